@@ -21,17 +21,17 @@ type ApplyRequest struct {
 	// Decisions say what happens to each folder; their trees are all known.
 	Decisions rollout.Decisions
 	// Contents returns what a folder gets. It is asked for folders that are kept, too, which may be relocated.
-	Contents func(host, deploymentTarget string) gitops.Folder
+	Contents func(host, deploymentTarget string) gitops.FolderEdit
 	// Verify finds what is wrong with the files of a folder at a place, before anything is pushed; nil accepts all.
-	Verify func(files []git.File, at Location) error
+	Verify func(files []git.File, at folder.Location) error
 	// Subject begins the commit message; "" counts what changed.
 	Subject string
 	// Source says where the changes come from; "" where that is not known.
 	Source folder.Source
 }
 
-// Done is the outcome of a request.
-type Done struct {
+// ApplyOutcome is the outcome of a request.
+type ApplyOutcome struct {
 	Commit      string
 	PullRequest string            // URL; "" where there is none
 	Records     map[string]string // ids of the owner's records, by host
@@ -44,11 +44,11 @@ type Done struct {
 	// FormerGone says that the owner moved from a branch or a repository that does not exist any more.
 	FormerGone bool
 	Former     folder.Former // names of hosts and the owner from before this and earlier renames
-	Problems   []Problem     // warnings about what follows the commit
+	Problems   []PlanProblem // warnings about what follows the commit
 }
 
 // HeldError is the error of a request, or a destroy, that protection or other problems prevent. Nothing was written.
-type HeldError struct{ Problems []Problem }
+type HeldError struct{ Problems []PlanProblem }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Problems[0].Summary, e.Problems[0].Detail)
@@ -60,38 +60,38 @@ func (e *HeldError) Error() string {
 // gitops.ErrUnplanned that names the commit. What others made of the owner's other folders stays.
 //
 // Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
-// gitops.Client.Apply. With all but ErrProposed nothing was written, unless the text says that this is
+// gitops.BranchClient.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
-func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) {
+func (c *Service) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome, error) {
 	release, err := c.names.Take(ctx, request.Owner.Location.Branch+" "+request.Owner.Location.Path+" "+request.Owner.Name)
 	if err != nil {
-		return Done{}, err
+		return ApplyOutcome{}, err
 	}
 	defer release()
 	if err := c.checkDuplicate(ctx, request.Owner, true); err != nil {
-		return Done{}, err
+		return ApplyOutcome{}, err
 	}
 	plan, err := c.Plan(ctx, request.Desired)
 	if err != nil {
-		return Done{}, err
+		return ApplyOutcome{}, err
 	}
 	if plan.HasError() {
-		return Done{}, held(plan)
+		return ApplyOutcome{}, held(plan)
 	}
 	if err := c.checkFormer(ctx, request.State, plan); err != nil {
-		return Done{}, err
+		return ApplyOutcome{}, err
 	}
 	edit := c.edit(request, plan)
 	written, err := c.write(ctx, request.Settings, request.Owner, request.State, edit)
 	if err != nil {
-		return Done{PullRequest: written.url}, c.nameCommits(ctx, request.Owner, err)
+		return ApplyOutcome{PullRequest: written.url}, c.nameCommits(ctx, request.Owner, err)
 	}
-	done := Done{
+	done := ApplyOutcome{
 		Commit: written.commit, PullRequest: written.url, Records: written.Records, Holder: edit.Holder, Time: written.Time,
 		Identity: plan.Identity, FormerGone: plan.formerGone,
 	}
 	isHost := func(name string) bool { _, is := edit.Hosts[name]; return is }
-	done.Former = request.Former.Next(request.Renames, isHost, edit.Formerly, request.Owner.Name)
+	done.Former = request.Former.Next(request.Renames, isHost, edit.FormerName, request.Owner.Name)
 	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Merge != forge.Now
 	if done.PullRequest != "" {
 		done.Replaced = map[folder.Key]string{}
@@ -107,22 +107,22 @@ func (c *Client) Apply(ctx context.Context, request ApplyRequest) (Done, error) 
 }
 
 func held(o *Plan) error {
-	return &HeldError{slices.DeleteFunc(slices.Clone(o.Problems), func(p Problem) bool { return p.Warning })}
+	return &HeldError{slices.DeleteFunc(slices.Clone(o.Problems), func(p PlanProblem) bool { return p.Warning })}
 }
 
-func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
+func (c *Service) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: request.Owner.gitops(), Hosts: make(gitops.Folders, len(request.Decisions)),
-		Previously: plan.there(), Remove: plan.there().Without(request.After),
+		Owner: request.Owner.gitops(), Hosts: make(gitops.FolderEdits, len(request.Decisions)),
+		Written: plan.there(), Remove: plan.there().Without(request.After),
 		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Run: c.options.Run, Source: request.Source, Adopt: request.Adopt,
-		Renames: request.Renames, Past: request.Former.Hosts,
+		Renames: request.Renames, FormerHosts: request.Former.Hosts,
 	}
 	switch plan.Identity {
 	case Renamed:
-		edit.Formerly = request.State.Owner.Name
+		edit.FormerName = request.State.Owner.Name
 		fallthrough
 	case Same:
-		edit.Previously, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
+		edit.Written, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
 	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
 	}
 	// A record that no allowed key has signed is written again, whatever holder it says.
@@ -141,11 +141,11 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 		}
 	}
 	for host, targets := range request.Decisions {
-		folders := make(map[string]gitops.Folder, len(targets))
+		folders := make(map[string]gitops.FolderEdit, len(targets))
 		for target, decision := range targets {
 			folder := request.Contents(host, target)
 			if decision.Action == rollout.Keep && folder.Action != gitops.Relocate {
-				folder = gitops.Folder{Action: gitops.Keep}
+				folder = gitops.FolderEdit{Action: gitops.Keep}
 			}
 			folders[target] = folder
 		}
@@ -156,12 +156,12 @@ func (c *Client) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 
 // nameCommits adds to an error about changed folders which commits changed them. They are only shown: it is no error
 // when they cannot be found.
-func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error {
+func (c *Service) nameCommits(ctx context.Context, owner Owner, err error) error {
 	changed, ok := errors.AsType[*gitops.ChangedError](err)
 	if !ok {
 		return err
 	}
-	history, failed := c.History(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
+	history, failed := c.ReadHistory(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
 	if failed != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (c *Client) nameCommits(ctx context.Context, owner Owner, err error) error 
 
 // checkFormer finds folders at the former location that are to be removed and that others have changed since the plan saw
 // them, before anything is written.
-func (c *Client) checkFormer(ctx context.Context, known *State, plan *Plan) error {
+func (c *Service) checkFormer(ctx context.Context, known *OwnerState, plan *Plan) error {
 	if plan.Cleared == nil || known.Proposed {
 		return nil
 	}
@@ -204,14 +204,14 @@ func (c *Client) checkFormer(ctx context.Context, known *State, plan *Plan) erro
 
 // clearFormer removes what the owner had at its former location, or only its records where the folders are
 // to stay. What has another holder there stays: it turned out to be the same location, or another assignment has it.
-func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bool, done *Done) {
+func (c *Service) clearFormer(ctx context.Context, request ApplyRequest, letGo bool, done *ApplyOutcome) {
 	known := request.State
 	settings := known.Settings
 	if known.Owner.Location.URL == request.Owner.Location.URL && settings.Head == request.Settings.Head {
 		settings.Head = "" // the new location is proposed from there
 	}
 	if _, err := c.write(ctx, settings, known.Owner, known, c.removal(known, request.Subject, letGo)); err != nil && !isGone(err) {
-		done.Problems = append(done.Problems, Problem{
+		done.Problems = append(done.Problems, PlanProblem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
 			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", c.nameCommits(ctx, known.Owner, err)),
 		})
@@ -219,16 +219,16 @@ func (c *Client) clearFormer(ctx context.Context, request ApplyRequest, letGo bo
 }
 
 // removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
-func (c *Client) removal(known *State, subject string, leave bool) gitops.Edit {
+func (c *Service) removal(known *OwnerState, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: known.Owner.gitops(), Previously: known.Trees, Remove: known.Trees, LeaveOthers: true,
+		Owner: known.Owner.gitops(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,
 		Holder: known.Holder, Records: known.Records, Author: c.options.Author, Subject: subject, Release: c.options.Release, Run: c.options.Run,
 	}
 	if !known.Proposed { // else the branch has something else than what was seen
 		edit.Seen = known.Current()
 	}
 	if leave {
-		edit.Remove, edit.LeaveOthers, edit.GiveUp = nil, false, true
+		edit.Remove, edit.LeaveOthers, edit.Abandon = nil, false, true
 	}
 	return edit
 }
@@ -239,7 +239,7 @@ func (c *Client) removal(known *State, subject string, leave bool) gitops.Edit {
 // changed since the last refresh is an error, and nothing is removed.
 //
 // Errors: as of Apply.
-func (c *Client) Destroy(ctx context.Context, known *State, protection rollout.Protection, leave bool, subject string) error {
+func (c *Service) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {
 	if plan := c.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
 		return held(plan)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
 )
 
@@ -30,7 +31,7 @@ import (
 // answered, and a description in a list is cut.
 type azureDevOps struct {
 	*site
-	location delivery.Location
+	location folder.Location
 	password string
 
 	mu      sync.Mutex
@@ -87,13 +88,13 @@ func newAzureDevOps(t *testing.T) *azureDevOps {
 		}
 	}))
 	t.Cleanup(server.Close)
-	a.location = delivery.Location{URL: server.URL + "/org/My%20Project/_git/gitops", Branch: "main"}
+	a.location = folder.Location{URL: server.URL + "/org/My%20Project/_git/gitops", Branch: "main"}
 	return a
 }
 
-func (a *azureDevOps) client(password string) *delivery.Client {
+func (a *azureDevOps) client(password string) *delivery.Service {
 	credentials := git.Credentials{Login: git.Login{Token: password}}
-	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{}), Credentials: credentials})
+	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{}), Credentials: credentials})
 }
 
 func (a *azureDevOps) tip(branch string) string {
@@ -241,22 +242,22 @@ func (a *azureDevOps) look(pull *azurePull) azurePull {
 
 // deliver applies a version, and returns what is known then.
 func (a *azureDevOps) deliver(
-	known *delivery.State,
+	known *delivery.OwnerState,
 	settings delivery.Settings,
 	version string,
 	hosts ...string,
-) (*delivery.State, delivery.Done, error) {
+) (*delivery.OwnerState, delivery.ApplyOutcome, error) {
 	intent := delivery.Desired{Owner: owner(a.location, "dev"), Settings: settings, After: wanted(a.t, version, 20, hosts...), State: known}
 	done, err := a.client(a.password).Apply(a.t.Context(), order(intent, version))
-	return &delivery.State{
+	return &delivery.OwnerState{
 		Owner:       intent.Owner,
 		Settings:    settings,
 		PullRequest: done.PullRequest,
-		Saved:       delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder},
+		SavedState:  delivery.SavedState{Trees: intent.After, Records: done.Records, Holder: done.Holder},
 	}, done, err
 }
 
-func (a *azureDevOps) refreshed(known *delivery.State) *delivery.State {
+func (a *azureDevOps) refreshed(known *delivery.OwnerState) *delivery.OwnerState {
 	a.t.Helper()
 	if err := a.client(a.password).Refresh(a.t.Context(), known); err != nil {
 		a.t.Fatal(err)
@@ -341,7 +342,7 @@ func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 	}
 	for reviewer, says := range map[string]string{"anna": "an email address or project/team", "anna@example.com": "", "My Project/Team": ""} {
 		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Reviewers: []string{reviewer}}
-		err := a.client("").Check(settings, owner(a.location, "dev"))
+		err := a.client("").CheckSettings(settings, owner(a.location, "dev"))
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", reviewer, err)
 		}

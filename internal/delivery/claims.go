@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Claim is one flotilla_cluster_claim and its location.
 type Claim struct {
-	Location Location
+	Location folder.Location
 	Name     string
 }
 
@@ -49,45 +50,45 @@ func keyOfClaim(claim Claim) ownerKey {
 	return keyOfOwner(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
 
-// PlannedClaim notes that a claim is planned, and fails for a second one of its name, as Planned does.
-func (c *Client) PlannedClaim(claim Claim) error {
+// RegisterClaim notes that a claim is planned, and fails for a second one of its name, as Planned does.
+func (c *Service) RegisterClaim(claim Claim) error {
 	return c.plans.note(keyOfClaim(claim), claim.Location, claim.Name, ErrDuplicateClaim)
 }
 
-// ReadHolders are the holders of the claim that this process has read in the state.
-func (c *Client) ReadHolders(claim Claim) []string {
+// KnownClaimHolders are the holders of the claim that this process has read in the state.
+func (c *Service) KnownClaimHolders(claim Claim) []string {
 	c.plans.mu.Lock()
 	defer c.plans.mu.Unlock()
 	return slices.Clone(c.plans.holders[keyOfClaim(claim)])
 }
 
-// Claims are all claims at a location. A branch is read once for all of them.
+// ReadClaims are all claims at a location. A branch is read once for all of them.
 //
 // Errors: as of a look.
-func (c *Client) Claims(ctx context.Context, at Location) (gitops.Claims, error) {
+func (c *Service) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return gitops.Claims{}, err
 	}
-	return look.Claims(ctx, at.Path)
+	return look.ReadClaims(ctx, at.Path)
 }
 
-// UnsignedClaims says, of these claims at a location, by which commit the record was changed last, where no allowed key
+// FindUnsignedClaims says, of these claims at a location, by which commit the record was changed last, where no allowed key
 // has signed it.
 //
 // Errors: as of a look.
-func (c *Client) UnsignedClaims(ctx context.Context, at Location, names ...string) (map[string]string, error) {
+func (c *Service) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return nil, err
 	}
-	return look.UnsignedClaims(ctx, at.Path, names)
+	return look.FindUnsignedClaims(ctx, at.Path, names)
 }
 
 // RefreshClaim compares the record of a claim with what was written.
 //
 // Errors: as of a look.
-func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
+func (c *Service) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.plans.noteHolder(keyOfClaim(known.Claim), known.Holder)
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(known.Location))
 	if isGone(err) || err == nil && look.Missing() {
@@ -96,7 +97,7 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 	if err != nil {
 		return SeenClaim{}, err
 	}
-	all, err := look.Claims(ctx, known.Location.Path)
+	all, err := look.ReadClaims(ctx, known.Location.Path)
 	if err != nil {
 		return SeenClaim{}, err
 	}
@@ -104,7 +105,7 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 		return SeenClaim{Clusters: known.Clusters}, nil
 	}
 	seen := SeenClaim{Touched: true}
-	unsigned, err := look.UnsignedClaims(ctx, known.Location.Path, []string{known.Name})
+	unsigned, err := look.FindUnsignedClaims(ctx, known.Location.Path, []string{known.Name})
 	if err != nil {
 		return SeenClaim{}, err
 	}
@@ -130,30 +131,30 @@ func (c *Client) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim,
 	return seen, nil
 }
 
-// Claim writes the record of a claim; the edit's name, path, author and release are set here. It is pushed directly: a pull
+// WriteClaim writes the record of a claim; the edit's name, path, author and release are set here. It is pushed directly: a pull
 // request could not be a compare-and-swap.
 //
-// Errors: as of gitops.Client.Claim.
-func (c *Client) Claim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
+// Errors: as of gitops.BranchClient.WriteClaim.
+func (c *Service) WriteClaim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
 	remote := c.remote(claim.Location)
 	defer c.looks.forget(remote)
 	edit.Name, edit.Path, edit.Author, edit.Release, edit.Run = claim.Name, claim.Location.Path, c.options.Author, c.options.Release, c.options.Run
-	return c.options.Git.Claim(ctx, remote, edit)
+	return c.options.Git.WriteClaim(ctx, remote, edit)
 }
 
 // ReleaseClaim releases all clusters of a claim, and removes its record. A record of another holder is left alone:
 // then foreign is true. A repository that does not exist any more has nothing to release.
 //
-// Errors: as of gitops.Client.Claim.
-func (c *Client) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
-	_, err = c.Claim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
+// Errors: as of gitops.BranchClient.WriteClaim.
+func (c *Service) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
+	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	left, err := c.Claims(ctx, claim.Location)
+	left, err := c.ReadClaims(ctx, claim.Location)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is released, which is what was asked for
 	}

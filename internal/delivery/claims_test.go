@@ -9,13 +9,14 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // claimed claims clusters in a process of its own, and returns what the state then knows.
 func (s *site) claimed(claim delivery.Claim, formerly string, clusters ...string) delivery.ClaimState {
 	s.t.Helper()
-	result, err := s.process().Claim(context.Background(), claim, gitops.ClaimEdit{
-		Formerly: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
+	result, err := s.process().WriteClaim(context.Background(), claim, gitops.ClaimEdit{
+		FormerName: formerly, Environment: "prod", Holder: "h", Holders: []string{""},
 		Choose: func(gitops.ClaimTip) ([]string, error) { return clusters, nil },
 	})
 	if err != nil {
@@ -94,14 +95,14 @@ func TestTheHomeDirectoryIsASpellingOfItsPath(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
-	client := delivery.New(delivery.Options{})
+	client := delivery.New(delivery.ServiceOptions{})
 	claim := func(url string) delivery.Claim {
-		return delivery.Claim{Location: delivery.Location{URL: url, Branch: "prod"}, Name: "web"}
+		return delivery.Claim{Location: folder.Location{URL: url, Branch: "prod"}, Name: "web"}
 	}
-	if err := client.PlannedClaim(claim(filepath.ToSlash(home) + "/gitops.git")); err != nil {
+	if err := client.RegisterClaim(claim(filepath.ToSlash(home) + "/gitops.git")); err != nil {
 		t.Error(err)
 	}
-	if err := client.PlannedClaim(claim("~/gitops.git")); !errors.Is(err, delivery.ErrDuplicateClaim) {
+	if err := client.RegisterClaim(claim("~/gitops.git")); !errors.Is(err, delivery.ErrDuplicateClaim) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -112,16 +113,16 @@ func TestAClaimIsPlannedOnceInAConfiguration(t *testing.T) {
 	web := delivery.Claim{Location: s.location("gitops.git", "prod"), Name: "web"}
 	spelt := web
 	spelt.Location.URL = "file://" + filepath.ToSlash(web.Location.URL)
-	if err := client.PlannedClaim(web); err != nil {
+	if err := client.RegisterClaim(web); err != nil {
 		t.Error(err)
 	}
-	if err := client.PlannedClaim(spelt); !errors.Is(err, delivery.ErrDuplicateClaim) {
+	if err := client.RegisterClaim(spelt); !errors.Is(err, delivery.ErrDuplicateClaim) {
 		t.Errorf("err = %v", err)
 	}
-	if err := client.PlannedClaim(delivery.Claim{Location: web.Location, Name: "api"}); err != nil {
+	if err := client.RegisterClaim(delivery.Claim{Location: web.Location, Name: "api"}); err != nil {
 		t.Error(err)
 	}
-	if holders := client.ReadHolders(web); len(holders) > 0 {
+	if holders := client.KnownClaimHolders(web); len(holders) > 0 {
 		t.Errorf("%v were read", holders)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // conflicts finds folders that the owner may not write.
-func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) conflicts(ctx context.Context, desired Desired, o *Plan) error {
 	view, err := c.view(ctx, desired.Owner)
 	if err != nil {
 		return err
@@ -19,7 +19,7 @@ func (c *Client) conflicts(ctx context.Context, desired Desired, o *Plan) error 
 	if o.Identity == Renamed {
 		formerly = desired.State.Owner.Name
 	}
-	found, err := view.Conflicts(ctx, desired.After, o.there(), formerly)
+	found, err := view.FindConflicts(ctx, desired.After, o.there(), formerly)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Location is where an owner writes.
-type Location = folder.Location
-
 // Owner is one flotilla_assignment and its location.
 type Owner struct {
-	Location Location
+	Location folder.Location
 	Name     string
 	// Environment is written into records and commits; it decides nothing.
 	Environment string
@@ -31,16 +28,16 @@ func (o Owner) gitops() gitops.Owner {
 	return gitops.Owner{Name: o.Name, Environment: o.Environment, Path: o.Location.Path}
 }
 
-// State is what the state knows of an owner since it was written last.
-type State struct {
+// OwnerState is what the state knows of an owner since it was written last.
+type OwnerState struct {
 	Owner       Owner
 	Settings    Settings
 	PullRequest string // URL; "" where there is none
-	Saved
+	SavedState
 }
 
-// Saved is the part of State that is not for people.
-type Saved struct {
+// SavedState is the part of State that is not for people.
+type SavedState struct {
 	// Label is the owner's name in the labels of what is rendered, where the records have another one than
 	// the present name. Refresh reads it where it reads the records.
 	Label string `json:"label,omitempty"`
@@ -70,7 +67,7 @@ type Saved struct {
 
 // seenAt is the commit of the location's branch that the state has seen, by which a plan says the same again when it is
 // applied; "" where it has seen none.
-func (k *State) seenAt() string {
+func (k *OwnerState) seenAt() string {
 	if k.Proposed {
 		return ""
 	}
@@ -78,7 +75,7 @@ func (k *State) seenAt() string {
 }
 
 // Current are the trees that the folders have in the repository.
-func (k *State) Current() folder.Trees {
+func (k *OwnerState) Current() folder.Trees {
 	current := k.Trees.Clone()
 	for key, tree := range k.Drift.Trees {
 		if tree == "" {
@@ -90,10 +87,10 @@ func (k *State) Current() folder.Trees {
 	return current
 }
 
-// Client reaches repositories and Git hosts for all owners of one provider. It is safe for concurrent
+// Service reaches repositories and Git hosts for all owners of one provider. It is safe for concurrent
 // use.
-type Client struct {
-	options Options
+type Service struct {
+	options ServiceOptions
 
 	looks looks
 	heads wait.Locks // by repository and branch that is proposed
@@ -101,9 +98,9 @@ type Client struct {
 	plans plans
 }
 
-// Options are the settings of a Client.
-type Options struct {
-	Git         *gitops.Client
+// ServiceOptions are the settings of a Client.
+type ServiceOptions struct {
+	Git         *gitops.BranchClient
 	Credentials git.Credentials
 	// Over is what requests to the APIs of Git hosts go through.
 	Over http.RoundTripper
@@ -118,67 +115,67 @@ type Options struct {
 }
 
 // New returns a Client. It makes no request.
-func New(options Options) *Client {
-	return &Client{
+func New(options ServiceOptions) *Service {
+	return &Service{
 		options: options,
-		plans:   plans{owners: map[ownerKey]Location{}, holders: map[ownerKey][]string{}, replaced: map[ownerKey]bool{}},
+		plans:   plans{owners: map[ownerKey]folder.Location{}, holders: map[ownerKey][]string{}, replaced: map[ownerKey]bool{}},
 	}
 }
 
-func (c *Client) remote(at Location) git.Remote {
+func (c *Service) remote(at folder.Location) git.Remote {
 	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: c.options.Credentials, IsGitOps: true}
 }
 
 // view reads what an owner has at its location. A branch is read once for all owners.
-func (c *Client) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
+func (c *Service) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(owner.Location), owner.gitops())
 	if err != nil {
 		return nil, err
 	}
-	return look.View(ctx, owner.gitops())
+	return look.ReadOwner(ctx, owner.gitops())
 }
 
-// History is what happened to the folders of an owner; of every owner at the location where it has no name.
-func (c *Client) History(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
-	return c.options.Git.History(ctx, c.remote(owner.Location), owner.gitops(), filter)
+// ReadHistory is what happened to the folders of an owner; of every owner at the location where it has no name.
+func (c *Service) ReadHistory(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
+	return c.options.Git.ReadHistory(ctx, c.remote(owner.Location), owner.gitops(), filter)
 }
 
-// Inventory lists what all owners have on a location's branch, at its path and below it.
-func (c *Client) Inventory(ctx context.Context, at Location, filter gitops.InventoryFilter) (gitops.Inventory, error) {
+// ReadInventory lists what all owners have on a location's branch, at its path and below it.
+func (c *Service) ReadInventory(ctx context.Context, at folder.Location, filter gitops.InventoryFilter) (gitops.Inventory, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return gitops.Inventory{}, err
 	}
 	filter.Path = at.Path
-	return look.Inventory(ctx, filter)
+	return look.ReadInventory(ctx, filter)
 }
 
-// AsOf returns what a commit in the history of the location's branch has of an owner, which had other names before.
+// ReadFoldersAt returns what a commit in the history of the location's branch has of an owner, which had other names before.
 //
 // Errors: gitops.ErrCommit where it has nothing or is not in the history, or as of a look.
-func (c *Client) AsOf(ctx context.Context, owner Owner, commit string, names ...string) (gitops.Folders, error) {
+func (c *Service) ReadFoldersAt(ctx context.Context, owner Owner, commit string, names ...string) (gitops.FolderEdits, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	return view.AsOf(ctx, commit, names...)
+	return view.ReadFoldersAt(ctx, commit, names...)
 }
 
-// Commits looks up commits that clusters report in the history of the location's branch, and reads what the
-// owner's wanted folders are there; see gitops.OwnerView.Commits.
-func (c *Client) Commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error) {
+// FindCommits looks up commits that clusters report in the history of the location's branch, and reads what the
+// owner's wanted folders are there; see gitops.OwnerView.FindCommits.
+func (c *Service) FindCommits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	return view.Commits(ctx, ids, want)
+	return view.FindCommits(ctx, ids, want)
 }
 
-// Files reads the files of folders by their trees, so that they are the same after the branch has moved on.
+// ReadFiles reads the files of folders by their trees, so that they are the same after the branch has moved on.
 // wanted gives, for each of them, the files that it gets: those that are there already are not fetched.
 //
 // Errors: as of a look, or a plain one where the repository does not give a tree any more.
-func (c *Client) Files(
+func (c *Service) ReadFiles(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted map[folder.Key][]git.File,
 ) (map[folder.Key][]git.File, error) {
 	view, err := c.view(ctx, owner)
@@ -191,32 +188,32 @@ func (c *Client) Files(
 			contents[git.BlobID(file.Content)] = file.Content
 		}
 	}
-	return view.Files(ctx, folders, nil, func(id git.Hash) ([]byte, bool) {
+	return view.ReadFiles(ctx, folders, nil, func(id git.Hash) ([]byte, bool) {
 		content, ok := contents[id]
 		return content, ok
 	})
 }
 
-// FilesNamed reads those files of folders whose names are wanted, by the trees of the folders. No other file is fetched.
+// ReadFilesNamed reads those files of folders whose names are wanted, by the trees of the folders. No other file is fetched.
 //
 // Errors: as of Files.
-func (c *Client) FilesNamed(
+func (c *Service) ReadFilesNamed(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
 ) (map[folder.Key][]git.File, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	return view.Files(ctx, folders, wanted, nil)
+	return view.ReadFiles(ctx, folders, wanted, nil)
 }
 
-// OwnersAt are the names of the owners that have records at a location's path; none where there is no branch.
+// ListOwners are the names of the owners that have records at a location's path; none where there is no branch.
 //
 // Errors: as of a look.
-func (c *Client) OwnersAt(ctx context.Context, owner Owner) ([]string, error) {
+func (c *Service) ListOwners(ctx context.Context, owner Owner) ([]string, error) {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
-	return view.Owners(), nil
+	return view.OwnerNames(), nil
 }

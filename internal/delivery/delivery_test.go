@@ -32,12 +32,12 @@ func newSite(t *testing.T) *site {
 }
 
 // process is a new client: nothing is remembered between two of them. Git serves its repositories in `make acceptance`.
-func (s *site) process() *delivery.Client {
-	return delivery.New(delivery.Options{Git: gitops.NewClient(gitops.Options{Git: git.NewClient(gittest.Options())})})
+func (s *site) process() *delivery.Service {
+	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(gittest.Options())})})
 }
 
-func (s *site) location(name, branch string) delivery.Location {
-	return delivery.Location{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
+func (s *site) location(name, branch string) folder.Location {
+	return folder.Location{URL: filepath.ToSlash(filepath.Join(s.folder, name)), Branch: branch}
 }
 
 // content is a folder whose files tell which version they are.
@@ -66,8 +66,8 @@ func wanted(t *testing.T, version string, count int, hosts ...string) folder.Tre
 func order(intent delivery.Desired, version string) delivery.ApplyRequest {
 	return delivery.ApplyRequest{
 		Desired: intent, Decisions: rollout.Decide(intent.After, rollout.Write),
-		Contents: func(host, target string) gitops.Folder {
-			return gitops.Folder{
+		Contents: func(host, target string) gitops.FolderEdit {
+			return gitops.FolderEdit{
 				Tree:   intent.After[host][target],
 				Files:  func() ([]git.File, error) { return content(version), nil },
 				Record: folder.Record{Workload: "app", DeploymentTarget: target},
@@ -77,7 +77,7 @@ func order(intent delivery.Desired, version string) delivery.ApplyRequest {
 }
 
 // apply applies in a process of its own, and returns what the state then knows.
-func (s *site) apply(intent delivery.Desired, version string) (*delivery.State, error) {
+func (s *site) apply(intent delivery.Desired, version string) (*delivery.OwnerState, error) {
 	s.t.Helper()
 	done, err := s.process().Apply(context.Background(), order(intent, version))
 	if err != nil {
@@ -86,14 +86,14 @@ func (s *site) apply(intent delivery.Desired, version string) (*delivery.State, 
 	for _, problem := range done.Problems {
 		s.t.Errorf("after the commit: %s: %s", problem.Summary, problem.Detail)
 	}
-	return &delivery.State{
-		Owner:    intent.Owner,
-		Settings: intent.Settings,
-		Saved:    delivery.Saved{Trees: intent.After, Records: done.Records, Holder: done.Holder},
+	return &delivery.OwnerState{
+		Owner:      intent.Owner,
+		Settings:   intent.Settings,
+		SavedState: delivery.SavedState{Trees: intent.After, Records: done.Records, Holder: done.Holder},
 	}, nil
 }
 
-func (s *site) mustApply(intent delivery.Desired, version string) *delivery.State {
+func (s *site) mustApply(intent delivery.Desired, version string) *delivery.OwnerState {
 	s.t.Helper()
 	known, err := s.apply(intent, version)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *site) commits(repository, branch string) string {
 	return s.git(repository, "rev-list", "--count", branch)
 }
 
-func owner(at delivery.Location, name string) delivery.Owner {
+func owner(at folder.Location, name string) delivery.Owner {
 	return delivery.Owner{Location: at, Name: name, Environment: "dev"}
 }
 
@@ -156,7 +156,7 @@ func TestAnotherSpellingOfTheLocationWritesNothing(t *testing.T) {
 	for _, url := range []string{
 		s.folder + "/./gitops.git", "file://" + filepath.ToSlash(s.folder) + "/gitops.git", s.folder + "/gitops.git/", s.folder + "/link.git",
 	} {
-		respelt := delivery.Location{URL: url, Branch: "dev"}
+		respelt := folder.Location{URL: url, Branch: "dev"}
 		outlook, err := s.process().Plan(context.Background(), delivery.Desired{Owner: owner(respelt, "dev"), State: known, After: after})
 		if err != nil || outlook.Identity != delivery.Same || len(outlook.Problems) > 0 || outlook.Remove.Count()+outlook.Cleared.Count() > 0 {
 			t.Fatalf("%s: %+v, %v", url, outlook, err)
@@ -271,14 +271,14 @@ func TestALostStateIsNoDisaster(t *testing.T) {
 func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 	s := newSite(t)
 	at, client := s.location("gitops.git", "dev"), s.process()
-	if err := client.Planned(owner(at, "dev")); err != nil {
+	if err := client.RegisterOwner(owner(at, "dev")); err != nil {
 		t.Fatal(err)
 	}
-	respelt := delivery.Location{URL: at.URL + "/", Branch: "dev"}
-	if err := client.Planned(owner(respelt, "dev")); !errors.Is(err, delivery.ErrDuplicate) {
+	respelt := folder.Location{URL: at.URL + "/", Branch: "dev"}
+	if err := client.RegisterOwner(owner(respelt, "dev")); !errors.Is(err, delivery.ErrDuplicate) {
 		t.Errorf("two that are planned: %v", err)
 	}
-	if err := client.Planned(owner(at, "other")); err != nil {
+	if err := client.RegisterOwner(owner(at, "other")); err != nil {
 		t.Error(err)
 	}
 }
@@ -286,7 +286,7 @@ func TestTwoOwnersOfOneNameInOneProcess(t *testing.T) {
 // Servers at two ports of one machine are two Git hosts; the port that a scheme has anyway tells nothing.
 func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 	t.Parallel()
-	at := func(url string) delivery.Owner { return owner(delivery.Location{URL: url, Branch: "dev"}, "dev") }
+	at := func(url string) delivery.Owner { return owner(folder.Location{URL: url, Branch: "dev"}, "dev") }
 	for _, test := range []struct {
 		one, other string
 		same       bool
@@ -297,11 +297,11 @@ func TestGitHostsThatDifferByPortAreTwoLocations(t *testing.T) {
 		{"https://git.example.com:443/platform/gitops.git", "https://GIT.example.com/platform/gitops", true},
 		{"ssh://git@git.example.com:22/platform/gitops", "https://git.example.com/platform/gitops", true},
 	} {
-		client := delivery.New(delivery.Options{})
-		if err := client.Planned(at(test.one)); err != nil {
+		client := delivery.New(delivery.ServiceOptions{})
+		if err := client.RegisterOwner(at(test.one)); err != nil {
 			t.Fatal(err)
 		}
-		if err := client.Planned(at(test.other)); errors.Is(err, delivery.ErrDuplicate) != test.same {
+		if err := client.RegisterOwner(at(test.other)); errors.Is(err, delivery.ErrDuplicate) != test.same {
 			t.Errorf("%s and %s: %v", test.one, test.other, err)
 		}
 	}
@@ -409,7 +409,7 @@ func TestAnApplyRemovesWhatItsPlanSaysAndNothingElse(t *testing.T) {
 	s := newSite(t)
 	at := s.location("gitops.git", "dev")
 	known := s.mustApply(delivery.Desired{Owner: owner(at, "dev"), After: wanted(t, "1", 2, "drone")}, "1")
-	more := delivery.State{Owner: known.Owner, Saved: delivery.Saved{Trees: known.Trees, Records: known.Records, Holder: known.Holder}}
+	more := delivery.OwnerState{Owner: known.Owner, SavedState: delivery.SavedState{Trees: known.Trees, Records: known.Records, Holder: known.Holder}}
 	// Another state of the same name writes more.
 	s.mustApply(delivery.Desired{Owner: owner(at, "dev"), State: &more, After: wanted(t, "1", 3, "drone")}, "1")
 	_, err := s.apply(delivery.Desired{Owner: owner(at, "dev"), State: known, After: wanted(t, "2", 1, "drone")}, "2")

@@ -3,17 +3,17 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // PlanDestroy holds a destroy to what protection allows.
-func (c *Client) PlanDestroy(
+func (c *Service) PlanDestroy(
 	ctx context.Context,
-	known *State,
+	known *OwnerState,
 	protection rollout.Protection,
 	leave bool,
 	clusters func([]string) []string,
@@ -41,7 +41,7 @@ func (c *Client) PlanDestroy(
 }
 
 // warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
-func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
+func (c *Service) warnOfNoBranch(ctx context.Context, known *OwnerState, o *Plan) {
 	at := known.Owner.Location
 	view, err := c.view(ctx, known.Owner)
 	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
@@ -55,16 +55,16 @@ func (c *Client) warnOfNoBranch(ctx context.Context, known *State, o *Plan) {
 
 // dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
 // destroy does not remove those. Where the repository cannot be read, all of it stays known.
-func (c *Client) dropTaken(ctx context.Context, known *State) *State {
+func (c *Service) dropTaken(ctx context.Context, known *OwnerState) *OwnerState {
 	view, err := c.view(ctx, known.Owner)
 	if err != nil {
 		return known
 	}
-	held, err := view.HeldByOthers(ctx, known.Holder, known.Records)
+	held, err := view.FindHeldByOthers(ctx, known.Holder, known.Records)
 	if err != nil {
 		return known
 	}
-	listed, err := view.ListedByOthers(ctx, known.Current(), "")
+	listed, err := view.FindListedByOthers(ctx, known.Current(), "")
 	if err != nil || len(held)+len(listed) == 0 {
 		return known
 	}

@@ -3,22 +3,22 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Cause explains why folders differ from what was written although no person changed them.
-type Cause string
+// DriftCause explains why folders differ from what was written although no person changed them.
+type DriftCause string
 
 // The causes.
 const (
-	RepositoryGone  Cause = "repository gone"
-	BranchGone      Cause = "branch gone"      // deleted or renamed
-	BranchRewritten Cause = "branch rewritten" // made anew, or reset by a forced push
-	RequestClosed   Cause = "request closed"   // without a merge
-	RequestOpen     Cause = "request open"     // it is not merged, and what it proposes is not what was written
+	RepositoryGone  DriftCause = "repository gone"
+	BranchGone      DriftCause = "branch gone"      // deleted or renamed
+	BranchRewritten DriftCause = "branch rewritten" // made anew, or reset by a forced push
+	RequestClosed   DriftCause = "request closed"   // without a merge
+	RequestOpen     DriftCause = "request open"     // it is not merged, and what it proposes is not what was written
 )
 
 // IsGone reports whether the branch, or the whole repository, does not exist any more.
@@ -49,8 +49,8 @@ const maxSearched = 200
 
 // explain finds the commits by hand with which the drift began, and the cause of other drift. It is only shown: no error
 // of the history is reported.
-func (c *Client) explain(ctx context.Context, known *State, before Saved, request *forge.PullRequest) error {
-	history, err := c.History(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
+func (c *Service) explain(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
+	history, err := c.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {
 		return fmt.Errorf("the commits since the last apply were not read in time: %w", err)
 	}

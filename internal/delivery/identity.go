@@ -31,7 +31,7 @@ type former struct {
 // mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed. They still are when
 // others have pushed to one of them since, also between a plan and its apply: the new location has the commit that the
 // state knows then.
-func (c *Client) identify(ctx context.Context, known *State, owner Owner) (former, error) {
+func (c *Service) identify(ctx context.Context, known *OwnerState, owner Owner) (former, error) {
 	if known == nil {
 		return former{identity: Created}, nil
 	}
@@ -67,18 +67,18 @@ func (c *Client) identify(ctx context.Context, known *State, owner Owner) (forme
 }
 
 // contains says whether the branch of an owner's location, which has this tip, has a commit in its history.
-func (c *Client) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
+func (c *Service) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
 	if tip == "" || commit == "" {
 		return false, nil
 	}
-	found, err := c.Commits(ctx, owner, []string{commit}, nil)
+	found, err := c.FindCommits(ctx, owner, []string{commit}, nil)
 	return found[commit].ID != "", err
 }
 
-// Relocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
+// FindRelocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
 // one any more and the new one is the same: its records are of this state, or its branch is the one that the open pull
 // request goes into now. A branch or a repository was renamed. It is nil where that is not so.
-func (c *Client) Relocated(ctx context.Context, known *State, at Location) *State {
+func (c *Service) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
 		return nil
@@ -92,7 +92,7 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 	if err != nil || view.Tip() == "" {
 		return nil // reported where the location is read
 	}
-	records, err := view.Records(ctx, "")
+	records, err := view.ReadRecords(ctx, "")
 	isSame := records.Holder == known.Holder || was.URL == at.URL && at.Branch == known.Drift.Into
 	if err != nil || !isSame {
 		return nil
@@ -115,7 +115,7 @@ func (c *Client) Relocated(ctx context.Context, known *State, at Location) *Stat
 }
 
 // tip is the commit of a branch; "" where there is none, or no local repository.
-func (c *Client) tip(ctx context.Context, at Location) (string, error) {
+func (c *Service) tip(ctx context.Context, at folder.Location) (string, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil {
 		return "", err
@@ -129,7 +129,7 @@ func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 // Identify says whether an owner is new, the same, renamed or moved.
 //
 // Errors: as of a look.
-func (c *Client) Identify(ctx context.Context, known *State, owner Owner) (Identity, error) {
+func (c *Service) Identify(ctx context.Context, known *OwnerState, owner Owner) (Identity, error) {
 	former, err := c.identify(ctx, known, owner)
 	return former.identity, err
 }

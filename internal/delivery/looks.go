@@ -28,7 +28,7 @@ type branch struct {
 func nameOf(remote git.Remote) string { return remote.URL + " " + remote.Branch }
 
 // at is the look at a branch. owner may name one whose view will be asked for.
-func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote, owner ...gitops.Owner) (*gitops.Branch, error) {
+func (l *looks) at(ctx context.Context, client *gitops.BranchClient, remote git.Remote, owner ...gitops.Owner) (*gitops.Branch, error) {
 	found, _ := l.branches.LoadOrStore(nameOf(remote), &branch{})
 	release, err := l.locks.Take(ctx, nameOf(remote))
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *looks) at(ctx context.Context, client *gitops.Client, remote git.Remote
 	if kept.look != nil || kept.refused != nil {
 		return kept.look, kept.refused
 	}
-	look, err := client.Branch(ctx, remote, owner...)
+	look, err := client.ReadBranch(ctx, remote, owner...)
 	if errors.Is(err, git.ErrUnauthorized) {
 		kept.refused = err // asked again for each owner, some servers lock the account
 	}

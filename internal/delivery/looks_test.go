@@ -18,12 +18,13 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // fourOwners writes what four owners want of one branch, two of them at one path.
-func (s *site) fourOwners(at delivery.Location) []*delivery.State {
+func (s *site) fourOwners(at folder.Location) []*delivery.OwnerState {
 	s.t.Helper()
-	var known []*delivery.State
+	var known []*delivery.OwnerState
 	for _, name := range []string{"dev", "dev-eu", "stage", "prod"} {
 		location := at
 		location.Path, _, _ = strings.Cut(name, "-")
@@ -34,7 +35,7 @@ func (s *site) fourOwners(at delivery.Location) []*delivery.State {
 }
 
 // planNothing refreshes and plans all owners in one process, as an empty plan does.
-func (s *site) planNothing(known []*delivery.State) {
+func (s *site) planNothing(known []*delivery.OwnerState) {
 	s.t.Helper()
 	process := s.process()
 	var group sync.WaitGroup
@@ -81,7 +82,7 @@ func TestAnEmptyPlanOfFourOwnersLooksOnceAtAServer(t *testing.T) {
 		backend.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	known := s.fourOwners(delivery.Location{URL: server.URL + "/r.git", Branch: "main"})
+	known := s.fourOwners(folder.Location{URL: server.URL + "/r.git", Branch: "main"})
 	for _, owners := range []int{1, 4} {
 		looks, requests = 0, 0
 		s.planNothing(known[:owners])
@@ -102,8 +103,8 @@ func TestCredentialsThatAreRefusedAreNotTriedForEachOwner(t *testing.T) {
 	t.Cleanup(server.Close)
 	process := s.process()
 	for _, name := range []string{"dev", "stage", "prod"} {
-		at := delivery.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
-		known := &delivery.State{Owner: owner(at, name), Saved: delivery.Saved{Trees: wanted(t, "1", 1, "drone")}}
+		at := folder.Location{URL: server.URL + "/r.git", Branch: "main", Path: name}
+		known := &delivery.OwnerState{Owner: owner(at, name), SavedState: delivery.SavedState{Trees: wanted(t, "1", 1, "drone")}}
 		if err := process.Refresh(t.Context(), known); !errors.Is(err, git.ErrUnauthorized) {
 			t.Errorf("%s: %v", name, err)
 		}

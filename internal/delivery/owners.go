@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"path"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -31,8 +31,8 @@ func NewHolder() string {
 // plans is what this process has planned.
 type plans struct {
 	mu      sync.Mutex
-	owners  map[ownerKey]Location // claims, too
-	holders map[ownerKey][]string // of claims, as they were read in the state
+	owners  map[ownerKey]folder.Location // claims, too
+	holders map[ownerKey][]string        // of claims, as they were read in the state
 	folders []plannedFolders
 	// replaced are owners whose object this process has destroyed, and of which it creates another one.
 	replaced map[ownerKey]bool
@@ -42,50 +42,50 @@ type plans struct {
 // plannedFolders are the folders at one location that an owner adds, and those that it removes.
 type plannedFolders struct {
 	owner         string
-	at            Location
+	at            folder.Location
 	tip           string // of the branch; "" where that is not known
 	adds, removes folder.Trees
 }
 
 type ownerKey struct {
-	location Location
+	location folder.Location
 	name     string
 }
 
 func keyOfOwner(owner Owner) ownerKey {
 	return ownerKey{
-		location: Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path},
+		location: folder.Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path},
 		name:     owner.Name,
 	}
 }
 
-// Writes notes that this process writes. What it plans to destroy after that are objects that it has replaced:
+// MarkWriting notes that this process writes. What it plans to destroy after that are objects that it has replaced:
 // Terraform plans everything else in another process.
-func (c *Client) Writes() { c.plans.writes.Store(true) }
+func (c *Service) MarkWriting() { c.plans.writes.Store(true) }
 
-// Replaces notes that this process creates another object of an owner, which takes over what the present one has.
-func (c *Client) Replaces(owner Owner) {
+// MarkReplaced notes that this process creates another object of an owner, which takes over what the present one has.
+func (c *Service) MarkReplaced(owner Owner) {
 	c.plans.mu.Lock()
 	defer c.plans.mu.Unlock()
 	c.plans.replaced[keyOfOwner(owner)] = true
 }
 
-func (c *Client) isReplaced(owner Owner) bool {
+func (c *Service) isReplaced(owner Owner) bool {
 	c.plans.mu.Lock()
 	defer c.plans.mu.Unlock()
 	return c.plans.replaced[keyOfOwner(owner)]
 }
 
-// HasWritten says whether Writes was called.
-func (c *Client) HasWritten() bool { return c.plans.writes.Load() }
+// IsWriting says whether Writes was called.
+func (c *Service) IsWriting() bool { return c.plans.writes.Load() }
 
-// Planned notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
+// RegisterOwner notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
 // replaces twice; the caller has to recognise that.
-func (c *Client) Planned(owner Owner) error {
+func (c *Service) RegisterOwner(owner Owner) error {
 	return c.plans.note(keyOfOwner(owner), owner.Location, owner.Name, ErrDuplicate)
 }
 
-func (p *plans) note(key ownerKey, at Location, name string, duplicate error) error {
+func (p *plans) note(key ownerKey, at folder.Location, name string, duplicate error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, again := p.owners[key]; again {
@@ -103,11 +103,11 @@ func (p *plans) noteHolder(key ownerKey, holder string) {
 
 // sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be
 // mirrors.
-func (c *Client) sameNames(owner Owner) []Location {
+func (c *Service) sameNames(owner Owner) []folder.Location {
 	c.plans.mu.Lock()
 	defer c.plans.mu.Unlock()
 	own := keyOfOwner(owner)
-	var locations []Location
+	var locations []folder.Location
 	for key, location := range c.plans.owners {
 		if key != own && key.name == own.name && key.location.Branch == own.location.Branch && key.location.Path == own.location.Path {
 			locations = append(locations, location)
@@ -118,7 +118,7 @@ func (c *Client) sameNames(owner Owner) []Location {
 
 // checkDuplicate fails for an owner at a mirror of a location where another planned owner of its name is: the tip
 // of the one is the tip of the other. With afresh both are read again.
-func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
+func (c *Service) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
 	for _, location := range c.sameNames(owner) {
 		if afresh {
 			c.looks.forget(c.remote(location))
@@ -146,9 +146,9 @@ func (c *Client) checkDuplicate(ctx context.Context, owner Owner, afresh bool) e
 	return nil
 }
 
-// PlannedFolders notes what an owner adds and removes, and returns what is wrong with that beside what other owners
+// RegisterPlan notes what an owner adds and removes, and returns what is wrong with that beside what other owners
 // of this process do: see overlaps.
-func (c *Client) PlannedFolders(ctx context.Context, desired Desired, o *Plan) []Problem {
+func (c *Service) RegisterPlan(ctx context.Context, desired Desired, o *Plan) []PlanProblem {
 	adds := desired.After
 	if desired.State != nil && o.Identity != Moved {
 		adds = desired.After.Without(desired.State.Trees)
@@ -161,22 +161,22 @@ func (c *Client) PlannedFolders(ctx context.Context, desired Desired, o *Plan) [
 	return c.overlaps(ctx, own)
 }
 
-// PlannedDestroy notes what a destroy removes, and returns what is wrong with that likewise.
-func (c *Client) PlannedDestroy(ctx context.Context, known *State, o *Plan) []Problem {
+// RegisterDestroy notes what a destroy removes, and returns what is wrong with that likewise.
+func (c *Service) RegisterDestroy(ctx context.Context, known *OwnerState, o *Plan) []PlanProblem {
 	return c.overlaps(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: o.Remove}})
 }
 
 // overlaps finds folders that two owners add, and those that one owner removes and another one adds. Terraform
 // applies the two in any order, in a process that does not know the plan of the other: so clusters could remove
 // what they run in between. Whichever of the two is planned second reports it.
-func (c *Client) overlaps(ctx context.Context, own []plannedFolders) []Problem {
+func (c *Service) overlaps(ctx context.Context, own []plannedFolders) []PlanProblem {
 	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
 	for i := range own {
 		own[i].tip, _ = c.tip(ctx, own[i].at) // an error is reported where the location is read
 	}
 	c.plans.mu.Lock()
 	defer c.plans.mu.Unlock()
-	var problems []Problem
+	var problems []PlanProblem
 	for _, mine := range own {
 		problems = append(problems, c.plans.overlaps(mine)...)
 	}
@@ -184,15 +184,15 @@ func (c *Client) overlaps(ctx context.Context, own []plannedFolders) []Problem {
 	return problems
 }
 
-func (p *plans) overlaps(mine plannedFolders) []Problem {
-	var problems []Problem
+func (p *plans) overlaps(mine plannedFolders) []PlanProblem {
+	var problems []PlanProblem
 	for _, other := range p.folders {
 		if other.at.Branch != mine.at.Branch ||
 			git.Spelling(other.at.URL) != git.Spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
 			continue
 		}
 		if both := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
-			problems = append(problems, Problem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
+			problems = append(problems, PlanProblem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
 				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the deployment targets out of one of the fleets",
 				other.owner,
 				mine.owner,
@@ -214,8 +214,8 @@ func (p *plans) overlaps(mine plannedFolders) []Problem {
 }
 
 // handover is the error of folders that are removed and added in one apply.
-func handover(from, to string, folders []string) Problem {
-	problem := Problem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
+func handover(from, to string, folders []string) PlanProblem {
+	problem := PlanProblem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
 		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters could remove what they run in between.",
 		from,
 		wording.Count(len(folders), "folder", "folders"),
@@ -259,7 +259,7 @@ func isBelow(at, above string) bool { return above == "" || strings.HasPrefix(at
 
 // IsSameLocation reports whether two locations are one, or mirrors of each other. Their URLs decide where the
 // repositories cannot be reached.
-func (c *Client) IsSameLocation(ctx context.Context, one, other Location) bool {
+func (c *Service) IsSameLocation(ctx context.Context, one, other folder.Location) bool {
 	if one.Path != other.Path || one.Branch != other.Branch {
 		return false
 	}

@@ -20,7 +20,7 @@ const mostListed = 50
 // Desired is what an owner wants.
 type Desired struct {
 	Owner    Owner
-	State    *State // nil where there is no state
+	State    *OwnerState // nil where there is no state
 	Settings Settings
 	// Renames are hosts that had other names before; the state may have these.
 	Renames folder.Renames
@@ -46,8 +46,8 @@ type Desired struct {
 	Causes func(removed []folder.Key) []string
 }
 
-// Problem is a diagnostic: an error, or a warning.
-type Problem struct {
+// PlanProblem is a diagnostic: an error, or a warning.
+type PlanProblem struct {
 	Attribute string // of flotilla_assignment, "gitops_repo" for one
 	Summary   string // a short sentence without a full stop
 	Detail    string
@@ -73,20 +73,20 @@ type Plan struct {
 	formerGone bool
 	// Problems are in the order in which they are reported. With one that is not a warning, nothing can be
 	// applied.
-	Problems []Problem
+	Problems []PlanProblem
 }
 
 // HasError reports whether any problem is an error.
 func (o *Plan) HasError() bool {
-	return slices.ContainsFunc(o.Problems, func(p Problem) bool { return !p.Warning })
+	return slices.ContainsFunc(o.Problems, func(p PlanProblem) bool { return !p.Warning })
 }
 
 func (o *Plan) add(attribute, summary, format string, arguments ...any) {
-	o.Problems = append(o.Problems, Problem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
+	o.Problems = append(o.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
 }
 
 func (o *Plan) warn(attribute, summary, format string, arguments ...any) {
-	o.Problems = append(o.Problems, Problem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
+	o.Problems = append(o.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
 }
 
 // Plan finds out what applying what an owner wants would do. It writes nothing. A location that is as the state knows
@@ -94,7 +94,7 @@ func (o *Plan) warn(attribute, summary, format string, arguments ...any) {
 // everything else follows from that, and from whether two locations are the same.
 //
 // The error is one of a look at the repository. What is wrong with it is among the problems.
-func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
+func (c *Service) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err := c.checkDuplicate(ctx, desired.Owner, false); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return o, err
 	}
 	if isNew := o.Identity == Created || o.Identity == Moved; isNew || desired.State.Drift.Cause == BranchGone {
-		conflict, err := c.BranchConflict(ctx, desired.Owner.Location)
+		conflict, err := c.FindBranchConflict(ctx, desired.Owner.Location)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (c *Client) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		}
 	}
 	wanted := desired
-	desired.After = desired.Renames.Formerly(desired.After)
+	desired.After = desired.Renames.WithFormerNames(desired.After)
 	switch o.Identity {
 	case Same:
 		o.checkHolder(desired, desired.State.Drift.OtherHolder)
@@ -172,13 +172,13 @@ func (o *Plan) checkHolder(desired Desired, by string) {
 }
 
 // checkNewName reports states that have the records under the former name of an owner, or under its new one.
-func (c *Client) checkNewName(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) checkNewName(ctx context.Context, desired Desired, o *Plan) error {
 	o.checkHolder(desired, desired.State.Drift.OtherHolder)
 	view, err := c.view(ctx, desired.Owner)
 	if err != nil {
 		return err
 	}
-	if writer, found, err := view.OtherHolder(ctx, desired.State.Holder, desired.State.Records); err != nil {
+	if writer, found, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records); err != nil {
 		return err
 	} else if found {
 		o.checkHolder(desired, writer.String())
@@ -187,7 +187,7 @@ func (c *Client) checkNewName(ctx context.Context, desired Desired, o *Plan) err
 }
 
 // knows takes what the state knows, with what the refresh has found in records that were touched.
-func (c *Client) knows(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) knows(ctx context.Context, desired Desired, o *Plan) error {
 	o.Before = desired.State.Current()
 	found := desired.State.Drift.Found
 	if len(found) == 0 {
@@ -215,7 +215,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	for host := range unwanted {
 		asked[host] = ""
 	}
-	unsigned, err := view.Unsigned(ctx, asked)
+	unsigned, err := view.FindUnsigned(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 		o.add("gitops_repo", "Record is not signed by a known key",
 			"These folders would be removed, and only records that are not believed list them: %s. Nothing was written: %s.\n\n"+
 				"Revert that commit, or take what it added out of the record. If the record is right, add the key that signed it to allowed_signers.",
-			wording.List(folder.Texts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
+			wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
 		return nil
 	}
 	if desired.Adopt {
@@ -233,12 +233,12 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 		"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
 			"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
 			"assignment, set adopt = true: they are then removed, within what protection allows.",
-		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(folder.Texts(unwanted.Keys()), wording.Named))
+		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named))
 	return nil
 }
 
 // warnOfFound says what is at a location that is new to the state, who wrote it, and what becomes of it.
-func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) warnOfFound(ctx context.Context, desired Desired, o *Plan) error {
 	if o.Found.Count() == 0 || o.HasError() {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) erro
 		if err != nil {
 			return err
 		}
-		by, found, err := view.OtherHolder(ctx, "", nil)
+		by, found, err := view.FindOtherHolder(ctx, "", nil)
 		if err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (c *Client) warnOfFound(ctx context.Context, desired Desired, o *Plan) erro
 }
 
 // arrive finds folders of the owner at the location that the state does not know.
-func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Plan) error {
+func (c *Service) arrive(ctx context.Context, desired Desired, owner Owner, o *Plan) error {
 	view, err := c.view(ctx, owner)
 	if err != nil {
 		return err
@@ -301,7 +301,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 		o.warn("gitops_repo", "Repository does not exist yet",
 			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
 	}
-	records, err := view.Records(ctx, "")
+	records, err := view.ReadRecords(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (c *Client) arrive(ctx context.Context, desired Desired, owner Owner, o *Pl
 
 // withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
 func withoutListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees, commit string) (folder.Trees, error) {
-	listed, err := view.ListedByOthers(ctx, trees, commit)
+	listed, err := view.FindListedByOthers(ctx, trees, commit)
 	if err != nil || len(listed) == 0 {
 		return trees, err
 	}
@@ -347,7 +347,7 @@ func (o *Plan) ownerThere(desired Desired) Owner {
 
 // yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
 // somebody has changed one of the two: the plan names the record, unless adopt has it written again.
-func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) yield(ctx context.Context, desired Desired, o *Plan) error {
 	goes := union(o.Remove, o.Found.Without(desired.After))
 	if goes.Count() == 0 {
 		return nil
@@ -361,11 +361,11 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 	if o.Identity == Same || o.Identity == Renamed {
 		commit = desired.State.seenAt()
 	}
-	listed, err := view.ListedByOthers(ctx, goes, commit)
+	listed, err := view.FindListedByOthers(ctx, goes, commit)
 	if err != nil || len(listed) == 0 {
 		return err
 	}
-	records, err := view.Records(ctx, "")
+	records, err := view.ReadRecords(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -387,7 +387,7 @@ func (c *Client) yield(ctx context.Context, desired Desired, o *Plan) error {
 }
 
 // leave plans what happens to a former location.
-func (c *Client) leave(desired Desired, former former, o *Plan) {
+func (c *Service) leave(desired Desired, former former, o *Plan) {
 	if former.apart {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		o.warn(
@@ -437,13 +437,13 @@ func (c *Client) leave(desired Desired, former former, o *Plan) {
 // there is all that the owner has at the location, as far as the state or a look knows.
 func (o *Plan) there() folder.Trees { return union(o.Before, o.Found) }
 
-// Unseen is the plan of an owner while the repository cannot be read yet.
-func Unseen(desired Desired) *Plan {
+// PlanUnread is the plan of an owner while the repository cannot be read yet.
+func PlanUnread(desired Desired) *Plan {
 	o := &Plan{Identity: Created, Before: folder.Trees{}}
 	if desired.State != nil {
 		o.Identity, o.Before = Same, desired.State.Current()
 	}
-	desired.After = desired.Renames.Formerly(desired.After)
+	desired.After = desired.Renames.WithFormerNames(desired.After)
 	o.Remove = o.Before.Without(desired.After)
 	o.protect(desired)
 	return o

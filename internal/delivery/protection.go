@@ -2,9 +2,9 @@ package delivery
 
 import (
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 

@@ -21,7 +21,7 @@ type Drift struct {
 	// Found are folders that the owner's records list and the state does not know, where a record was touched.
 	Found folder.Trees `json:"found,omitempty"`
 	// Cause explains folders that differ although no commit by hand changed them; "" where there is none.
-	Cause Cause `json:"cause,omitempty"`
+	Cause DriftCause `json:"cause,omitempty"`
 	// Lost is the commit that a branch which was made anew does not have any more.
 	Lost string `json:"lost,omitempty"`
 	// Into is the branch that the open pull request goes into, where that is another one than the location's.
@@ -50,8 +50,8 @@ func (d Drift) IsNone() bool {
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
 // file. Where the state does not know what was written, because it was lost or is being imported, the records
 // are read first, and what they say is put into known.
-func (c *Client) Refresh(ctx context.Context, known *State) error {
-	before := known.Saved
+func (c *Service) Refresh(ctx context.Context, known *OwnerState) error {
+	before := known.SavedState
 	view, request, err := c.pending(ctx, known)
 	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
 		known.lose(RepositoryGone, before)
@@ -84,7 +84,7 @@ func (c *Client) Refresh(ctx context.Context, known *State) error {
 }
 
 // lose notes that nothing is there any more.
-func (k *State) lose(cause Cause, before Saved) {
+func (k *OwnerState) lose(cause DriftCause, before SavedState) {
 	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[folder.Key]string{}}
 	k.Tip = ""
 	for _, key := range k.Trees.Keys() {
@@ -93,7 +93,7 @@ func (k *State) lose(cause Cause, before Saved) {
 }
 
 // compare sets Drift to how a branch differs from what was written.
-func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
+func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
 	k.Drift = Drift{Trees: map[folder.Key]string{}}
 	if k.Drift.Touched, err = k.touched(ctx, view); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error)
 	if k.Drift.OtherHolder, err = k.otherHolder(ctx, view); err != nil {
 		return err
 	}
-	seen, err := view.Deployed(ctx, k.Trees)
+	seen, err := view.ReadTrees(ctx, k.Trees)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error)
 	if err := k.ignoreTaken(ctx, view); err != nil || len(k.Drift.Touched) == 0 {
 		return err
 	}
-	records, err := view.Records(ctx, "") // others may have written under this name
+	records, err := view.ReadRecords(ctx, "") // others may have written under this name
 	if err != nil {
 		return err
 	}
@@ -128,23 +128,23 @@ func (k *State) compare(ctx context.Context, view *gitops.OwnerView) (err error)
 
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
 // taken over, and says nothing else, is as it should be: then only the folders count.
-func (k *State) touched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
+func (k *OwnerState) touched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	left := make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
 		left[host] = k.Records[host]
 	}
-	touched := view.Touched(left)
-	taken, err := view.TakenOver(ctx, touched, k.Trees, k.Holder)
+	touched := view.FindTouched(left)
+	taken, err := view.FindTakenOver(ctx, touched, k.Trees, k.Holder)
 	return slices.DeleteFunc(touched, func(host string) bool { return taken[host] }), err
 }
 
 // unsigned says which touched records no allowed key has signed.
-func (k *State) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
+func (k *OwnerState) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
 		asked[host] = k.Records[host]
 	}
-	found, err := view.Unsigned(ctx, asked)
+	found, err := view.FindUnsigned(ctx, asked)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -152,11 +152,11 @@ func (k *State) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string,
 }
 
 // otherHolder names the commit by which another state has taken over touched records; "" where none has.
-func (k *State) otherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
+func (k *OwnerState) otherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil
 	}
-	writer, found, err := view.OtherHolder(ctx, k.Holder, k.Records)
+	writer, found, err := view.FindOtherHolder(ctx, k.Holder, k.Records)
 	if err != nil || !found {
 		return "", err
 	}
@@ -165,7 +165,7 @@ func (k *State) otherHolder(ctx context.Context, view *gitops.OwnerView) (string
 
 // ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
 // something decides about them.
-func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
+func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 	there := folder.Trees{}
 	for key, tree := range k.Drift.Trees {
 		if tree != "" {
@@ -175,7 +175,7 @@ func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 	if len(there) == 0 {
 		return nil
 	}
-	claimed, err := view.Conflicts(ctx, there, nil, "") // those that our record lists are ours
+	claimed, err := view.FindConflicts(ctx, there, nil, "") // those that our record lists are ours
 	if err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func (k *State) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 const notBelieved = "not believed"
 
 // readRecords sets what was written to what the owner's records say.
-func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
-	records, err := view.Records(ctx, "")
+func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) error {
+	records, err := view.ReadRecords(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -201,11 +201,11 @@ func (k *State) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	for host := range records.Trees {
 		k.Trees[host], k.Records[host] = map[string]string{}, ""
 	}
-	unsigned, err := view.Unsigned(ctx, k.Records)
+	unsigned, err := view.FindUnsigned(ctx, k.Records)
 	if err != nil {
 		return err
 	}
-	writer, found, err := view.OtherHolder(ctx, "", nil)
+	writer, found, err := view.FindOtherHolder(ctx, "", nil)
 	if err != nil {
 		return err
 	}

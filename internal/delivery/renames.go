@@ -3,14 +3,14 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // moves refuses to move the folders of a host that has another name now where others have something beside them: the folder
 // of the host would stay, and agents that follow it would remove what has moved.
-func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
+func (c *Service) moves(ctx context.Context, desired Desired, o *Plan) error {
 	moving := folder.Trees{}
 	for former := range desired.Renames {
 		if targets := o.there()[former]; len(targets) > 0 {
@@ -25,7 +25,7 @@ func (c *Client) moves(ctx context.Context, desired Desired, o *Plan) error {
 	if err != nil {
 		return err
 	}
-	beside, err := view.Beside(ctx, moving)
+	beside, err := view.FindForeignEntries(ctx, moving)
 	if err == nil && len(beside) > 0 {
 		o.add("gitops_repo", "Folder of a cluster type cannot move", "%s", besideText(beside))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // number is that of the pull request in the state, which every Git host has at the end of its URL; 0 where there is none.
-func (k *State) number() int {
+func (k *OwnerState) number() int {
 	if k == nil {
 		return 0
 	}
@@ -28,7 +28,7 @@ func (k *State) number() int {
 // if it is not the one in the state, should have been merged at once, was not completed by the last apply, goes into another
 // branch, or comes from another one or from one that does not exist any more. The request is the open one, else that of
 // the state; nil where there is none.
-func (c *Client) pending(ctx context.Context, known *State) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
+func (c *Service) pending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
 		view, err = c.view(ctx, known.Owner)
@@ -59,7 +59,7 @@ func (c *Client) pending(ctx context.Context, known *State) (view *gitops.OwnerV
 
 // intoAnother is the branch that the open pull request goes into, where that is not the location's; else "". Git hosts have
 // the requests into a branch that is renamed go into it under its new name.
-func intoAnother(known *State, request *forge.PullRequest) string {
+func intoAnother(known *OwnerState, request *forge.PullRequest) string {
 	if request == nil || request.State != forge.Open || request.Base == known.Owner.Location.Branch {
 		return ""
 	}
@@ -69,7 +69,7 @@ func intoAnother(known *State, request *forge.PullRequest) string {
 // compareRequest adds to Drift why the pull request cannot be merged, or is no longer there to be merged. A folder that
 // the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
 // and not by what the Git host says, since some Git hosts say that they are still checking for ever.
-func (c *Client) compareRequest(ctx context.Context, known *State, request *forge.PullRequest) error {
+func (c *Service) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
 	if request == nil || request.State == forge.Merged {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (c *Client) compareRequest(ctx context.Context, known *State, request *forg
 	for key := range known.Replaced {
 		folder.Put(asked, key, "")
 	}
-	now, err := view.Deployed(ctx, asked)
+	now, err := view.ReadTrees(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *Client) compareRequest(ctx context.Context, known *State, request *forg
 
 // noBranch explains that a pull request has no branch to go into. into is the branch that the open one goes into, if there
 // is one.
-func noBranch(at Location, into string) string {
+func noBranch(at folder.Location, into string) string {
 	text := fmt.Sprintf("There is no branch %q at %s, and a pull request needs a branch to go into. ", at.Branch, at.URL)
 	if into != "" {
 		return text + fmt.Sprintf("The open pull request goes into branch %q now: set branch = %q in gitops_repo.", into, into)
@@ -142,10 +142,10 @@ type noBranchError struct{ text string }
 func (e *noBranchError) Error() string { return e.text }
 func (e *noBranchError) Unwrap() error { return git.ErrNoBranch }
 
-// CheckBase fails where a pull request is wanted and the branch that it goes into does not exist. It looks at the branch.
+// CheckBaseBranch fails where a pull request is wanted and the branch that it goes into does not exist. It looks at the branch.
 //
 // Errors: git.ErrNoBranch with the branch that the open request goes into now, or as of a look.
-func (c *Client) CheckBase(ctx context.Context, settings Settings, owner Owner, known *State) error {
+func (c *Service) CheckBaseBranch(ctx context.Context, settings Settings, owner Owner, known *OwnerState) error {
 	if !settings.PullRequest {
 		return nil
 	}
@@ -165,8 +165,8 @@ func (c *Client) CheckBase(ctx context.Context, settings Settings, owner Owner, 
 	return &noBranchError{noBranch(owner.Location, into)}
 }
 
-// BranchConflict says why the branch of a location, which does not exist, cannot be created; "" where it can be, or exists.
-func (c *Client) BranchConflict(ctx context.Context, at Location) (string, error) {
+// FindBranchConflict says why the branch of a location, which does not exist, cannot be created; "" where it can be, or exists.
+func (c *Service) FindBranchConflict(ctx context.Context, at folder.Location) (string, error) {
 	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
 	if err != nil || look.Conflict() == "" {
 		return "", err
@@ -214,9 +214,9 @@ func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selec
 	return host.Close(ctx, request)
 }
 
-// CloseFormer closes the open pull request from before the owner got other settings, another name or a branch that was
+// CloseFormerRequest closes the open pull request from before the owner got other settings, another name or a branch that was
 // renamed, unless it is the same request.
-func (c *Client) CloseFormer(ctx context.Context, known *State, owner Owner, settings Settings) (head string, err error) {
+func (c *Service) CloseFormerRequest(ctx context.Context, known *OwnerState, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.request(known.Owner)
 	if !known.Settings.PullRequest {
 		return "", nil

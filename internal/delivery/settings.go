@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Settings are how commits reach the branch. The zero value pushes to it.
@@ -31,8 +32,8 @@ func (s Settings) request(owner Owner) forge.Selector {
 	return forge.Selector{Owner: mark, Base: owner.Location.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Location.Branch+"/"+mark)}
 }
 
-// Check reports settings with which no pull request can be opened. It makes no request.
-func (c *Client) Check(settings Settings, owner Owner) error {
+// CheckSettings reports settings with which no pull request can be opened. It makes no request.
+func (c *Service) CheckSettings(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil
 	}
@@ -48,16 +49,16 @@ func (c *Client) Check(settings Settings, owner Owner) error {
 }
 
 // forge is the Git host of the GitOps repository.
-func (c *Client) forge(settings Settings, at Location) (*forge.GitHost, error) {
+func (c *Service) forge(settings Settings, at folder.Location) (*forge.GitHost, error) {
 	return c.forgeWith(settings, at.URL, c.options.Credentials.Web(at.URL, at.URL))
 }
 
 // forgeOfAny is the Git host of any repository, which gets the credentials for its URL and no plain ones.
-func (c *Client) forgeOfAny(settings Settings, url string) (*forge.GitHost, error) {
+func (c *Service) forgeOfAny(settings Settings, url string) (*forge.GitHost, error) {
 	return c.forgeWith(settings, url, c.options.Credentials.Web(url, ""))
 }
 
-func (c *Client) forgeWith(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
+func (c *Service) forgeWith(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
 	return forge.NewGitHost(forge.Repository{
 		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: credentials,
 	}, forge.Options{Over: c.options.Over, UserAgent: c.options.UserAgent})
@@ -69,14 +70,14 @@ var ErrProposed = errors.New("the commit is pushed, but its pull request is not 
 
 // written is the outcome of an edit.
 type written struct {
-	gitops.Result
+	gitops.ApplyResult
 	commit string // that holds the edit
 	url    string // of the pull request; "" where there is none
 }
 
 // write applies an edit as the settings say. known is what the state has of the owner, if anything. With ErrProposed the
 // URL of the pull request is returned, too, where there is one.
-func (c *Client) write(ctx context.Context, settings Settings, owner Owner, known *State, edit gitops.Edit) (written, error) {
+func (c *Service) write(ctx context.Context, settings Settings, owner Owner, known *OwnerState, edit gitops.Edit) (written, error) {
 	remote := c.remote(owner.Location)
 	defer c.looks.forget(remote)
 	if !settings.PullRequest {
@@ -102,7 +103,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, know
 	}
 	result, err := c.options.Git.Apply(ctx, remote, edit)
 	if errors.Is(err, git.ErrNoBranch) {
-		return written{}, cmp.Or(c.CheckBase(ctx, settings, owner, known), err)
+		return written{}, cmp.Or(c.CheckBaseBranch(ctx, settings, owner, known), err)
 	}
 	if err != nil {
 		return written{}, err
@@ -117,7 +118,7 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, know
 		Selector: selector, Title: cmp.Or(settings.Title, result.Subject), Body: bodyOf(edit, result, host.MaxBody()),
 		Labels: settings.Labels, Reviewers: settings.Reviewers,
 	})
-	done := written{Result: result, commit: result.HeadCommit}
+	done := written{ApplyResult: result, commit: result.HeadCommit}
 	if request != nil {
 		done.url, done.commit = request.URL, cmp.Or(request.MergeCommit, result.HeadCommit)
 	}
@@ -132,13 +133,13 @@ func (c *Client) write(ctx context.Context, settings Settings, owner Owner, know
 
 // free makes sure that no other open request comes from the branch that is proposed. The owner's own is closed where the Git
 // host has it go into another branch, since the owner's branch was deleted or renamed.
-func (c *Client) free(ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *State, needsBase bool) error {
+func (c *Service) free(ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool) error {
 	selector := settings.request(owner)
 	err := host.Free(ctx, selector)
 	if !errors.Is(err, forge.ErrNotOwned) {
 		return err
 	}
-	if gone := c.CheckBase(ctx, settings, owner, known); errors.Is(gone, git.ErrNoBranch) {
+	if gone := c.CheckBaseBranch(ctx, settings, owner, known); errors.Is(gone, git.ErrNoBranch) {
 		if needsBase {
 			return gone
 		}
@@ -170,8 +171,8 @@ func propose(ctx context.Context, host *forge.GitHost, settings Settings, head s
 	return cmp.Or(merged, request), err
 }
 
-func bodyOf(edit gitops.Edit, result gitops.Result, limit int) string {
-	if edit.GiveUp {
+func bodyOf(edit gitops.Edit, result gitops.ApplyResult, limit int) string {
+	if edit.Abandon {
 		return "The records of this assignment are removed, and its folders stay.\n"
 	}
 	return forge.Body(result.Changes, limit)

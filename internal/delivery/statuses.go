@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // CommitStatuses are the statuses of one commit on a Git host.
@@ -15,7 +16,7 @@ type CommitStatuses struct {
 
 // CheckStatuses returns an error if commit statuses cannot be read from a location's Git host, with their creators if these are
 // needed. It makes no request. Of the settings it uses the kind of Git host and the URL of its API.
-func (c *Client) CheckStatuses(settings Settings, at Location, creators bool) error {
+func (c *Service) CheckStatuses(settings Settings, at folder.Location, creators bool) error {
 	host, err := c.forge(settings, at)
 	if err == nil && creators {
 		err = host.CheckCreators()
@@ -26,15 +27,15 @@ func (c *Client) CheckStatuses(settings Settings, at Location, creators bool) er
 // StatusQuery says which statuses are read, and how.
 type StatusQuery struct {
 	Settings Settings // of which the kind of Git host and the URL of its API are used
-	Location Location
+	Location folder.Location
 	Limit    int  // commits
 	Creators bool // who set the statuses is needed
 }
 
-// Statuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
+// ReadStatuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
 // true, or of as many commits as the limit. A commit that the Git host does not have yet has none. enough is called after
 // each commit with all statuses so far; when the Git host stops answering, the error comes with those.
-func (c *Client) Statuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
+func (c *Service) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
 	host, err := c.forge(query.Settings, query.Location)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (c *Client) Statuses(ctx context.Context, query StatusQuery, enough func([]
 	if err != nil {
 		return nil, err
 	}
-	commits, err := look.Recent(ctx, query.Limit)
+	commits, err := look.ListRecentCommits(ctx, query.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +74,9 @@ func (c *Client) Statuses(ctx context.Context, query StatusQuery, enough func([]
 	return heard, nil
 }
 
-// Status returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
+// ReadStatus returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
 // host and the URL of its API.
-func (c *Client) Status(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
+func (c *Service) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
 	host, err := c.forgeOfAny(settings, url)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (c *Client) Status(ctx context.Context, settings Settings, url, commit stri
 }
 
 // SetStatus sets the status of a commit of any repository, unless it is set already.
-func (c *Client) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
+func (c *Service) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
 	host, err := c.forgeOfAny(settings, url)
 	if err != nil {
 		return err

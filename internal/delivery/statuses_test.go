@@ -15,12 +15,13 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // toldHost is a Git host with a repository owner/r.git, and what it was told about commits.
 type toldHost struct {
 	*site
-	location delivery.Location
+	location folder.Location
 	// answer gives the contexts of a commit, or a status of HTTP.
 	answer func(commit string) (contexts []string, status int)
 
@@ -68,8 +69,8 @@ func newToldHost(t *testing.T) *toldHost {
 		_ = json.NewEncoder(w).Encode(map[string]any{"statuses": statuses})
 	}))
 	t.Cleanup(server.Close)
-	h.location = delivery.Location{URL: server.URL + "/owner/r.git", Branch: "main"}
-	var known *delivery.State
+	h.location = folder.Location{URL: server.URL + "/owner/r.git", Branch: "main"}
+	var known *delivery.OwnerState
 	for version := range 4 {
 		text := fmt.Sprint(version)
 		known = h.mustApply(delivery.Desired{Owner: owner(h.location, "dev"), After: wanted(t, text, 1, "drone"), State: known}, text)
@@ -101,7 +102,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 	} {
 		h.asked = nil
 		heard, err := h.process().
-			Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
+			ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: test.limit}, func(heard []delivery.CommitStatuses) bool {
 				return len(heard) == test.enough
 			})
 		if (err != nil) != (test.heard == nil) || err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -125,7 +126,7 @@ func TestStatusesAreReadFromTheNewestCommitUntilEnoughWasHeard(t *testing.T) {
 		return []string{"a"}, 0
 	}
 	heard, err := h.process().
-		Statuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
+		ReadStatuses(t.Context(), delivery.StatusQuery{Settings: settings, Location: h.location, Limit: 20}, func([]delivery.CommitStatuses) bool { return false })
 	if !errors.Is(err, forge.ErrUnauthorized) || len(heard) != 1 {
 		t.Errorf("refused: %+v, %v", heard, err)
 	}
@@ -143,17 +144,17 @@ func TestARepositoryWithoutAGitHostHasNoStatuses(t *testing.T) {
 		"https://token@github.com/owner/r.git":   "credentials in it",
 		"https://gitea.com/owner/../owner/r.git": "\"..\"",
 	} {
-		location := delivery.Location{URL: url, Branch: "main"}
+		location := folder.Location{URL: url, Branch: "main"}
 		client := s.process()
 		if err := client.CheckStatuses(delivery.Settings{}, location, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
-		_, err := client.Statuses(t.Context(), delivery.StatusQuery{Location: location, Limit: 20}, nil)
+		_, err := client.ReadStatuses(t.Context(), delivery.StatusQuery{Location: location, Limit: 20}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := s.process().CheckStatuses(delivery.Settings{}, delivery.Location{URL: "https://github.com/owner/r.git"}, true); err != nil {
+	if err := s.process().CheckStatuses(delivery.Settings{}, folder.Location{URL: "https://github.com/owner/r.git"}, true); err != nil {
 		t.Error(err)
 	}
 }

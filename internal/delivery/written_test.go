@@ -2,10 +2,10 @@ package delivery_test
 
 import (
 	"context"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // The plan that renames an owner reads evidence by the new name, which no record has yet.
@@ -26,7 +26,7 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 		"none": {nil, 0, ""},
 		"edge": {folder.Trees{"edge": {"target-00": ""}}, 0, ""}, // others' folders are no business of a new owner
 	} {
-		written, err := s.process().Written(context.Background(), owner(at, name), test.wanted)
+		written, err := s.process().ReadOwner(context.Background(), owner(at, name), test.wanted)
 		if err != nil || len(written.Records) != test.records {
 			t.Fatalf("%s: %v, %v", name, written.Records, err)
 		}
@@ -39,7 +39,7 @@ func TestWhatIsWrittenIsFoundBeforeARenameIsApplied(t *testing.T) {
 	// Where the folders are of two owners, neither is the former one.
 	s.mustApply(delivery.Desired{Owner: owner(at, "edge"), After: wanted(t, "1", 1, "edge")}, "1")
 	more["edge"] = map[string]string{"target-00": ""}
-	if written, err := s.process().Written(context.Background(), owner(at, "next"), more); err != nil || len(written.Records) != 0 {
+	if written, err := s.process().ReadOwner(context.Background(), owner(at, "next"), more); err != nil || len(written.Records) != 0 {
 		t.Errorf("of two owners: %v, %v", written.Records, err)
 	}
 }

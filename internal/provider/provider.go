@@ -144,7 +144,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	reaching := p.git
 	reaching.Over, reaching.UserAgent, reaching.Log = over, connection.UserAgent(p.version), logDebug
 	client := git.NewClient(reaching)
-	options := gitops.Options{Git: client}
+	options := gitops.BranchOptions{Git: client}
 	if p.clock != nil {
 		options.Now = p.clock.Now
 	}
@@ -166,8 +166,8 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 		options.AllowedSigners = settings.signers
 	}
 	c := &connection.Connection{
-		Delivery: delivery.New(delivery.Options{
-			Git: gitops.NewClient(options), Credentials: settings.credentials, Over: over, Author: settings.author,
+		Delivery: delivery.New(delivery.ServiceOptions{
+			Git: gitops.NewBranchClient(options), Credentials: settings.credentials, Over: over, Author: settings.author,
 			Release: p.version, Run: run.Current(os.Getenv), UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewClient(client, settings.credentials),

@@ -339,7 +339,7 @@ func (p Protection) exceeded(removed, total int) string {
 	return ""
 }
 
-func list(keys []folder.Key) string { return wording.List(folder.Texts(keys), wording.Named) }
+func list(keys []folder.Key) string { return wording.List(folder.KeyTexts(keys), wording.Named) }
 
 // listLosses names the first of some hosts or workloads, with what they lose.
 func listLosses(names []string, text func(name string) string) string {

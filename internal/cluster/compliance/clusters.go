@@ -29,7 +29,7 @@ func kindsOf(name string, folders recorded, hosts []string) []reconciler.Kind {
 // recorded are the kinds of the objects that records name, by host.
 type recorded map[string]map[string]bool
 
-func kindsIn(written gitops.Written) recorded {
+func kindsIn(written gitops.OwnerSnapshot) recorded {
 	kinds := recorded{}
 	for key, record := range written.Records {
 		for _, object := range record.Objects {

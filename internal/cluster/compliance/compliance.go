@@ -24,11 +24,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Repository is what is asked of a GitOps repository and its Git host: a *delivery.Client.
+// Repository is what is asked of a GitOps repository and its Git host: a *delivery.Service.
 type Repository interface {
-	Written(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.Written, error)
-	Commits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error)
-	Statuses(ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
+	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
+	FindCommits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error)
+	ReadStatuses(ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
 }
 
 // Question is what is to be found out.
@@ -92,7 +92,7 @@ type Statuses struct {
 type Answer struct {
 	Result *observe.Result
 	// Written is what the branch has.
-	Written gitops.Written
+	Written gitops.OwnerSnapshot
 	// NotAsked are the clusters of the fleet that the provider does not know, in order.
 	NotAsked []string
 	// Repository says why the repository could not be read, and Statuses why the Git host's commit statuses
@@ -105,7 +105,7 @@ type Answer struct {
 func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error) {
 	answer := &Answer{}
 	if q.Offline == "" {
-		written, err := repository.Written(ctx, q.Owner, wanted(q.Schedule))
+		written, err := repository.ReadOwner(ctx, q.Owner, wanted(q.Schedule))
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func wanted(scheduled *schedule.Result) folder.Trees {
 }
 
 // folders are what was written: those that the owner's records list.
-func folders(q *Question, written gitops.Written) []observe.Folder {
+func folders(q *Question, written gitops.OwnerSnapshot) []observe.Folder {
 	namespaces := map[folder.Key]string{}
 	for _, assignment := range q.Schedule.Assignments {
 		namespaces[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
@@ -192,7 +192,7 @@ func folders(q *Question, written gitops.Written) []observe.Folder {
 }
 
 // ownerLabels are the owner's name in labels, and those under which it was written before.
-func ownerLabels(name string, written gitops.Written) []string {
+func ownerLabels(name string, written gitops.OwnerSnapshot) []string {
 	labels := []string{render.LabelValue(name)}
 	for _, record := range written.Records {
 		if label := render.LabelValue(record.OwnerLabel); record.OwnerLabel != "" && !slices.Contains(labels, label) {
@@ -218,7 +218,7 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 	for i := range in.Folders {
 		folder.Put(want, folder.Key{Host: in.Folders[i].Host, DeploymentTarget: in.Folders[i].DeploymentTarget}, "")
 	}
-	found, err := repository.Commits(ctx, q.Owner, slices.Sorted(maps.Keys(ids)), want)
+	found, err := repository.FindCommits(ctx, q.Owner, slices.Sorted(maps.Keys(ids)), want)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}

@@ -49,16 +49,16 @@ type repository struct {
 	statuses []delivery.CommitStatuses
 	creators bool // who set the statuses was asked for
 	// also are objects that records name besides, by host.
-	also map[string]folder.Object
+	also map[string]folder.ObjectRef
 
 	writtenErr, commitsErr, statusesErr error
 }
 
-func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted folder.Trees) (gitops.Written, error) {
+func (r *repository) ReadOwner(ctx context.Context, _ delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
 	if err := cmpErr(ctx.Err(), r.writtenErr); err != nil {
-		return gitops.Written{}, err
+		return gitops.OwnerSnapshot{}, err
 	}
-	written := gitops.Written{Tip: r.tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
+	written := gitops.OwnerSnapshot{Tip: r.tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
 	for _, key := range wanted.Keys() {
 		kind, namespace := "Kustomization", "flux-system"
 		if key.Host == "argo" {
@@ -70,7 +70,7 @@ func (r *repository) Written(ctx context.Context, _ delivery.Owner, wanted folde
 		written.Trees[key.Host][key.DeploymentTarget] = r.commits[r.tip]
 		written.Records[key] = gitops.FolderRecord{Tree: r.commits[r.tip], Record: folder.Record{
 			Manifests: &folder.Manifests{Tag: "v2"},
-			Objects:   []folder.Object{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
+			Objects:   []folder.ObjectRef{{Kind: kind, Namespace: namespace, Name: "dev-" + key.Host + "-" + key.DeploymentTarget}},
 		}}
 		if also, has := r.also[key.Host]; has && key.DeploymentTarget == "web-main" {
 			record := written.Records[key]
@@ -90,15 +90,15 @@ func cmpErr(errs ...error) error {
 	return nil
 }
 
-func (r *repository) Commits(ctx context.Context, _ delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error) {
+func (r *repository) FindCommits(ctx context.Context, _ delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error) {
 	if err := cmpErr(ctx.Err(), r.commitsErr); err != nil {
 		return nil, err
 	}
-	found := map[string]gitops.Commit{}
+	found := map[string]gitops.ReportedCommit{}
 	for _, id := range ids {
 		tree, ok := r.commits[id]
 		if !ok {
-			found[id] = gitops.Commit{Reason: "the branch does not have this commit"}
+			found[id] = gitops.ReportedCommit{Reason: "the branch does not have this commit"}
 			continue
 		}
 		trees := folder.Trees{}
@@ -108,12 +108,12 @@ func (r *repository) Commits(ctx context.Context, _ delivery.Owner, ids []string
 			}
 			trees[key.Host][key.DeploymentTarget] = tree
 		}
-		found[id] = gitops.Commit{ID: id, Time: asked.Add(-time.Hour), Trees: trees}
+		found[id] = gitops.ReportedCommit{ID: id, Time: asked.Add(-time.Hour), Trees: trees}
 	}
 	return found, nil
 }
 
-func (r *repository) Statuses(
+func (r *repository) ReadStatuses(
 	ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool,
 ) ([]delivery.CommitStatuses, error) {
 	if ctx.Err() != nil {
@@ -132,7 +132,7 @@ func (r *repository) Statuses(
 // question is about clusters of the types argo and flux, which both have two deployment targets.
 func question(types map[string]string) compliance.Question {
 	q := compliance.Question{
-		Owner:    delivery.Owner{Name: "dev", Location: delivery.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
+		Owner:    delivery.Owner{Name: "dev", Location: folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
 		Time:     asked,
 		Schedule: &schedule.Result{}, Clusters: map[string]compliance.Cluster{},
 	}

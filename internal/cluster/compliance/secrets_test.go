@@ -68,7 +68,7 @@ func TestWhatBringsSecretsIsReadWhereRecordsNameIt(t *testing.T) {
 	}}
 	at := &repository{
 		tip: newer, commits: map[string]string{ready: treeA, newer: treeA},
-		also: map[string]folder.Object{"flux": {Kind: "ExternalSecret", Namespace: "web", Name: "platform-secrets"}},
+		also: map[string]folder.ObjectRef{"flux": {Kind: "ExternalSecret", Namespace: "web", Name: "platform-secrets"}},
 	}
 	check(t, mustAsk(t, at, q), map[string]said{
 		"argo-1": {verdict.Ready, ""}, "flux-1": {verdict.Ready, ""},

@@ -132,7 +132,7 @@ func askStatuses(
 		return count == len(q.Clusters)
 	}
 	query := delivery.StatusQuery{Settings: from.Settings, Location: q.Owner.Location, Limit: from.Limit, Creators: from.Creators.IsSet()}
-	heard, err := repository.Statuses(ctx, query, enough)
+	heard, err := repository.ReadStatuses(ctx, query, enough)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		// One owner at the same path, and one whose path is below.
-		theirs := gitops.Edit{Owner: gitops.Owner{Name: "theirs", Path: "dev"}, Hosts: hosts(t, map[string]gitops.Folder{
+		theirs := gitops.Edit{Owner: gitops.Owner{Name: "theirs", Path: "dev"}, Hosts: hosts(t, map[string]gitops.FolderEdit{
 			"drone/app": version(
 				rendered(t, "a", "1"),
 				"v1",
@@ -24,17 +24,17 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 		})}
 		below := gitops.Edit{
 			Owner: gitops.Owner{Name: "below", Path: "dev/clusters"},
-			Hosts: hosts(t, map[string]gitops.Folder{"one/app": version(rendered(t, "a", "1"), "v1")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"one/app": version(rendered(t, "a", "1"), "v1")}),
 		}
 		apply(t, r, theirs)
 		apply(t, r, below)
-		ours := devEdit(t, map[string]gitops.Folder{
+		ours := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(
 				rendered(t, "a", "2"),
 				"v2",
 			), "drone/same": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
 		})
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, ours); !errors.Is(err, gitops.ErrConflict) {
 			t.Errorf("without adopt: %v", err)
 		}
 		ours.Adopt = true
@@ -65,12 +65,12 @@ func TestAdoptTakesOverFoldersInOneCommit(t *testing.T) {
 			t.Errorf("theirs = %v, %v", owned, err)
 		}
 		// The former owner finds out, and leaves what is not its own.
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) ||
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, theirs); !errors.Is(err, gitops.ErrConflict) ||
 			!strings.Contains(err.Error(), `"dev"`) {
 			t.Errorf("theirs again: %v", err)
 		}
-		apply(t, r, gitops.Edit{Owner: theirs.Owner, Previously: wanted(theirs)})
-		apply(t, r, gitops.Edit{Owner: below.Owner, Previously: wanted(below)})
+		apply(t, r, gitops.Edit{Owner: theirs.Owner, Written: wanted(theirs)})
+		apply(t, r, gitops.Edit{Owner: below.Owner, Written: wanted(below)})
 		files := r.files()
 		if files["dev/drone/app/a"] != "2" || files["dev/drone/same/a"] != "1" || files["dev/clusters/one/app/a"] != "1" ||
 			files["dev/drone/keep/a"] != "" {
@@ -91,17 +91,17 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 		r,
 		gitops.Edit{
 			Owner: gitops.Owner{Name: "inside", Path: "dev/large/app"},
-			Hosts: hosts(t, map[string]gitops.Folder{"x/y": rendered(t, "a", "1")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"x/y": rendered(t, "a", "1")}),
 		},
 	)
 	before := r.files()
-	edit := devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "2")})
-	conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
+	edit := devEdit(t, map[string]gitops.FolderEdit{"large/app": rendered(t, "a", "2")})
+	conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
 	if err != nil || len(conflicts) != 1 || conflicts[0].Adoptable() {
 		t.Errorf("conflicts = %+v, %v", conflicts, err)
 	}
 	edit.Adopt = true
-	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
+	if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
 		t.Errorf("err = %v", err)
 	}
 	if got := r.files(); !maps.Equal(got, before) {
@@ -113,8 +113,8 @@ func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
-		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "1"), "v1")})
+		conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
 		if err != nil || len(conflicts) != 1 || !conflicts[0].Adoptable() {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
@@ -136,7 +136,7 @@ func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
 func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "2"), "spare/": {}})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "2"), "spare/": {}})
 		apply(t, r, edit)
 		other := team(t, "other", "1")
 		apply(t, r, other)
@@ -146,7 +146,7 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 				delete(left, name)
 			}
 		}
-		letGo := gitops.Edit{Owner: dev, Previously: wanted(edit), GiveUp: true}
+		letGo := gitops.Edit{Owner: dev, Written: wanted(edit), Abandon: true}
 		if result := apply(t, r, letGo); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("result = %+v", result)
 		}
@@ -167,11 +167,11 @@ func TestReleasedFoldersStayWithoutAnOwner(t *testing.T) {
 		if result := apply(t, r, heir); !result.Committed || len(result.Changes) != 0 {
 			t.Errorf("heir: %+v", result)
 		}
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) ||
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) ||
 			!strings.Contains(err.Error(), `"heir"`) {
 			t.Errorf("the former owner: %v", err)
 		}
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, GiveUp: true}); err == nil {
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev, Hosts: edit.Hosts, Abandon: true}); err == nil {
 			t.Error("an edit that keeps and wants is no error")
 		}
 		r.fsck()

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Result is the outcome of an Apply.
-type Result struct {
+// ApplyResult is the outcome of an Apply.
+type ApplyResult struct {
 	// Commit is a commit that holds what was wanted: the branch's tip when it was
 	// last read; "" when the branch does not exist and nothing was to be written.
 	Commit string
@@ -58,12 +58,12 @@ type Result struct {
 // git.ErrCommit, the context's, or what is wrong with the edit. With any of
 // them, the branch does not have the commit, unless the text says that this is
 // not known.
-func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
+func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
-		return Result{}, describe(remote, err)
+		return ApplyResult{}, describe(remote, err)
 	}
 	if edit.Head == remote.Branch {
-		return Result{}, describe(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
+		return ApplyResult{}, describe(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
 	}
 	result, err := c.write(ctx, remote, edit)
 	return result, describe(remote, err)
@@ -71,12 +71,12 @@ func (c *Client) Apply(ctx context.Context, remote git.Remote, edit Edit) (Resul
 
 // write brings an edit to its branch when no other edit of this Client is on its
 // way there.
-func (c *Client) write(ctx context.Context, remote git.Remote, edit Edit) (Result, error) {
+func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	a := &application{client: c, remote: remote, edit: edit}
 	began := time.Now()
 	release, err := c.branches.Take(ctx, remote.URL+" "+a.target())
 	if err != nil {
-		return Result{}, err
+		return ApplyResult{}, err
 	}
 	defer release()
 	c.options.Git.Log(ctx, remote, "has the branch for itself in this process", map[string]any{"waited": time.Since(began)})
@@ -86,18 +86,18 @@ func (c *Client) write(ctx context.Context, remote git.Remote, edit Edit) (Resul
 			return a.result, err
 		}
 		if err := a.sleep(ctx, "waits before it tries again", 0, a.race.wait(time.Since(a.race.began))); err != nil {
-			return Result{}, err
+			return ApplyResult{}, err
 		}
 	}
 }
 
 // application is the state of an apply across its attempts.
 type application struct {
-	client *Client
+	client *BranchClient
 	remote git.Remote
 	edit   Edit
-	now    time.Time // of the attempt
-	result Result    // once it is done
+	now    time.Time   // of the attempt
+	result ApplyResult // once it is done
 
 	race   race
 	pushes int
@@ -208,7 +208,7 @@ func (a *application) target() string {
 // the change against commit. staged is what the edit is at the tip, and made the
 // change that was pushed or proposed; nil where there is none, or the tip has it.
 func (a *application) succeed(commit, head git.Hash, staged, made *change) {
-	a.result = Result{Pushes: a.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: a.unconfirmed != nil}
+	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: a.unconfirmed != nil}
 	if made == nil {
 		made = a.unconfirmed
 	}

@@ -15,7 +15,7 @@ import (
 func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/hello-world-app-functional-test": rendered(t, "namespace.yaml", "a: 1\n", "reconciler.yaml", "b: 2\n"),
 			"large/":                                {},
 			"clusters/store-17/hello":               rendered(t, "namespace.yaml", "c: 3\n"),
@@ -61,14 +61,14 @@ func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
 func TestApplyAgainMakesNoCommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
 		first := apply(t, r, edit)
 		edit.Subject, edit.Release, edit.Author = "another", "2", git.Signature{Name: "Another"}
 		folder := edit.Hosts["drone"]["app"]
 		folder.Record.Policies = []string{"another"}
 		edit.Hosts["drone"]["app"] = folder
 		for _, previously := range []deployedTrees{nil, wanted(edit)} {
-			edit.Previously = previously
+			edit.Written = previously
 			again := apply(t, r, edit)
 			if again.Committed || again.Pushes != 0 || again.Commit != first.Commit || len(keysOf(again, "added")) != 0 {
 				t.Errorf("previously %v: result = %+v", previously, again)
@@ -81,10 +81,10 @@ func TestARefreshReadsNoBlob(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "large/": {}})
 		apply(t, r, edit)
 		view := inspect(t, r, dev)
-		conflicts, err := view.Conflicts(context.Background(), wanted(edit), wanted(edit), "")
+		conflicts, err := view.FindConflicts(context.Background(), wanted(edit), wanted(edit), "")
 		if err != nil || len(conflicts) != 0 || sprint(deployed(t, view, wanted(edit))) != sprint(wanted(edit)) {
 			t.Errorf("conflicts = %v, %v", conflicts, err)
 		}
@@ -104,12 +104,12 @@ func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
 			w.write("zz/deep/er/file", "theirs\n")
 		})
 		foreign := r.files()
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b"), "large/app": rendered(t, "a.yaml", "x"),
 		})
 		apply(t, r, edit)
 
-		edit = devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 2\n"), "drone/three": rendered(t, "c.yaml", "c")})
+		edit = devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 2\n"), "drone/three": rendered(t, "c.yaml", "c")})
 		result := apply(t, r, edit)
 		if got, want := sprint([][]string{keysOf(result, "added"), keysOf(result, "changed"), keysOf(result, "removed")}), "[[drone/three] [drone/app] [drone/two large/app]]"; got != want {
 			t.Errorf("changes = %s, want %s", got, want)
@@ -142,13 +142,13 @@ func TestApplyChangesOnlyWhatIsItsOwn(t *testing.T) {
 func TestApplyRepairsDrift(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b"), "large/app": rendered(t, "a.yaml", "x"),
 			"clusters/one/app": rendered(t, "a.yaml", "y"), "small/": {},
 		})
 		apply(t, r, edit)
 		before := r.files()
-		edit.Previously = wanted(edit)
+		edit.Written = wanted(edit)
 
 		for name, test := range map[string]struct {
 			change   func(w *workTree)
@@ -203,7 +203,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "not", "yet", "there.git")
 	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
-		client := newClient(gitops.Options{})
+		client := newClient(gitops.BranchOptions{})
 		view, err := inspectBy(context.Background(), client, remote, dev)
 		if err != nil || !view.Missing() || view.Tip() != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Fatalf("view = %+v, %v", view, err)
@@ -211,7 +211,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 		if result, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev}); err != nil || result.Committed {
 			t.Fatalf("nothing to write: %+v, %v", result, err)
 		}
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 1\n")})
 		result, err := client.Apply(context.Background(), remote, edit)
 		if err != nil || !result.Committed {
 			t.Fatalf("result = %+v, %v", result, err)

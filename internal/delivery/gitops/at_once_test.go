@@ -17,10 +17,10 @@ import (
 )
 
 // together applies edits through one client at the same time.
-func together(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.Result, []error) {
+func together(t *testing.T, r *repository, edits ...gitops.Edit) ([]gitops.ApplyResult, []error) {
 	t.Helper()
-	client := newClient(gitops.Options{})
-	results, errs := make([]gitops.Result, len(edits)), make([]error, len(edits))
+	client := newClient(gitops.BranchOptions{})
+	results, errs := make([]gitops.ApplyResult, len(edits)), make([]error, len(edits))
 	var group sync.WaitGroup
 	for i, edit := range edits {
 		group.Go(func() { results[i], errs[i] = client.Apply(context.Background(), r.remote, edit) })
@@ -34,7 +34,7 @@ func team(t *testing.T, name, content string) gitops.Edit {
 	t.Helper()
 	return gitops.Edit{
 		Owner: gitops.Owner{Name: name, Environment: "dev", Path: "dev"},
-		Hosts: hosts(t, map[string]gitops.Folder{"drone/" + name: rendered(t, "a", content)}),
+		Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/" + name: rendered(t, "a", content)}),
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTwoOwnersThatAreCancelledAtOnceBothEnd(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		client := newClient(gitops.Options{})
+		client := newClient(gitops.BranchOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		first := team(t, "first", "1")
 		folder := first.Hosts["drone"]["first"]
@@ -183,9 +183,9 @@ func TestTheEndOfOneContextDoesNotEndTheOthers(t *testing.T) {
 		for _, after := range []time.Duration{0, 10 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
 			r := newRepository(t, serving)
 			hook(r, "pre-receive", "sleep 0.1")
-			client := newClient(gitops.Options{})
+			client := newClient(gitops.BranchOptions{})
 			short, cancel := context.WithTimeout(context.Background(), after)
-			results, errs := make([]gitops.Result, 4), make([]error, 4)
+			results, errs := make([]gitops.ApplyResult, 4), make([]error, 4)
 			var group sync.WaitGroup
 			for i := range results {
 				group.Go(func() {

@@ -43,9 +43,9 @@ func processorTime(b *testing.B) time.Duration {
 // of 5 files each.
 func bigEdit(b testing.TB, hosts int) gitops.Edit {
 	b.Helper()
-	edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
+	edit := gitops.Edit{Owner: dev, Hosts: gitops.FolderEdits{}}
 	for h := range hosts {
-		folders := map[string]gitops.Folder{}
+		folders := map[string]gitops.FolderEdit{}
 		for t := range 40 {
 			folders[fmt.Sprintf("workload-%02d-main", t)] = bigFolder(b, h, t, 0)
 		}
@@ -55,9 +55,9 @@ func bigEdit(b testing.TB, hosts int) gitops.Edit {
 }
 
 // bigFolder renders its files when they are asked for, as the provider does.
-func bigFolder(b testing.TB, host, target, version int) gitops.Folder {
+func bigFolder(b testing.TB, host, target, version int) gitops.FolderEdit {
 	b.Helper()
-	render := func() gitops.Folder {
+	render := func() gitops.FolderEdit {
 		text := fmt.Sprintf("%d %d %d\n", host, target, version)
 		return rendered(
 			b,
@@ -85,7 +85,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	r := newRepository(b, serving{name: "http", config: anyObject, remote: overHTTP})
 	edit := bigEdit(b, 500)
 	start := time.Now()
-	if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil ||
+	if result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, edit); err != nil ||
 		len(keysOf(result, "added")) != 20000 {
 		b.Fatalf("%+v, %v", result.Commit, err)
 	}
@@ -94,11 +94,11 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 	remote := servedApart(b, r)
 	version := 0
 
-	first, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit)
+	first, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit)
 	if err != nil {
 		b.Fatal(err)
 	}
-	edit.Previously, edit.Records = wanted(edit), first.Records // as the state has them
+	edit.Written, edit.Records = wanted(edit), first.Records // as the state has them
 	for _, known := range []bool{true, false} {
 		b.Run(map[bool]string{true: "apply", false: "apply-without-records"}[known], func(b *testing.B) {
 			b.ReportAllocs()
@@ -112,12 +112,12 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 					asked.Records = nil
 				}
 				before := processorTime(b)
-				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, asked)
+				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, asked)
 				spent += processorTime(b) - before
 				if err != nil || len(keysOf(result, "changed")) != 1 {
 					b.Fatalf("%+v, %v", result, err)
 				}
-				edit.Previously, edit.Records = wanted(edit), result.Records
+				edit.Written, edit.Records = wanted(edit), result.Records
 			}
 			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "client-ms/op")
 		})
@@ -128,7 +128,7 @@ func BenchmarkOneFolderAmong100000Files(b *testing.B) {
 		var spent time.Duration
 		for b.Loop() {
 			before := processorTime(b)
-			view, err := inspectBy(context.Background(), gitops.NewClient(gitops.Options{}), remote, dev)
+			view, err := inspectBy(context.Background(), gitops.NewBranchClient(gitops.BranchOptions{}), remote, dev)
 			if err != nil || len(deployed(b, view, want)) != 500 {
 				b.Fatal(err)
 			}

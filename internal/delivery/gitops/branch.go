@@ -25,13 +25,13 @@ type Branch struct {
 	signers *git.Verifier // nil: every record is believed
 }
 
-// Branch reads the tip of a branch. owners may name some whose views will be asked
+// ReadBranch reads the tip of a branch. owners may name some whose views will be asked
 // for: their trees then come with the first request. A branch that does not
 // exist, and a local repository that does not, is an empty Branch.
 //
 // Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable,
 // git.ErrTooLarge, or what is wrong with the remote.
-func (c *Client) Branch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
+func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
 	levels, err := 1, remote.Check()
 	for _, owner := range owners {
 		levels, err = max(levels, owner.levels()), cmp.Or(err, owner.check())
@@ -65,12 +65,12 @@ func (l *Branch) Missing() bool { return l.tip.Missing }
 // Conflict is a branch beside which this one, which does not exist, cannot be created; "" for none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }
 
-// View reads the trees on the way to an owner's path, its hosts and its records,
+// ReadOwner reads the trees on the way to an owner's path, its hosts and its records,
 // and no file. What one owner's view fetches is fetched for all owners that are
 // found on the way, so that their views need no request.
 //
 // Errors: as of Branch, *git.BlockedError, or what is wrong with the owner.
-func (l *Branch) View(ctx context.Context, owner Owner) (*OwnerView, error) {
+func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
 		return nil, describe(l.remote, err)
 	}

@@ -58,7 +58,7 @@ func ownersOfOneBranch(t *testing.T, r *repository, above string) []gitops.Edit 
 	for i, owner := range []gitops.Owner{
 		{Name: "dev", Path: above + "dev"}, {Name: "dev-eu", Path: above + "dev"}, {Name: "stage", Path: above + "stage"}, {Name: "prod", Path: above + "prod"},
 	} {
-		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{
 			fmt.Sprintf("drone-%d/app", i):         rendered(t, "a", fmt.Sprint(i), "b", "b"),
 			fmt.Sprintf("large-%d/app", i):         rendered(t, "a", "a"),
 			fmt.Sprintf("clusters/store-%d/db", i): rendered(t, "a", "a"),
@@ -74,7 +74,7 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, above := range []string{"", "environments/eu/"} {
 			edits := ownersOfOneBranch(t, r, above)
-			look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
+			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 			for _, edit := range edits {
 				for range 3 {
 					group.Go(func() {
-						view, err := look.View(t.Context(), edit.Owner)
+						view, err := look.ReadOwner(t.Context(), edit.Owner)
 						if err != nil {
 							t.Errorf("%s: %v", edit.Owner.Name, err)
 							return
@@ -98,7 +98,7 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 						if n := view.Blobs(); n != 0 && !strings.HasSuffix(t.Name(), "plain") { // which cannot leave them out
 							t.Errorf("%d blobs", n)
 						}
-						if conflicts, err := view.Conflicts(t.Context(), wanted(edit), wanted(edit), ""); err != nil || len(conflicts) > 0 {
+						if conflicts, err := view.FindConflicts(t.Context(), wanted(edit), wanted(edit), ""); err != nil || len(conflicts) > 0 {
 							t.Errorf("%s: %v, %v", edit.Owner.Name, conflicts, err)
 						}
 					})
@@ -125,14 +125,14 @@ func TestFourOwnersCostTheServerNoMoreThanOne(t *testing.T) {
 			if i < 2 {
 				named = append(named, edits[0].Owner)
 			}
-			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, named...)
+			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, named...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, edit := range edits[:owners] {
 				// A plan asks twice: for the refresh, and for what is to come.
 				for range 2 {
-					if _, err := look.View(t.Context(), edit.Owner); err != nil {
+					if _, err := look.ReadOwner(t.Context(), edit.Owner); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -157,12 +157,12 @@ func TestFourOwnersOfALocalRepositoryAskGitNoMoreThanOne(t *testing.T) {
 		if err := os.WriteFile(calls, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, edits[0].Owner)
+		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, edits[0].Owner)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, edit := range edits[:owners] {
-			if _, err := look.View(t.Context(), edit.Owner); err != nil {
+			if _, err := look.ReadOwner(t.Context(), edit.Owner); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,24 +184,24 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
-			look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+			look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if look.Tip() != "" || look.Missing() != (remote.URL != r.remote.URL) {
 				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
 			}
-			view, err := look.View(t.Context(), dev)
+			view, err := look.ReadOwner(t.Context(), dev)
 			if err != nil || len(deployed(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {
 				t.Errorf("%+v, %v", view, err)
 			}
 		}
-		if _, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
+		if _, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, gitops.Owner{Name: "../x"}); err == nil {
 			t.Error("a bad owner was taken")
 		}
 		bad := r.remote
 		bad.Branch = "a..b"
-		if _, err := newClient(gitops.Options{}).Branch(t.Context(), bad); err == nil {
+		if _, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), bad); err == nil {
 			t.Error("a bad branch was taken")
 		}
 	})
@@ -212,7 +212,7 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 		apply(t, r, edit)
 		blob := r.git("rev-parse", "main:dev/drone/app/a")
 		id, err := hex.DecodeString(blob)
@@ -231,18 +231,18 @@ func TestWhatIsWrongWithOthersTreesIsNoErrorOfAView(t *testing.T) {
 			root=$( (git ls-tree main; printf '040000 tree %%s\tother\n' $records) | git mktree --missing)
 			git update-ref refs/heads/main $(git commit-tree -p main -m broken $root)`, broken, blob)
 		run(t, r.directory, "sh", "-c", script)
-		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote, dev)
+		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote, dev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		view, err := look.View(t.Context(), dev)
+		view, err := look.ReadOwner(t.Context(), dev)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(wanted(edit)) {
 			t.Errorf("deployed = %v", got)
 		}
-		if _, err := look.View(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil ||
+		if _, err := look.ReadOwner(t.Context(), gitops.Owner{Name: "other", Path: "other"}); err == nil ||
 			!strings.Contains(err.Error(), "malformed") {
 			t.Errorf("of the other: %v", err)
 		}
@@ -257,7 +257,7 @@ func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	end := make(chan struct{})
 	server := &faulty{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"}
-	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+	look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,13 +273,13 @@ func TestNoCallerWaitsForAnothersViewLongerThanItsContext(t *testing.T) {
 	server.mu.Unlock()
 	first := make(chan error, 1)
 	go func() {
-		_, err := look.View(t.Context(), dev)
+		_, err := look.ReadOwner(t.Context(), dev)
 		first <- err
 	}()
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := look.View(ctx, gitops.Owner{Name: "stage", Path: "stage"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := look.ReadOwner(ctx, gitops.Owner{Name: "stage", Path: "stage"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v", err)
 	}
 	select {

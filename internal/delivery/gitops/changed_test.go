@@ -16,12 +16,12 @@ import (
 )
 
 // applyAt applies an edit at a time.
-func applyAt(t *testing.T, r *repository, at time.Time, edit gitops.Edit) gitops.Result {
+func applyAt(t *testing.T, r *repository, at time.Time, edit gitops.Edit) gitops.ApplyResult {
 	t.Helper()
 	if edit.Remove == nil {
 		edit.Remove = removable(t, r, edit)
 	}
-	result, err := newClient(gitops.Options{Now: func() time.Time { return at }}).Apply(context.Background(), r.remote, edit)
+	result, err := newClient(gitops.BranchOptions{Now: func() time.Time { return at }}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -32,24 +32,24 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-		objects := []folder.Object{
+		objects := []folder.ObjectRef{
 			{Kind: "Kustomization", Namespace: "flux-system", Name: "b"},
 			{Kind: "GitRepository", Namespace: "flux-system", Name: "a"},
 		}
-		with := func(folder gitops.Folder) gitops.Folder {
+		with := func(folder gitops.FolderEdit) gitops.FolderEdit {
 			folder.Record.Objects = objects
 			return folder
 		}
 		one, two, three := rendered(t, "a", "1"), rendered(t, "a", "2"), rendered(t, "a", "3")
 		said := func(target string) gitops.FolderRecord {
 			t.Helper()
-			records, err := inspect(t, r, dev).Records(context.Background(), "")
+			records, err := inspect(t, r, dev).ReadRecords(context.Background(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return records.Records[folder.Key{Host: "drone", DeploymentTarget: target}]
 		}
-		is := func(target string, changed time.Time, tree, before gitops.Folder) {
+		is := func(target string, changed time.Time, tree, before gitops.FolderEdit) {
 			t.Helper()
 			got := said(target)
 			if !got.Changed.Equal(changed) || got.Tree != tree.Tree || got.TreeBefore != before.Tree || len(got.Objects) != 2 ||
@@ -57,9 +57,9 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 				t.Errorf("%s: %+v", target, got)
 			}
 		}
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": with(one), "drone/two": with(one)})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": with(one), "drone/two": with(one)})
 		applyAt(t, r, noon, edit)
-		is("app", noon, one, gitops.Folder{})
+		is("app", noon, one, gitops.FolderEdit{})
 		if text := r.files()["dev/.flotilla/dev/drone.json"]; !strings.Contains(text, `"changed": "2026-11-21T11:00:00Z"`) ||
 			strings.Contains(text, "tree_before") ||
 			!strings.Contains(text, `"format": 1,`) {
@@ -68,7 +68,7 @@ func TestARecordSaysWhenAFolderChangedAndWhatItWasBefore(t *testing.T) {
 		edit.Hosts["drone"]["app"] = with(two)
 		applyAt(t, r, noon.Add(time.Hour), edit)
 		is("app", noon.Add(time.Hour), two, one)
-		is("two", noon, one, gitops.Folder{})
+		is("two", noon, one, gitops.FolderEdit{})
 		// Drift that is repaired is no change by the owner.
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
 		if result := applyAt(t, r, noon.Add(2*time.Hour), edit); !result.Committed {
@@ -93,10 +93,10 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 		noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		edit := devEdit(
 			t,
-			map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")},
+			map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")},
 		)
 		first := applyAt(t, r, noon, edit)
-		edit.Previously, edit.Records, edit.Head = wanted(edit), first.Records, "flotilla/dev"
+		edit.Written, edit.Records, edit.Head = wanted(edit), first.Records, "flotilla/dev"
 		edit.Hosts["drone"]["app"] = rendered(t, "a", "2")
 		proposed := applyAt(t, r, noon.Add(time.Hour), edit)
 		again := applyAt(t, r, noon.Add(2*time.Hour), edit)
@@ -111,7 +111,7 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 			t.Errorf("%+v, record %s", third, text)
 		}
 		r.git("update-ref", "refs/heads/main", "flotilla/dev")
-		edit.Previously, edit.Records = wanted(edit), third.Records
+		edit.Written, edit.Records = wanted(edit), third.Records
 		if merged := applyAt(t, r, noon.Add(4*time.Hour), edit); merged.Committed || merged.HeadCommit != "" ||
 			!maps.Equal(merged.Records, third.Records) {
 			t.Errorf("merged: %+v", merged)
@@ -123,7 +123,7 @@ func TestAProposalThatNothingChangesIsNotMadeAgain(t *testing.T) {
 func TestARecordWithoutAFormatIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
 	apply(t, r, edit)
 	const record = "dev/.flotilla/dev/drone.json"
 	before := r.files()
@@ -143,7 +143,7 @@ func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")})
 		apply(t, r, edit)
 		r.byHand(func(w *workTree) {
 			var record map[string]any
@@ -168,7 +168,7 @@ func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {
 		apply(t, r, edit)
 		heir := gitops.Edit{
 			Owner: gitops.Owner{Name: "heir", Path: "dev"},
-			Hosts: hosts(t, map[string]gitops.Folder{"drone/two": rendered(t, "a", "1")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/two": rendered(t, "a", "1")}),
 			Adopt: true,
 		}
 		apply(t, r, heir)
@@ -178,7 +178,7 @@ func TestFieldsThatAreNotKnownSurviveARewrite(t *testing.T) {
 			!strings.Contains(text, rendered(t, "a", "2").Tree) {
 			t.Errorf("record = %s", text)
 		}
-		apply(t, r, renamed(devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "3")}), "dev-eu"))
+		apply(t, r, renamed(devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "3")}), "dev-eu"))
 		if text := r.files()["dev/.flotilla/dev-eu/drone.json"]; !strings.Contains(text, "approved_by") || !strings.Contains(text, "region") {
 			t.Errorf("after a rename: %s", text)
 		}
@@ -206,7 +206,7 @@ func TestRecordsOfOlderAndNewerVersionsCanBeGoneOnWith(t *testing.T) {
 		if err != nil || owned["drone"]["hello-world-app-functional-test"] != rendered(t, "a", "1").Tree {
 			t.Errorf("%s: owned = %v, %v", name.Name(), owned, err)
 		}
-		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/hello-world-app-functional-test": rendered(t, "a", "2")}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/hello-world-app-functional-test": rendered(t, "a", "2")}))
 		text := r.files()["dev/.flotilla/dev/drone.json"]
 		if strings.Contains(string(content), "zones") != strings.Contains(text, "zones") || !strings.Contains(text, rendered(t, "a", "2").Tree) {
 			t.Errorf("%s: %s", name.Name(), text)
@@ -221,12 +221,12 @@ func TestRecordsOfOlderAndNewerVersionsCanBeGoneOnWith(t *testing.T) {
 func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "clusters/one/app": rendered(t, "a", "1"), "small/": {},
 		})
 		first := apply(t, r, edit)
 		before := r.files()
-		edit.Previously, edit.Records = wanted(edit), first.Records
+		edit.Written, edit.Records = wanted(edit), first.Records
 		for name, test := range map[string]struct {
 			change  func(w *workTree)
 			touched []string
@@ -246,7 +246,7 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 		} {
 			r.byHand(test.change)
 			view := inspect(t, r, dev)
-			if got := view.Touched(edit.Records); !slices.Equal(got, test.touched) {
+			if got := view.FindTouched(edit.Records); !slices.Equal(got, test.touched) {
 				t.Errorf("%s: touched = %v, want %v", name, got, test.touched)
 			}
 			want := wanted(edit)
@@ -260,25 +260,25 @@ func TestTouchedMarkersAndRecordsAreReportedAndRepaired(t *testing.T) {
 			if got := deployed(t, view, wanted(edit)); sprint(got) != sprint(want) {
 				t.Errorf("%s: deployed = %v, want %v", name, got, want)
 			}
-			result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			if err != nil || result.Committed != (name != "nothing") {
 				t.Errorf("%s: %+v, %v", name, result, err)
 			}
-			edit.Records, edit.Previously = result.Records, wanted(edit)
+			edit.Records, edit.Written = result.Records, wanted(edit)
 			got := r.files()
 			delete(got, "README.md")
 			if !sameButRecords(got, before) {
 				t.Errorf("%s: files = %q", name, got)
 			}
-			if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed ||
+			if again, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed ||
 				!maps.Equal(again.Records, result.Records) {
 				t.Errorf("%s, again: %+v, %v", name, again, err)
 			}
-			if got := inspect(t, r, dev).Touched(edit.Records); len(got) != 0 {
+			if got := inspect(t, r, dev).FindTouched(edit.Records); len(got) != 0 {
 				t.Errorf("%s: then touched = %v", name, got)
 			}
 		}
-		if got := inspect(t, r, dev).Touched(map[string]string{"drone": "", "gone": ""}); !slices.Equal(got, []string{"gone"}) {
+		if got := inspect(t, r, dev).FindTouched(map[string]string{"drone": "", "gone": ""}); !slices.Equal(got, []string{"gone"}) {
 			t.Errorf("of ids that are not known: %v", got)
 		}
 		r.fsck()

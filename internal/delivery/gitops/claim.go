@@ -29,9 +29,9 @@ var ErrClaimTwice = errors.New("the records of two claims list one cluster")
 type ClaimEdit struct {
 	// Name and Path together are the claim.
 	Name, Path string
-	// Formerly, when not "", is the name that the claim had at the same path. Its record becomes the claim's, in the
+	// FormerName, when not "", is the name that the claim had at the same path. Its record becomes the claim's, in the
 	// same commit.
-	Formerly string
+	FormerName string
 	// Environment is what the record and the commit say; it decides nothing.
 	Environment string
 	// Holder is who has the claim from then on. Whoever has another one finds the claim taken over.
@@ -63,19 +63,19 @@ type ClaimTip struct {
 
 // ClaimResult is the outcome of an edit of a claim.
 type ClaimResult struct {
-	Result
+	ApplyResult
 	// Clusters are what the claim has.
 	Clusters []string
 	// Record is the id of its record's blob, in hex; "" where it has none.
 	Record string
 }
 
-// Claim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
+// WriteClaim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
 // is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
 // however many there are. Edits of claims and of owners of one branch wait for each other, as Apply says.
 //
 // Errors: as of Apply, ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
-func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
+func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ClaimResult{}, describe(remote, err)
 	}
@@ -86,7 +86,7 @@ func (c *Client) Claim(ctx context.Context, remote git.Remote, edit ClaimEdit) (
 	if err != nil {
 		return ClaimResult{}, describe(remote, err)
 	}
-	return ClaimResult{Result: result, Clusters: result.claim.clusters, Record: result.claim.record}, nil
+	return ClaimResult{ApplyResult: result, Clusters: result.claim.clusters, Record: result.claim.record}, nil
 }
 
 func (e ClaimEdit) check() error {
@@ -94,7 +94,7 @@ func (e ClaimEdit) check() error {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
 	return cmp.Or(
-		checkFormer("claim", e.Formerly, e.Name, CheckClaim),
+		checkFormer("claim", e.FormerName, e.Name, CheckClaim),
 		checkClaimTexts(e.Environment, e.Holder),
 		e.Author.Check(),
 		checkText(e.Subject, e.Release),
@@ -151,8 +151,8 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
 	if s.moves {
-		c.claim.formerly = e.Formerly
-		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Formerly))
+		c.claim.formerly = e.FormerName
+		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.FormerName))
 	}
 	return c, nil
 }
@@ -227,14 +227,14 @@ func (w *layout) claimsFor(ctx context.Context, e *ClaimEdit) (*claimsAtTip, err
 	s.id, s.there = entries[e.Name]
 	s.is = s.there && (e.Adopt || e.isOwn(readable, e.Name))
 	s.held = s.there && !s.is
-	if _, moves := entries[e.Formerly]; moves && e.isOwn(readable, e.Formerly) {
-		s.moves, s.own = true, readable[e.Formerly]
+	if _, moves := entries[e.FormerName]; moves && e.isOwn(readable, e.FormerName) {
+		s.moves, s.own = true, readable[e.FormerName]
 	}
 	if s.is {
 		s.own = readable[e.Name]
 	}
 	for _, claim := range all.Claims {
-		if claim.Name == e.Name && s.is || claim.Name == e.Formerly && s.moves {
+		if claim.Name == e.Name && s.is || claim.Name == e.FormerName && s.moves {
 			continue
 		}
 		for _, cluster := range claim.Names() {
@@ -242,7 +242,7 @@ func (w *layout) claimsFor(ctx context.Context, e *ClaimEdit) (*claimsAtTip, err
 		}
 	}
 	s.unreadable = slices.DeleteFunc(all.Unreadable, func(at string) bool {
-		return at == ClaimRecordPath(e.Path, e.Name) || s.moves && at == ClaimRecordPath(e.Path, e.Formerly)
+		return at == ClaimRecordPath(e.Path, e.Name) || s.moves && at == ClaimRecordPath(e.Path, e.FormerName)
 	})
 	return s, nil
 }
@@ -252,7 +252,7 @@ func (e *ClaimEdit) recorded(s *claimsAtTip) string {
 	if s.is {
 		return e.Name
 	}
-	return e.Formerly
+	return e.FormerName
 }
 
 // isOwn reports whether the record of a name is the claim's own. One that cannot be read may have any holder; a claim

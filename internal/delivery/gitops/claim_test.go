@@ -44,8 +44,8 @@ func released(name string) gitops.ClaimEdit {
 // claimed claims in a process of its own.
 func claimed(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimResult {
 	t.Helper()
-	result, err := newClient(gitops.Options{Now: func() time.Time { return time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC) }}).
-		Claim(t.Context(), r.remote, edit)
+	result, err := newClient(gitops.BranchOptions{Now: func() time.Time { return time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC) }}).
+		WriteClaim(t.Context(), r.remote, edit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func claimed(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimRes
 func refused(t *testing.T, r *repository, edit gitops.ClaimEdit, want string, kind error) {
 	t.Helper()
 	before := r.git("rev-parse", "main")
-	_, err := newClient(gitops.Options{}).Claim(t.Context(), r.remote, edit)
+	_, err := newClient(gitops.BranchOptions{}).WriteClaim(t.Context(), r.remote, edit)
 	if err == nil || !strings.Contains(err.Error(), want) || kind != nil && !errors.Is(err, kind) {
 		t.Errorf("err = %v, want %q", err, want)
 	}
@@ -78,7 +78,7 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 				t.Errorf("%s: the commit is %q", step, got)
 			}
 			look := lookAt(t, r.remote)
-			all, err := look.Claims(t.Context(), "prod")
+			all, err := look.ReadClaims(t.Context(), "prod")
 			recorded := ""
 			for _, claim := range all.Claims {
 				if claim.Name == edit.Name {
@@ -114,7 +114,7 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 		has("gone already", released("web"), "")
 		has("gone without any", released("idle"), "claim idle: ends")
 
-		claims, err := lookAt(t, r.remote).Claims(t.Context(), "prod")
+		claims, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod")
 		if err != nil || claims.Commit != r.git("rev-parse", "main") || len(claims.Claims) != 1 || len(claims.Unreadable) != 0 {
 			t.Fatalf("%+v, %v", claims, err)
 		}
@@ -185,7 +185,7 @@ func TestAClaimIsRenamedInOneCommit(t *testing.T) {
 	claimed(t, r, claiming("web", 2, pool(4)))
 	claimed(t, r, claiming("api", 1, pool(4)))
 	renamed := claiming("shop", 2, pool(4))
-	renamed.Formerly, renamed.Holder = "web", "holder-of-web"
+	renamed.FormerName, renamed.Holder = "web", "holder-of-web"
 	result := claimed(t, r, renamed)
 	if !slices.Equal(result.Clusters, []string{"pool-00", "pool-01"}) ||
 		r.git("log", "-1", "--format=%s") != "claim shop: takes over from web" ||
@@ -197,15 +197,15 @@ func TestAClaimIsRenamedInOneCommit(t *testing.T) {
 	}
 	// Onto another claim it does not go, and another's record under the former name is not touched.
 	onto := claiming("api", 2, pool(4))
-	onto.Formerly, onto.Holder = "shop", "holder-of-web"
+	onto.FormerName, onto.Holder = "shop", "holder-of-web"
 	refused(t, r, onto, `claim "api" already has the record`, gitops.ErrClaimHeld)
 	foreign := claiming("new", 1, pool(4))
-	foreign.Formerly = "api"
+	foreign.FormerName = "api"
 	if result := claimed(t, r, foreign); !slices.Equal(result.Clusters, []string{"pool-03"}) {
 		t.Errorf("%+v", result)
 	}
 	var names []string
-	claims, err := lookAt(t, r.remote).Claims(t.Context(), "prod")
+	claims, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod")
 	for _, claim := range claims.Claims {
 		names = append(names, claim.Name)
 	}
@@ -224,7 +224,7 @@ func TestRecordsOfClaimsThatSomebodyBroke(t *testing.T) {
 		w.write("prod/.flotilla/.claims/notes.txt", "no claim")
 		w.write("prod/.flotilla/.claims/folder.json/x", "no claim")
 	})
-	claims, err := lookAt(t, r.remote).Claims(t.Context(), "prod")
+	claims, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod")
 	if err != nil || len(claims.Claims) != 1 || !slices.Equal(claims.Unreadable, []string{"prod/.flotilla/.claims/web.json"}) {
 		t.Errorf("%+v, %v", claims, err)
 	}
@@ -272,7 +272,7 @@ func TestRecordsOfClaimsThatSomebodyBroke(t *testing.T) {
 	})
 	refused(t, r, claiming("web", 1, pool(4)), ".claims", nil)
 	var blocked *git.BlockedError
-	if _, err := lookAt(t, r.remote).Claims(t.Context(), "prod"); !errors.As(err, &blocked) {
+	if _, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod"); !errors.As(err, &blocked) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -285,8 +285,8 @@ func TestWhatNoClaimCanBe(t *testing.T) {
 		"begins or ends with a dot": func(e *gitops.ClaimEdit) { e.Name = ".web" },
 		"device name":               func(e *gitops.ClaimEdit) { e.Name = "aux" },
 		"too long":                  func(e *gitops.ClaimEdit) { e.Name = strings.Repeat("x", git.MaxSegment) },
-		"former name: name":         func(e *gitops.ClaimEdit) { e.Formerly = "a/b" },
-		"its own":                   func(e *gitops.ClaimEdit) { e.Formerly = e.Name },
+		"former name: name":         func(e *gitops.ClaimEdit) { e.FormerName = "a/b" },
+		"its own":                   func(e *gitops.ClaimEdit) { e.FormerName = e.Name },
 		"environment or holder":     func(e *gitops.ClaimEdit) { e.Holder = "a\n" },
 		"commit message":            func(e *gitops.ClaimEdit) { e.Subject = "a\x00" },
 		"author":                    func(e *gitops.ClaimEdit) { e.Author.Name = "a\nb" },
@@ -315,14 +315,14 @@ func TestClaimsAndOwnersOfOneBranchFollowEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[2])
 	r.begin("x", "x")
-	client := newClient(gitops.Options{})
+	client := newClient(gitops.BranchOptions{})
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	all := map[string]string{}
 	for i := range 6 {
 		group.Go(func() {
 			name := fmt.Sprintf("claim-%d", i)
-			result, err := client.Claim(t.Context(), r.remote, claiming(name, 2, pool(12)))
+			result, err := client.WriteClaim(t.Context(), r.remote, claiming(name, 2, pool(12)))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -337,7 +337,7 @@ func TestClaimsAndOwnersOfOneBranchFollowEachOther(t *testing.T) {
 		})
 	}
 	group.Go(func() {
-		if _, err := client.Apply(t.Context(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})); err != nil {
+		if _, err := client.Apply(t.Context(), r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -353,7 +353,7 @@ func TestClaimsAndOwnersOfOneBranchFollowEachOther(t *testing.T) {
 		!strings.Contains(text, "Flotilla-Assignment: dev") {
 		t.Error(text)
 	}
-	if _, err := client.Claim(t.Context(), r.remote, released("claim-3")); err != nil {
+	if _, err := client.WriteClaim(t.Context(), r.remote, released("claim-3")); err != nil {
 		t.Error(err)
 	}
 	if result := claimed(t, r, claiming("late", 2, pool(12))); len(result.Clusters) != 2 {
@@ -396,7 +396,7 @@ func TestAClaimBeginsARepository(t *testing.T) {
 	r := newRepository(t, servings[0])
 	r.remote.URL += "-new"
 	r.directory += "-new"
-	claims, err := lookAt(t, r.remote).Claims(t.Context(), "prod")
+	claims, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod")
 	if err != nil || claims.Commit != "" || len(claims.Claims) != 0 {
 		t.Errorf("%+v, %v", claims, err)
 	}
@@ -406,7 +406,7 @@ func TestAClaimBeginsARepository(t *testing.T) {
 	if result := claimed(t, r, claiming("web", 1, pool(1))); !result.Committed || result.Record == "" {
 		t.Errorf("%+v", result)
 	}
-	if _, err := lookAt(t, r.remote).Claims(t.Context(), "../x"); err == nil {
+	if _, err := lookAt(t, r.remote).ReadClaims(t.Context(), "../x"); err == nil {
 		t.Error("a path that cannot be one is read")
 	}
 }

@@ -38,8 +38,8 @@ func (t ClaimedTwice) String() string {
 	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, wording.Named))
 }
 
-// TwiceIn are the clusters that more than one of these claims at one path has, by path and name.
-func TwiceIn(claims []Claim) []ClaimedTwice {
+// FindClaimedTwice are the clusters that more than one of these claims at one path has, by path and name.
+func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 	type place struct{ path, cluster string }
 	by := map[place][]string{}
 	for _, claim := range claims {
@@ -63,10 +63,10 @@ func TwiceIn(claims []Claim) []ClaimedTwice {
 	return twice
 }
 
-// Claims reads the records of all claims at a path.
+// ReadClaims reads the records of all claims at a path.
 //
 // Errors: as of Branch, or a path that cannot be one.
-func (l *Branch) Claims(ctx context.Context, at string) (Claims, error) {
+func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	return using(ctx, l, func() (Claims, error) {
 		entries, err := l.seen.openClaims(ctx, at)
 		if err != nil {

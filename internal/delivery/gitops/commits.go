@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Commit is what is known of a commit that a report names.
-type Commit struct {
+// ReportedCommit is what is known of a commit that a report names.
+type ReportedCommit struct {
 	// ID is the full id of the commit; "" when the branch does not have it.
 	ID string
 	// Reason says why there is no ID: the branch does not have such a commit, or
@@ -32,7 +32,7 @@ type Commit struct {
 	Trees folder.Trees
 }
 
-// Commits looks commits up in the history of the branch, by their ids, full or
+// FindCommits looks commits up in the history of the branch, by their ids, full or
 // of seven digits at least, and reads the trees that the wanted folders have at
 // each. It fetches the commits of the branch as far back as it has to, and
 // then, in a request for each level, the trees on the way to the wanted hosts
@@ -40,16 +40,16 @@ type Commit struct {
 // more, since it may have moved. What was fetched is kept with the Branch.
 //
 // A commit that is not found is no error. Errors: as of Branch.
-func (v *OwnerView) Commits(ctx context.Context, ids []string, want folder.Trees) (map[string]Commit, error) {
-	return using(ctx, v.Branch, func() (map[string]Commit, error) { return v.commits(ctx, v.owner, ids, want) })
+func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
+	return using(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.commits(ctx, v.owner, ids, want) })
 }
 
-// Recent returns the newest commits of the branch, newest first, and none before
+// ListRecentCommits returns the newest commits of the branch, newest first, and none before
 // one that it contains; fewer where there are fewer. It looks where the branch is
 // now.
 //
 // Errors: as of Branch.
-func (l *Branch) Recent(ctx context.Context, limit int) ([]string, error) {
+func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, error) {
 	return using(ctx, l, func() ([]string, error) {
 		if _, err := l.lookAgain(ctx); err != nil {
 			return nil, err
@@ -63,18 +63,18 @@ func (l *Branch) Recent(ctx context.Context, limit int) ([]string, error) {
 	})
 }
 
-func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]Commit, error) {
+func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
 	for host := range want {
 		if err := checkHost(host); err != nil {
 			return nil, err
 		}
 	}
-	commits := make(map[string]Commit, len(ids))
+	commits := make(map[string]ReportedCommit, len(ids))
 	sought := make([]commitPrefix, 0, len(ids))
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		prefix, ok := parsePrefix(id)
 		if !ok {
-			commits[id] = Commit{Reason: fmt.Sprintf("%q is not the id of a commit, 40 hexadecimal digits or the first of them", id)}
+			commits[id] = ReportedCommit{Reason: fmt.Sprintf("%q is not the id of a commit, 40 hexadecimal digits or the first of them", id)}
 			continue
 		}
 		sought = append(sought, prefix)
@@ -96,7 +96,7 @@ func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want fo
 	}
 	lag := l.past.lag(l.tip.Commit)
 	for asked, id := range found {
-		commit := Commit{ID: id.String(), Time: l.past.heads[id].Time, Trees: trees[l.past.heads[id].Tree]}
+		commit := ReportedCommit{ID: id.String(), Time: l.past.heads[id].Time, Trees: trees[l.past.heads[id].Tree]}
 		commit.Behind, commit.Since, commit.Ahead = lag(id)
 		commits[asked] = commit
 	}
@@ -119,7 +119,7 @@ func parsePrefix(id string) (commitPrefix, bool) {
 // find looks for commits: in what is here, then in the last commits of the
 // branch, then in those that it has got since, and then as far back as there are
 // any. Those that are nowhere get a reason.
-func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[string]Commit) (map[string]git.Hash, error) {
+func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
 	missing := l.past.find(sought, found, commits)
 	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
@@ -144,7 +144,7 @@ func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[st
 		missing = l.past.find(sought, found, commits)
 	}
 	for _, prefix := range missing {
-		commits[prefix.asked] = Commit{Reason: l.past.lacks(prefix.asked)}
+		commits[prefix.asked] = ReportedCommit{Reason: l.past.lacks(prefix.asked)}
 	}
 	return found, nil
 }

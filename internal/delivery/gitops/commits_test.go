@@ -61,11 +61,11 @@ func imported(r *repository, branch string, from string, count int) {
 // look looks at the branch with a client of its own.
 func look(t *testing.T, remote git.Remote) *gitops.OwnerView {
 	t.Helper()
-	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote, dev)
+	look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := look.View(t.Context(), dev)
+	view, err := look.ReadOwner(t.Context(), dev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func look(t *testing.T, remote git.Remote) *gitops.OwnerView {
 }
 
 // checkCommits compares what is known of commits with what git says of them.
-func checkCommits(r *repository, tip string, commits map[string]gitops.Commit) {
+func checkCommits(r *repository, tip string, commits map[string]gitops.ReportedCommit) {
 	r.t.Helper()
 	for asked, commit := range commits {
 		if commit.ID != r.git("rev-parse", asked) || commit.Reason != "" {
@@ -123,7 +123,7 @@ func TestCommitsHaveTheTreesThatGitSaysTheyHave(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving)
 			imported(r, "main", "", 12)
-			apply(t, r, devEdit(t, map[string]gitops.Folder{"large/app": rendered(t, "a", "a")}))
+			apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"large/app": rendered(t, "a", "a")}))
 			imported(r, "side", "main~6", 4)
 			w := r.clone()
 			run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
@@ -131,7 +131,7 @@ func TestCommitsHaveTheTreesThatGitSaysTheyHave(t *testing.T) {
 			view := look(t, r.remote)
 			ids := strings.Fields(r.git("rev-list", "main"))
 			asked := append(slices.Clone(ids[1:]), ids[0][:7], strings.ToUpper(ids[3][:12]), ids[0], ids[0])
-			commits, err := view.Commits(t.Context(), asked, wantedOfDev)
+			commits, err := view.FindCommits(t.Context(), asked, wantedOfDev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
 		r.git("update-ref", "refs/heads/main", "main~2")
 		view := look(t, r.remote)
 		tip := r.git("rev-parse", "main")
-		commits, err := view.Commits(t.Context(), []string{
+		commits, err := view.FindCommits(t.Context(), []string{
 			r.git(
 				"rev-parse",
 				"other",
@@ -173,7 +173,7 @@ func TestCommitsThatTheBranchLacksAreNoError(t *testing.T) {
 			case "123456", "", "main", strings.Repeat("a", 64):
 				want = "is not the id of a commit"
 			case tip:
-				checkCommits(r, "main", map[string]gitops.Commit{id: commit})
+				checkCommits(r, "main", map[string]gitops.ReportedCommit{id: commit})
 				continue
 			}
 			if commit.ID != "" || !strings.Contains(commit.Reason, want) || commit.Trees != nil {
@@ -188,7 +188,7 @@ func TestABranchWithoutCommitsHasNone(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		for _, remote := range []git.Remote{r.remote, {URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}} {
 			const id = "1234567890123456789012345678901234567890"
-			commits, err := look(t, remote).Commits(t.Context(), []string{id}, wantedOfDev)
+			commits, err := look(t, remote).FindCommits(t.Context(), []string{id}, wantedOfDev)
 			if err != nil || commits[id].Reason != "the branch has no commits" {
 				t.Errorf("%+v, %v", commits, err)
 			}
@@ -197,7 +197,7 @@ func TestABranchWithoutCommitsHasNone(t *testing.T) {
 		view := look(t, r.remote)
 		imported(r, "main", "", 3)
 		id := r.git("rev-parse", "main~1")
-		commits, err := view.Commits(t.Context(), []string{id}, wantedOfDev)
+		commits, err := view.FindCommits(t.Context(), []string{id}, wantedOfDev)
 		if err != nil || commits[id].ID != id || wrongTrees(r, id, commits[id].Trees) != "" {
 			t.Errorf("%+v, %v", commits, err)
 		}
@@ -226,7 +226,7 @@ func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
 		)
 		asked := []string{newer, between, older, before, oldest}
 		for range 2 {
-			commits, err := view.Commits(t.Context(), asked, wantedOfDev)
+			commits, err := view.FindCommits(t.Context(), asked, wantedOfDev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestCommitsThatTheBranchGotSinceAreFound(t *testing.T) {
 		imported(r, "fresh", "", 2)
 		r.git("update-ref", "refs/heads/main", "fresh")
 		fresh := r.git("rev-parse", "main~1")
-		commits, err := view.Commits(t.Context(), []string{fresh, newer}, wantedOfDev)
+		commits, err := view.FindCommits(t.Context(), []string{fresh, newer}, wantedOfDev)
 		if err != nil || commits[fresh].Behind != 1 || wrongTrees(r, fresh, commits[fresh].Trees) != "" || commits[newer].ID != "" {
 			t.Errorf("%+v, %v", commits, err)
 		}
@@ -283,7 +283,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
 		view := look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
-		commits, err := view.Commits(t.Context(), reported(r), wantedOfDev)
+		commits, err := view.FindCommits(t.Context(), reported(r), wantedOfDev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		if id := r.git("rev-parse", "main~17"); len(commits) != 40 || wrongTrees(r, id, commits[id].Trees) != "" || commits[id].Behind != 17 {
 			t.Errorf("%s: %d commits, and %+v", name, len(commits), commits[id])
 		}
-		if _, err := view.Commits(t.Context(), reported(r), wantedOfDev); err != nil {
+		if _, err := view.FindCommits(t.Context(), reported(r), wantedOfDev); err != nil {
 			t.Fatal(err)
 		}
 		if looks, requests := count.take(); looks+requests > 0 {
@@ -303,7 +303,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		}
 		// Far back, and where nothing is.
 		far := []string{r.git("rev-parse", "main~190"), "1234567890123456789012345678901234567890"}
-		if commits, err = view.Commits(t.Context(), far, wantedOfDev); err != nil || commits[far[0]].Behind != 190 || commits[far[1]].ID != "" {
+		if commits, err = view.FindCommits(t.Context(), far, wantedOfDev); err != nil || commits[far[0]].Behind != 190 || commits[far[1]].ID != "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
 		if looks, requests := count.take(); looks > 1 || requests > 8 {
@@ -313,7 +313,7 @@ func TestAThousandClustersAtFortyCommitsCostAServerAFewRequests(t *testing.T) {
 		view = look(t, git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"})
 		count.take()
 		tip := r.git("rev-parse", "main")
-		if commits, err = view.Commits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil ||
+		if commits, err = view.FindCommits(t.Context(), []string{tip}, deployedTrees{"drone": {"app": ""}}); err != nil ||
 			commits[tip].Trees["drone"]["app"] == "" {
 			t.Errorf("%s: %+v, %v", name, commits, err)
 		}
@@ -333,7 +333,7 @@ func TestAThousandClustersAtFortyCommitsCallGitAFewTimes(t *testing.T) {
 	if err := os.WriteFile(calls, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	commits, err := view.Commits(t.Context(), ids, wantedOfDev)
+	commits, err := view.FindCommits(t.Context(), ids, wantedOfDev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,17 +366,17 @@ func TestAServerThatRefusesTreesOfThePastGivesThemWithItsCommits(t *testing.T) {
 		next.ServeHTTP(w, request)
 	})
 	look, err := newClient(
-		gitops.Options{},
-	).Branch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
+		gitops.BranchOptions{},
+	).ReadBranch(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, server) + "/gitops.git", Branch: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := look.View(t.Context(), gitops.Owner{Name: "x"})
+	view, err := look.ReadOwner(t.Context(), gitops.Owner{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := r.git("rev-parse", "main~8")
-	commits, err := view.Commits(t.Context(), []string{id}, deployedTrees{"elsewhere": {"x": ""}, "dev": {"drone": "", "clusters": ""}})
+	commits, err := view.FindCommits(t.Context(), []string{id}, deployedTrees{"elsewhere": {"x": ""}, "dev": {"drone": "", "clusters": ""}})
 	if err != nil || commits[id].Trees["dev"]["drone"] != r.git("rev-parse", id+":dev/drone") {
 		t.Errorf("%+v, %v", commits, err)
 	}
@@ -390,16 +390,16 @@ func TestCommitsOfWhatCannotBeAskedAreAnError(t *testing.T) {
 	server := httptest.NewServer(backend(t, filepath.Dir(r.directory)))
 	t.Cleanup(server.Close)
 	view := look(t, git.Remote{IsGitOps: true, URL: server.URL + "/gitops.git", Branch: "main"})
-	if _, err := view.Commits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
+	if _, err := view.FindCommits(t.Context(), []string{id}, deployedTrees{"../x": nil}); err == nil || !strings.Contains(err.Error(), "../x") {
 		t.Errorf("a host that is none: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := view.Commits(ended, []string{id}, wantedOfDev); !errors.Is(err, context.Canceled) {
+	if _, err := view.FindCommits(ended, []string{id}, wantedOfDev); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 	server.Close()
-	if _, err := view.Commits(t.Context(), []string{id}, wantedOfDev); !errors.Is(err, git.ErrUnreachable) {
+	if _, err := view.FindCommits(t.Context(), []string{id}, wantedOfDev); !errors.Is(err, git.ErrUnreachable) {
 		t.Errorf("nobody there: %v", err)
 	}
 }
@@ -409,13 +409,13 @@ func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		recent := func(look *gitops.Branch, limit int) string {
 			t.Helper()
-			commits, err := look.Recent(t.Context(), limit)
+			commits, err := look.ListRecentCommits(t.Context(), limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return strings.Join(commits, "\n")
 		}
-		look, err := newClient(gitops.Options{}).Branch(t.Context(), r.remote)
+		look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +427,7 @@ func TestRecentCommitsAreTheNewestOfWhereTheBranchIsNow(t *testing.T) {
 		w := r.clone()
 		run(t, w.directory, "git", "merge", "--quiet", "--strategy", "ours", "--message", "merge", "origin/side")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-		if look, err = newClient(gitops.Options{}).Branch(t.Context(), r.remote); err != nil {
+		if look, err = newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), r.remote); err != nil {
 			t.Fatal(err)
 		}
 		for _, limit := range []int{1, 20, 68, 1000} {

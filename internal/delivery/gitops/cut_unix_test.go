@@ -129,8 +129,8 @@ func TestReliabilityCutConnections(t *testing.T) {
 				r.begin("README.md", "x")
 				tip := r.git("rev-parse", "main")
 				c := &cutter{at: total * point / (points + 1)}
-				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-				result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), c.behind(t, r.remote), edit)
+				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
+				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), c.behind(t, r.remote), edit)
 				checkTruth(t, r, tip, result, err)
 				switch {
 				case point == 0:

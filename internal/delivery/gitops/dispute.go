@@ -14,12 +14,12 @@ import (
 // Records are written by anybody who may push: one that lists the folder of another
 // owner makes it nobody's to remove but that owner's.
 
-// ListedByOthers returns which of these folders the records of other owners list,
+// FindListedByOthers returns which of these folders the records of other owners list,
 // ordered by folder: at a commit in the branch's history; at the tip, with "" or with
 // one that is not in the history any more. It may fetch those records.
 //
 // Errors: as of Branch, or a record of another owner that cannot be read.
-func (v *OwnerView) ListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
+func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return using(ctx, v.Branch, func() ([]Conflict, error) {
 		work := v.work
 		if commit != "" && commit != v.Tip() && len(folders) > 0 {
@@ -59,7 +59,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	var keys []folder.Key
 	for k := range s.owned {
 		_, wanted := s.want[k.Host][k.DeploymentTarget]
-		_, known := s.edit.Previously[k.Host][k.DeploymentTarget]
+		_, known := s.edit.Written[k.Host][k.DeploymentTarget]
 		_, there := s.folderAt(k)
 		_, keeps := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		if there && (wanted && !known || !wanted && !keeps) {
@@ -67,7 +67,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 		}
 	}
 	for k := range folder.All(s.want) {
-		if s.asLeft[k.Host] && !s.edit.Previously.Has(k.Host, k.DeploymentTarget) {
+		if s.asLeft[k.Host] && !s.edit.Written.Has(k.Host, k.DeploymentTarget) {
 			keys = append(keys, k)
 		}
 	}
@@ -92,12 +92,12 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// TakenOver returns which of these hosts have the marker, and a record of the owner that differs from
+// FindTakenOver returns which of these hosts have the marker, and a record of the owner that differs from
 // the trees only by folders that the records of other owners list: those were taken
 // over, which rewrites the record. It reads those records.
 //
 // Errors: as of ListedByOthers.
-func (v *OwnerView) TakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
+func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	return using(ctx, v.Branch, func() (map[string]bool, error) {
 		asked := maps.Clone(v.records)
 		marker := git.NewHasher().Blob(v.owner.markerText())

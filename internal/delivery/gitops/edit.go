@@ -16,28 +16,28 @@ import (
 // and nothing else of its own. An Edit without hosts removes everything.
 type Edit struct {
 	Owner Owner
-	// Formerly, when not "", is the name that the owner had at the same path. What
+	// FormerName, when not "", is the name that the owner had at the same path. What
 	// is in its records is the owner's own, and its records and markers become the
 	// owner's, in the same commit. No folder changes for that.
-	Formerly string
+	FormerName string
 	// Hosts are all hosts of the fleet, those without folders too.
-	Hosts Folders
+	Hosts FolderEdits
 	// Renames are hosts that had other names before. What the owner has under a former
 	// name goes, and its records say under the present name what they said; a folder
 	// that is kept is what it was under the former name. The host's folder vanishes
 	// with its marker: an agent whose folder vanishes removes nothing.
 	Renames folder.Renames
-	// Past are the names that hosts had before earlier edits: a commit that folders go
+	// FormerHosts are the names that hosts had before earlier edits: a commit that folders go
 	// back to may have these.
-	Past folder.Renames
+	FormerHosts folder.Renames
 	// Holder is who has the owner from then on: a random text of the Terraform state,
 	// which the records say. "" leaves what they say.
 	Holder string
 	// TakesOver lets the edit write where records have another holder. Without it, that is an ErrHeld.
 	TakesOver bool
-	// Previously is what the state says was written. What is in it and not wanted
+	// Written is what the state says was written. What is in it and not wanted
 	// any more may be removed even when the repository's records have lost it.
-	Previously folder.Trees
+	Written folder.Trees
 	// Seen are the owner's folders as the plan saw them, with their trees; nil where
 	// it did not look. With it, a folder that is to be written or removed, and is
 	// neither what the plan saw nor as wanted, is a *ChangedError, and one that the
@@ -52,7 +52,7 @@ type Edit struct {
 	// destroy. Then hosts whose records have another holder stay as they are.
 	LeaveOthers bool
 	// Records are the ids of the owner's records by host, as the state knows them:
-	// the Result.Records of the apply that wrote Previously. With them, hosts on
+	// the ApplyResult.Records of the apply that wrote Previously. With them, hosts on
 	// which nothing changed need not be read, and records that somebody changed by
 	// hand are repaired. A host that is left out is read.
 	Records map[string]string
@@ -67,10 +67,10 @@ type Edit struct {
 	Source folder.Source
 	// Run goes into the trailer Flotilla-Run; "" leaves that out.
 	Run string
-	// GiveUp ends the ownership instead of removing folders: the folders and markers
+	// Abandon ends the ownership instead of removing folders: the folders and markers
 	// stay as they are, and the owner's records are removed, but for those of another
 	// holder. Its Hosts are empty.
-	GiveUp bool
+	Abandon bool
 	// Adopt takes over folders that another owner's records list, or that hold
 	// something else and are in no record: they belong to the edit's owner from
 	// then on. Without it they are an ErrConflict.
@@ -87,11 +87,11 @@ type Edit struct {
 	claim *ClaimEdit // nil where the edit is of an owner
 }
 
-// Folders are those of hosts, by host and by the full name of the deployment target. A host without folders is there, with none.
-type Folders map[string]map[string]Folder
+// FolderEdits are those of hosts, by host and by the full name of the deployment target. A host without folders is there, with none.
+type FolderEdits map[string]map[string]FolderEdit
 
 // Trees are the trees of those that are not kept.
-func (f Folders) Trees() folder.Trees {
+func (f FolderEdits) Trees() folder.Trees {
 	trees := make(folder.Trees, len(f))
 	for host, targets := range f {
 		trees[host] = make(map[string]string, len(targets))
@@ -104,8 +104,8 @@ func (f Folders) Trees() folder.Trees {
 	return trees
 }
 
-func (f Folders) clone() Folders {
-	clone := make(Folders, len(f))
+func (f FolderEdits) clone() FolderEdits {
+	clone := make(FolderEdits, len(f))
 	for host, targets := range f {
 		clone[host] = maps.Clone(targets)
 	}
@@ -131,8 +131,8 @@ const (
 	move FolderAction = "move"
 )
 
-// Folder is one assignment.
-type Folder struct {
+// FolderEdit is one assignment.
+type FolderEdit struct {
 	Action FolderAction
 	// Tree is the id that git.TreeID gives for the files, or the tree that the
 	// folder goes back to. It means nothing for a folder that is kept.
@@ -169,11 +169,11 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 func (e Edit) check() error {
 	if err := cmp.Or(
 		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source), e.Run),
-		checkFormer("owner", e.Formerly, e.Owner.Name, git.CheckName),
+		checkFormer("owner", e.FormerName, e.Owner.Name, git.CheckName),
 	); err != nil {
 		return err
 	}
-	if e.GiveUp && len(e.Hosts) > 0 {
+	if e.Abandon && len(e.Hosts) > 0 {
 		return errors.New("an edit that gives up its folders must not want any")
 	}
 	if e.Head != "" {
@@ -190,7 +190,7 @@ func (e Edit) check() error {
 			return err
 		}
 	}
-	if err := checkFolders(e.Previously); err != nil {
+	if err := checkFolders(e.Written); err != nil {
 		return fmt.Errorf("in the state: %w", err)
 	}
 	return nil
@@ -263,7 +263,7 @@ func (e Edit) checkHost(host string) error {
 	return nil
 }
 
-func (f Folder) check() error {
+func (f FolderEdit) check() error {
 	switch f.Action {
 	case Keep:
 		return nil

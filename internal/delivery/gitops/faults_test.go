@@ -250,12 +250,12 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 		spoil = eachTime(suffix, fault.do)
 	}
 	remote.URL = serve(t, &faulty{next: proxy, fault: spoil}) + behind.Path
-	var options gitops.Options
+	var options gitops.BranchOptions
 	if fault.slow {
 		options.Git = git.NewClient(git.Options{Over: bounded.Transport(2 * time.Second)})
 	}
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")})
-	result, err := gitops.NewClient(options).Apply(context.Background(), remote, edit)
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
+	result, err := gitops.NewBranchClient(options).Apply(context.Background(), remote, edit)
 	checkTruth(t, r, tip, result, err)
 	return err
 }
@@ -275,8 +275,8 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 		}
 		next.ServeHTTP(w, request)
 	})) + "/gitops.git"
-	result, err := gitops.NewClient(gitops.Options{}).
-		Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}))
+	result, err := gitops.NewBranchClient(gitops.BranchOptions{}).
+		Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")}))
 	if !errors.Is(err, git.ErrUnreachable) || strings.Contains(err.Error(), "not known") || result.Pushes != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -284,7 +284,7 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 
 // checkTruth holds the outcome of an apply against the branch, which had a
 // README.md of somebody else's at this tip.
-func checkTruth(t *testing.T, r *repository, tip string, result gitops.Result, err error) {
+func checkTruth(t *testing.T, r *repository, tip string, result gitops.ApplyResult, err error) {
 	t.Helper()
 	now, files := r.git("rev-parse", "main"), r.files()
 	if files["README.md"] != "x" || r.git("rev-list", "--count", "main") != map[bool]string{true: "1", false: "2"}[now == tip] {

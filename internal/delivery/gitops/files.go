@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Files returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a
+// ReadFiles returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a
 // symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does not matter what the
 // tip has. wanted, when not nil, tells by its name whether a file is asked for: no other is fetched. known, when not nil, tells the
 // content of files that need not be fetched: those of which the caller has one with the same id. Files takes a request for the
@@ -20,7 +20,7 @@ import (
 //
 // Errors: as of Branch, or a plain one where the repository does not give a tree
 // any more.
-func (v *OwnerView) Files(
+func (v *OwnerView) ReadFiles(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
 	return using(ctx, v.Branch, func() (map[folder.Key][]git.File, error) {

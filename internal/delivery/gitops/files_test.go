@@ -30,7 +30,7 @@ func printed(files map[folder.Key][]git.File) map[string]string {
 func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app":        rendered(t, "b", "2", "a", "1"),
 			"drone/other":      rendered(t, "a", "not asked for"),
 			"clusters/tor/app": rendered(t, "a", "1"),
@@ -49,13 +49,13 @@ func TestTheFilesOfFoldersAreThoseOfTheTip(t *testing.T) {
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 		view := inspect(t, r, dev)
-		folders, err := view.Deployed(t.Context(), deployedTrees{
+		folders, err := view.ReadTrees(t.Context(), deployedTrees{
 			"drone": {"app": "", "none": ""}, "clusters/tor": {"app": ""}, "nowhere": {"app": ""}, "large": {"by-hand": ""},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := view.Files(t.Context(), folders, nil, nil)
+		files, err := view.ReadFiles(t.Context(), folders, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,18 +79,18 @@ func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
 			{"a", "1", "objects", "a file now"},
 			{"a", "1", "objects/objects.yaml", "2"},
 		} {
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, names...)})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, names...)})
 			apply(t, r, edit)
 			r.fsck()
 			view := inspect(t, r, dev)
-			folders, err := view.Deployed(t.Context(), deployedTrees{"drone": {"app": ""}})
+			folders, err := view.ReadTrees(t.Context(), deployedTrees{"drone": {"app": ""}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if tree := folders["drone"]["app"]; tree != edit.Hosts["drone"]["app"].Tree {
 				t.Errorf("%q is deployed as tree %s, want %s", names, tree, edit.Hosts["drone"]["app"].Tree)
 			}
-			files, err := view.Files(t.Context(), folders, nil, nil)
+			files, err := view.ReadFiles(t.Context(), folders, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,12 +110,12 @@ func TestFoldersHaveFilesInFoldersBelow(t *testing.T) {
 func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-	apply(t, r, devEdit(t, map[string]gitops.Folder{
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
 		"drone/app": rendered(t, "a", "same", "b", "old"), "large/app": rendered(t, "a", "same", "b", "old too"),
 	}))
 	count := &counter{next: backend(t, filepath.Dir(r.directory))}
 	remote := git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}
-	view, err := inspectBy(t.Context(), newClient(gitops.Options{}), remote, dev)
+	view, err := inspectBy(t.Context(), newClient(gitops.BranchOptions{}), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	folders := deployedTrees{
 		"drone": {"app": rendered(t, "a", "same", "b", "old").Tree}, "large": {"app": rendered(t, "a", "same", "b", "old too").Tree},
 	}
-	files, err := view.Files(t.Context(), folders, nil, func(id git.Hash) ([]byte, bool) {
+	files, err := view.ReadFiles(t.Context(), folders, nil, func(id git.Hash) ([]byte, bool) {
 		return same, id == git.BlobID(same)
 	})
 	if err != nil {
@@ -140,12 +140,12 @@ func TestFilesThatAreKnownAreNotFetched(t *testing.T) {
 	if n := view.Blobs(); n != 2 {
 		t.Errorf("%d blobs were fetched", n)
 	}
-	if _, err := view.Files(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil, nil); err == nil {
+	if _, err := view.ReadFiles(t.Context(), deployedTrees{"x": {"app": "no id"}}, nil, nil); err == nil {
 		t.Error("a tree that is no id was taken")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := inspect(t, r, dev).Files(ended, folders, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := inspect(t, r, dev).ReadFiles(ended, folders, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
 }
@@ -157,30 +157,30 @@ func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 		apply(
 			t,
 			r,
-			devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}),
+			devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}),
 		)
 		past := r.git("rev-parse", "main")
-		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "config", "3", "other", "new")}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "3", "other", "new")}))
 		w := r.clone()
 		w.write(dev.Path+"/.flotilla/"+dev.Name+"/torn.json", "{")
 		w.push()
 		view := inspect(t, r, dev)
-		written, err := view.Records(t.Context(), past)
+		written, err := view.ReadRecords(t.Context(), past)
 		if err != nil || len(written.Records) != 2 || len(written.Unreadable) > 0 || written.Tip != past {
 			t.Fatalf("%+v, %v", written, err)
 		}
-		files, err := view.Files(t.Context(), written.Trees, func(name string) bool { return name == "config" }, nil)
+		files, err := view.ReadFiles(t.Context(), written.Trees, func(name string) bool { return name == "config" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, want := printed(files), map[string]string{"drone/app": "config 1", "large/app": "config 2"}; sprint(got) != sprint(want) {
 			t.Errorf("files = %v", got)
 		}
-		if now, err := view.Records(t.Context(), ""); err != nil ||
+		if now, err := view.ReadRecords(t.Context(), ""); err != nil ||
 			!slices.Equal(now.Unreadable, []string{dev.Path + "/.flotilla/" + dev.Name + "/torn.json"}) {
 			t.Errorf("unreadable are %v, %v", now.Unreadable, err)
 		}
-		if got := view.Owners(); !slices.Equal(got, []string{dev.Name}) {
+		if got := view.OwnerNames(); !slices.Equal(got, []string{dev.Name}) {
 			t.Errorf("owners are %v", got)
 		}
 	})
@@ -190,9 +190,9 @@ func TestOnlyFilesThatAreAskedForAreFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: anyObject, remote: overHTTP})
 	folders := deployedTrees{"drone": {"app": rendered(t, "a", "one", "b", "two").Tree}}
-	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "one", "b", "two")}))
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "one", "b", "two")}))
 	view := inspect(t, r, dev)
-	if _, err := view.Files(t.Context(), folders, func(name string) bool { return name == "b" }, nil); err != nil || view.Blobs() != 1 {
+	if _, err := view.ReadFiles(t.Context(), folders, func(name string) bool { return name == "b" }, nil); err != nil || view.Blobs() != 1 {
 		t.Errorf("%d blobs were fetched, %v", view.Blobs(), err)
 	}
 }

@@ -30,16 +30,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Client reaches repositories. It is safe for concurrent use; edits that go to
+// BranchClient reaches repositories. It is safe for concurrent use; edits that go to
 // the same branch through one Client wait for each other, so that a process never
 // races itself.
-type Client struct {
-	options  Options
+type BranchClient struct {
+	options  BranchOptions
 	branches wait.Locks // by URL and branch that is pushed to
 }
 
-// Options are the settings of a Client. The zero value has the defaults.
-type Options struct {
+// BranchOptions are the settings of a Client. The zero value has the defaults.
+type BranchOptions struct {
 	// Git reaches repositories. Default: a git.Client without options.
 	Git *git.Client
 	// Now is the clock that dates commits. Default: the machine's.
@@ -50,13 +50,13 @@ type Options struct {
 	AllowedSigners *git.Verifier
 }
 
-// NewClient returns a Client. Nothing is shared between two of them.
-func NewClient(options Options) *Client {
+// NewBranchClient returns a Client. Nothing is shared between two of them.
+func NewBranchClient(options BranchOptions) *BranchClient {
 	if options.Git == nil {
 		options.Git = git.NewClient(git.Options{})
 	}
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &Client{options: options}
+	return &BranchClient{options: options}
 }

@@ -13,7 +13,7 @@ import (
 
 // renamed is an edit whose owner has another name now.
 func renamed(edit gitops.Edit, name string) gitops.Edit {
-	edit.Formerly, edit.Owner.Name = edit.Owner.Name, name
+	edit.FormerName, edit.Owner.Name = edit.Owner.Name, name
 	return edit
 }
 
@@ -43,7 +43,7 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x"); w.write("dev/drone/foreign/x", "x") })
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "large/": {}, "clusters/one/app": version(rendered(t, "a", "1"), "v1"),
 		})
 		first := apply(t, r, edit)
@@ -52,13 +52,13 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 		before := r.files()
 		commits := r.git("rev-list", "--count", "main")
 
-		edit.Previously, edit.Records = wanted(edit), first.Records
+		edit.Written, edit.Records = wanted(edit), first.Records
 		edit = renamed(edit, "dev-eu")
-		conflicts, err := inspect(t, r, edit.Owner).Conflicts(context.Background(), wanted(edit), nil, "dev")
+		conflicts, err := inspect(t, r, edit.Owner).FindConflicts(context.Background(), wanted(edit), nil, "dev")
 		if err != nil || len(conflicts) != 0 {
 			t.Errorf("conflicts = %v, %v", conflicts, err)
 		}
-		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 		if err != nil || len(result.Changes) != 0 || result.Pushes != 1 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -80,7 +80,7 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 				t.Errorf("again: %+v", again)
 			}
 		}
-		if touched := inspect(t, r, edit.Owner).Touched(result.Records); len(touched) != 0 {
+		if touched := inspect(t, r, edit.Owner).FindTouched(result.Records); len(touched) != 0 {
 			t.Errorf("touched = %v", touched)
 		}
 		if n := r.git("rev-list", "--count", "main"); n == commits {
@@ -100,21 +100,21 @@ func TestARenameTakesRecordsAndMarkersAndChangesNoFolder(t *testing.T) {
 func TestARenameGoesWithAnyOtherChange(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": rendered(t, "a", "1"), "gone/app": rendered(t, "a", "1"),
 		})
 		first := apply(t, r, edit)
 		next := renamed(
-			devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}),
+			devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")}),
 			"dev-eu",
 		)
-		next.Previously, next.Records = wanted(edit), first.Records
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) ||
+		next.Written, next.Records = wanted(edit), first.Records
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, next); !errors.Is(err, gitops.ErrUnplanned) ||
 			!strings.HasSuffix(err.Error(), "drone/old, gone/app") {
 			t.Errorf("err = %v", err)
 		}
 		next.Remove = deployedTrees{"drone": {"old": ""}, "gone": {"app": ""}}
-		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, next)
+		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, next)
 		if err != nil || len(keysOf(result, "added")) != 1 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 2 ||
 			result.Changes[0].Before != "v1" {
 			t.Fatalf("result = %+v, %v", result, err)
@@ -138,7 +138,7 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2]} {
 		r := newRepository(t, serving)
-		old := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/both": rendered(t, "a", "1"), "large/": {}})
+		old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/both": rendered(t, "a", "1"), "large/": {}})
 		apply(t, r, old)
 		heir := gitops.Owner{Name: "heir", Environment: "dev", Path: "dev"}
 		apply(
@@ -146,16 +146,16 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 			r,
 			gitops.Edit{
 				Owner: heir,
-				Hosts: hosts(t, map[string]gitops.Folder{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")}),
+				Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/mine": rendered(t, "a", "1"), "small/mine": rendered(t, "a", "1")}),
 			},
 		)
-		edit := gitops.Edit{Owner: heir, Formerly: "dev", Previously: wanted(old), Hosts: old.Hosts}
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) ||
+		edit := gitops.Edit{Owner: heir, FormerName: "dev", Written: wanted(old), Hosts: old.Hosts}
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrUnplanned) ||
 			!strings.HasSuffix(err.Error(), ": drone/mine, small/mine") {
 			t.Errorf("err = %v", err)
 		}
 		edit.LeaveOthers = true
-		if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || len(result.Changes) != 0 {
+		if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil || len(result.Changes) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
 		if got, want := r.git("log", "-1", "--format=%s"), "heir: takes over from dev"; got != want {
@@ -165,7 +165,7 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 		if err != nil || len(owned["drone"]) != 3 || len(owned["small"]) != 1 || owned["large"] == nil {
 			t.Errorf("owned = %v, %v", owned, err)
 		}
-		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed {
+		if again, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()
@@ -175,11 +175,11 @@ func TestANewNameWithRecordsOfItsOwnJoinsBoth(t *testing.T) {
 func TestTheFormerNameMayBeTakenInTheSameApply(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	old := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
 	first := apply(t, r, old)
 	edit := renamed(old, "dev-eu")
-	edit.Previously, edit.Records = wanted(old), first.Records
-	successor := devEdit(t, map[string]gitops.Folder{"drone/new": rendered(t, "a", "1")})
+	edit.Written, edit.Records = wanted(old), first.Records
+	successor := devEdit(t, map[string]gitops.FolderEdit{"drone/new": rendered(t, "a", "1")})
 	results, errs := together(t, r, successor, edit)
 	if errs[1] != nil || errs[0] != nil && !errors.Is(errs[0], gitops.ErrUnplanned) {
 		t.Fatalf("%+v, %v", results, errs)
@@ -200,12 +200,12 @@ func TestAHandoverTakesALeavingMarkerOfTheFormerName(t *testing.T) {
 		r,
 		devEdit(
 			t,
-			map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/app": rendered(t, "a", "1")},
+			map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/app": rendered(t, "a", "1")},
 		),
 	)
-	old := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+	old := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
 	apply(t, r, old)
-	edit := renamed(devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}), "dev-eu")
+	edit := renamed(devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}), "dev-eu")
 	apply(t, r, edit)
 	files := r.files()
 	if _, ok := files["dev/large/dev.md"]; ok || files["dev/small/dev.md"] != leftText("dev") {

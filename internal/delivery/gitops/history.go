@@ -60,7 +60,7 @@ type HistoryChange struct {
 
 const defaultHistory = 100
 
-// History reads the branch back from its tip, along first parents, and returns
+// ReadHistory reads the branch back from its tip, along first parents, and returns
 // the commits that added, changed or removed folders in the records of the owner;
 // with no Owner.Name, of every owner at its Path. It fetches commits, the trees
 // that differ from one commit to the next, and the records of hosts where
@@ -68,12 +68,12 @@ const defaultHistory = 100
 // commits it is asked for.
 //
 // Errors: as of Branch.
-func (c *Client) History(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.history(ctx, remote, owner, filter)
 	return history, describe(remote, err)
 }
 
-func (c *Client) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	err := cmp.Or(remote.Check(), git.CheckPath(owner.Path))
 	if owner.Name != "" {
 		err = cmp.Or(err, owner.check())

@@ -18,9 +18,9 @@ func TestHistoryAttributesMergesAndNoCommitOfAPerson(t *testing.T) {
 		now := time.Unix(1_700_000_000, 0).UTC()
 		propose := func(value, head string) {
 			now = now.Add(time.Hour)
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", value)})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", value)})
 			edit.Head, edit.Release, edit.Source = head, "1."+value, folder.Source("https://git.example.com/p@"+strings.Repeat(value, 40))
-			client := newClient(gitops.Options{Now: func() time.Time { return now }})
+			client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 			if _, err := client.Apply(context.Background(), r.remote, edit); err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 
 func history(t *testing.T, r *repository, owner gitops.Owner, filter gitops.HistoryFilter) gitops.History {
 	t.Helper()
-	read, err := newClient(gitops.Options{}).History(context.Background(), r.remote, owner, filter)
+	read, err := newClient(gitops.BranchOptions{}).ReadHistory(context.Background(), r.remote, owner, filter)
 	if err != nil {
 		t.Fatalf("history: %v", err)
 	}
@@ -29,7 +29,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			t.Errorf("of nothing: %+v", got)
 		}
 		now := time.Unix(1_700_000_000, 0).UTC()
-		client := newClient(gitops.Options{Now: func() time.Time { return now }})
+		client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 		step := func(edit gitops.Edit) string {
 			t.Helper()
 			now = now.Add(time.Hour)
@@ -40,7 +40,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 			}
 			return result.Commit
 		}
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "clusters/one/app": version(rendered(t, "a", "1"), "v1"), "large/": {},
 		})
 		edit.Author, edit.Release = git.Signature{Name: "Ann", Email: "ann@example.com"}, "1.0"
@@ -135,7 +135,7 @@ func TestHistoryGoesDeeperAsItHasTo(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
 		r := newRepository(t, serving)
-		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+		first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
 		later := "reset refs/heads/main\nfrom " + first.Commit + "\n\n"
 		for range 300 {
 			later += fmt.Sprintf("commit refs/heads/main\ncommitter A <a@example.com> %d +0000\ndata 1\nx\n", time.Now().Unix())
@@ -152,7 +152,7 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string][]string{"any object": anyObject, "no tree filter": noTreeFilter, "plain": nil} {
 		r := newRepository(t, serving{config: config, remote: overHTTP})
-		folders := map[string]gitops.Folder{}
+		folders := map[string]gitops.FolderEdit{}
 		for i := range 40 {
 			folders[fmt.Sprintf("type-%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
 			folders[fmt.Sprintf("clusters/c%02d/app", i)] = version(rendered(t, "a", fmt.Sprint(i)), "v1")
@@ -160,8 +160,8 @@ func TestAHistoryOfManyHostsTakesFewRequests(t *testing.T) {
 		apply(t, r, devEdit(t, folders))
 		count := &counter{next: backend(t, filepath.Dir(r.directory))}
 		history, err := newClient(
-			gitops.Options{},
-		).History(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
+			gitops.BranchOptions{},
+		).ReadHistory(t.Context(), git.Remote{IsGitOps: true, URL: serve(t, count) + "/gitops.git", Branch: "main"}, dev, gitops.HistoryFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,19 +53,19 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 	if len(held) == 0 {
 		return nil
 	}
-	s.edit.Previously = maps.Clone(s.edit.Previously)
+	s.edit.Written = maps.Clone(s.edit.Written)
 	for host := range held {
 		delete(s.atTip, host)
-		delete(s.edit.Previously, host)
+		delete(s.edit.Written, host)
 	}
 	s.change.edit, s.change.held = s.edit, true
 	return nil
 }
 
-// HeldByOthers returns the hosts at the tip whose records have another holder. A
+// FindHeldByOthers returns the hosts at the tip whose records have another holder. A
 // record whose id is known is not read. It may fetch the others.
 //
 // Errors: as of Branch.
-func (v *OwnerView) HeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
+func (v *OwnerView) FindHeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
 	return using(ctx, v.Branch, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
 }

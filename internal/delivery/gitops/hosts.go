@@ -81,7 +81,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 			record.addNames(records[name].Formerly, records[name].OwnerFormerly, s.edit.Owner.Name, isHost)
 		}
 	}
-	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.Formerly}, s.edit.Owner.Name, isHost)
+	record.addNames(s.edit.Renames.FormerNames(host), []string{s.edit.FormerName}, s.edit.Owner.Name, isHost)
 	for target, wanted := range s.edit.Hosts[host] {
 		k := folder.Key{Host: host, DeploymentTarget: target}
 		if wanted.Action == Write || wanted.Action == RollBack {
@@ -100,7 +100,7 @@ func (s *staging) wantedRecord(host string) hostRecord {
 
 // written is what the record says of a folder that is as the edit wants it. Where
 // the record has that tree already, its time of change stays.
-func (s *staging) written(k folder.Key, folder Folder) folderRecord {
+func (s *staging) written(k folder.Key, folder FolderEdit) folderRecord {
 	prior, known := s.prior(k)
 	record := asWanted(folder)
 	record.more = prior.unknown()
@@ -120,7 +120,7 @@ func (s *staging) written(k folder.Key, folder Folder) folderRecord {
 }
 
 // asWanted is what the edit says of a folder.
-func asWanted(folder Folder) folderRecord {
+func asWanted(folder FolderEdit) folderRecord {
 	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 	if !slices.IsSortedFunc(record.Objects, compareObjects) {
 		record.Objects = slices.SortedFunc(slices.Values(record.Objects), compareObjects)
@@ -158,7 +158,7 @@ func (s *staging) record(host string) (right bool) {
 	at := s.edit.Owner.RecordPath(host)
 	former, moves := s.formerAtTip[host]
 	if moves {
-		s.change.formerly = s.edit.Formerly
+		s.change.formerly = s.edit.FormerName
 		s.change.remove = append(s.change.remove, s.former().RecordPath(host))
 	}
 	before, readable := s.recorded[host]
@@ -187,7 +187,7 @@ func (s *staging) record(host string) (right bool) {
 
 // formerMarker removes the marker of the owner's former name.
 func (s *staging) formerMarker(host string) {
-	if s.edit.Formerly == "" {
+	if s.edit.FormerName == "" {
 		return
 	}
 	former := s.former()
@@ -209,7 +209,7 @@ func (s *staging) formerMarker(host string) {
 func (s *staging) otherHosts(marker git.Hash) {
 	others := slices.Collect(maps.Keys(s.atTip))
 	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
-	others = slices.AppendSeq(others, maps.Keys(s.edit.Previously))
+	others = slices.AppendSeq(others, maps.Keys(s.edit.Written))
 	slices.Sort(others)
 	loses := map[string]bool{}
 	for _, k := range s.change.with(folder.Removed) {
@@ -248,7 +248,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 			s.change.remove = append(s.change.remove, s.edit.Owner.RecordPath(host))
 		}
 		if former {
-			s.change.formerly = s.edit.Formerly
+			s.change.formerly = s.edit.FormerName
 			s.change.remove = append(s.change.remove, s.former().RecordPath(host))
 			s.formerMarker(host)
 		}

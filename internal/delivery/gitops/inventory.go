@@ -63,13 +63,13 @@ type InventoryAssignment struct {
 	Commit string
 }
 
-// Inventory reads the records of all owners of the branch that the filter does
+// ReadInventory reads the records of all owners of the branch that the filter does
 // not leave out. It fetches trees as far down as owners are looked for, the
 // records, and commits as far back as they tell which one changed a folder, and, with
 // allowed keys, a record; no other file.
 //
 // Errors: as of Branch, or a path that cannot be one.
-func (l *Branch) Inventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
+func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
 	return using(ctx, l, func() (Inventory, error) {
 		if err := git.CheckPath(filter.Path); err != nil {
 			return Inventory{}, err

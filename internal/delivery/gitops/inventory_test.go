@@ -15,12 +15,12 @@ import (
 )
 
 // owned is a folder with what a record says of it.
-func owned(t testing.TB, workload, workspace, clusterType, content string) gitops.Folder {
+func owned(t testing.TB, workload, workspace, clusterType, content string) gitops.FolderEdit {
 	t.Helper()
 	owned := rendered(t, "a", content)
 	owned.Record = folder.Record{
 		Workload: workload, Workspace: workspace, DeploymentTarget: workload + "-main", ClusterType: clusterType, ConfigVersion: content,
-		Policies: []string{"everywhere"}, Objects: []folder.Object{{Kind: "Kustomization", Namespace: "flux-system", Name: workload}},
+		Policies: []string{"everywhere"}, Objects: []folder.ObjectRef{{Kind: "Kustomization", Namespace: "flux-system", Name: workload}},
 	}
 	return owned
 }
@@ -29,13 +29,13 @@ func owned(t testing.TB, workload, workspace, clusterType, content string) gitop
 func fourInventories(t testing.TB, r *repository) []gitops.Owner {
 	t.Helper()
 	now := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	client := newClient(gitops.Options{Now: func() time.Time { return now }})
+	client := newClient(gitops.BranchOptions{Now: func() time.Time { return now }})
 	owners := []gitops.Owner{
 		{Name: "shop", Environment: "dev"}, {Name: "shop", Environment: "dev", Path: "dev"},
 		{Name: "clusters", Environment: "dev", Path: "dev"}, {Name: "shop", Environment: "prod", Path: "env/eu/prod"},
 	}
 	for i, owner := range owners {
-		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{
 			fmt.Sprintf("drone/shop-main-%d", i):            owned(t, "shop", "team-a", "", "1"),
 			fmt.Sprintf("large/bank-main-%d", i):            owned(t, "bank", "team-b", "", "1"),
 			fmt.Sprintf("clusters/store-1/shop-main-%d", i): owned(t, "shop", "team-a", "drone", "1"),
@@ -52,7 +52,7 @@ func fourInventories(t testing.TB, r *repository) []gitops.Owner {
 
 func lookAt(t testing.TB, remote git.Remote) *gitops.Branch {
 	t.Helper()
-	look, err := newClient(gitops.Options{}).Branch(t.Context(), remote)
+	look, err := newClient(gitops.BranchOptions{}).ReadBranch(t.Context(), remote)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func lookAt(t testing.TB, remote git.Remote) *gitops.Branch {
 
 func inventory(t testing.TB, look *gitops.Branch, filter gitops.InventoryFilter) gitops.Inventory {
 	t.Helper()
-	found, err := look.Inventory(t.Context(), filter)
+	found, err := look.ReadInventory(t.Context(), filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestAnInventoryIsNarrowed(t *testing.T) {
 			t.Errorf("%s: %d, type unknown %t:\n%s", name, len(found.Assignments), found.TypeUnknown, strings.Join(list, "\n"))
 		}
 	}
-	if _, err := look.Inventory(t.Context(), gitops.InventoryFilter{Path: "../x"}); err == nil {
+	if _, err := look.ReadInventory(t.Context(), gitops.InventoryFilter{Path: "../x"}); err == nil {
 		t.Error("a path that leaves the repository is taken")
 	}
 }
@@ -235,9 +235,9 @@ func TestTheCommitIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	at := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	client := newClient(gitops.Options{Now: func() time.Time { return at }})
+	client := newClient(gitops.BranchOptions{Now: func() time.Time { return at }})
 	write := func(owner gitops.Owner, target, content string) string {
-		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{"drone/" + target: owned(t, "shop", "team", "", content)})}
+		edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/" + target: owned(t, "shop", "team", "", content)})}
 		result, err := client.Apply(t.Context(), r.remote, edit)
 		if err != nil {
 			t.Fatal(err)
@@ -278,7 +278,7 @@ func TestAnInventoryCostsOneLookAndTheRecordsFilesOnly(t *testing.T) {
 		if looks != 1 || requests > test.most || len(found.Assignments) != 8 {
 			t.Errorf("%s: %d looks, %d requests for %d assignments", name, looks, requests, len(found.Assignments))
 		}
-		view, err := look.View(t.Context(), gitops.Owner{Name: "shop"})
+		view, err := look.ReadOwner(t.Context(), gitops.Owner{Name: "shop"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,15 +297,15 @@ func BenchmarkInventory(b *testing.B) {
 	for _, hosts := range []int{500, 2500} { // 20,000 and 100,000 assignments
 		b.Run(fmt.Sprintf("%d assignments", 40*hosts), func(b *testing.B) {
 			r := newRepository(b, servings[0])
-			edit := gitops.Edit{Owner: dev, Hosts: gitops.Folders{}}
+			edit := gitops.Edit{Owner: dev, Hosts: gitops.FolderEdits{}}
 			for host := range hosts {
-				folders := map[string]gitops.Folder{}
+				folders := map[string]gitops.FolderEdit{}
 				for target := range 40 {
 					folders[fmt.Sprintf("workload-%02d-main", target)] = owned(b, fmt.Sprintf("workload-%02d", target), "team", "", "1")
 				}
 				edit.Hosts[fmt.Sprintf("type-%04d", host)] = folders
 			}
-			if _, err := newClient(gitops.Options{}).Apply(b.Context(), r.remote, edit); err != nil {
+			if _, err := newClient(gitops.BranchOptions{}).Apply(b.Context(), r.remote, edit); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()

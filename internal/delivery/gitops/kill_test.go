@@ -23,8 +23,8 @@ func TestCreatingARepositoryClearsWhatAKilledProcessBegan(t *testing.T) {
 		}
 	}
 	remote := git.Remote{IsGitOps: true, URL: filepath.Join(parent, "gitops.git"), Branch: "main"}
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil {
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	if _, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := names(t, parent), []string{".gitops.git.new-mine", ".other.git.new-1", "gitops.git", "gitops.git.new-1"}; !slices.Equal(
@@ -44,13 +44,13 @@ func TestManyCreateARepositoryAtOnce(t *testing.T) {
 		r.remote = git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}
 		edits := make([]gitops.Edit, creators)
 		for i := range edits {
-			edits[i] = devEdit(t, map[string]gitops.Folder{fmt.Sprintf("host-%d/app", i): rendered(t, "a", "a")})
+			edits[i] = devEdit(t, map[string]gitops.FolderEdit{fmt.Sprintf("host-%d/app", i): rendered(t, "a", "a")})
 			edits[i].Owner.Name = fmt.Sprintf("owner-%d", i)
 		}
 		var group sync.WaitGroup
 		for _, edit := range edits {
 			group.Go(func() {
-				if _, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err != nil {
+				if _, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err != nil {
 					t.Errorf("%s: %v", edit.Owner.Name, err)
 				}
 			})

@@ -41,13 +41,13 @@ func largeProcess(in io.Reader, out io.Writer) error {
 		return err
 	}
 	edit := bigEdit(noTest{}, order.Hosts)
-	edit.Previously, edit.Records = edit.Wanted(), order.Records // what is there counts as known after a lost state, too
+	edit.Written, edit.Records = edit.Wanted(), order.Records // what is there counts as known after a lost state, too
 	edit.Hosts["type-000"]["workload-20-main"] = bigFolder(noTest{}, 0, 20, order.Version)
 	before, err := processor()
 	if err != nil {
 		return err
 	}
-	result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
+	result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), order.Remote, edit)
 	if err != nil || len(keysOf(result, "changed")) != 1 {
 		return fmt.Errorf("%d folders changed, %w", len(keysOf(result, "changed")), err)
 	}
@@ -72,7 +72,7 @@ func TestReliabilityOneFolderAmongManyFiles(t *testing.T) {
 	const limit = 48 << 10 // KiB
 	hosts, rounds := reliabilitytest.Count(10, 500), reliabilitytest.Count(1, 10)
 	r := newRepository(t, serving{name: "http", config: anyObject, remote: overHTTP})
-	first, err := gitops.NewClient(gitops.Options{}).
+	first, err := gitops.NewBranchClient(gitops.BranchOptions{}).
 		Apply(context.Background(), git.Remote{IsGitOps: true, URL: r.directory, Branch: "main"}, bigEdit(t, hosts))
 	if err != nil {
 		t.Fatal(err)

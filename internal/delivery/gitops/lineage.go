@@ -75,7 +75,7 @@ func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
 
 // find notes the commits that were fetched, and returns those that were not found.
 // The beginning of more than one id is neither, and gets a reason.
-func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits map[string]Commit) []commitPrefix {
+func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
 	var sorted []string // the ids, for those that are short
@@ -101,7 +101,7 @@ func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits
 		case at == len(sorted) || !strings.HasPrefix(sorted[at], prefix.digits):
 			missing = append(missing, prefix)
 		case at+1 < len(sorted) && strings.HasPrefix(sorted[at+1], prefix.digits):
-			commits[prefix.asked] = Commit{Reason: fmt.Sprintf("the branch has several commits whose id begins with %s", prefix.asked)}
+			commits[prefix.asked] = ReportedCommit{Reason: fmt.Sprintf("the branch has several commits whose id begins with %s", prefix.asked)}
 		default:
 			found[prefix.asked], _ = git.ParseID(sorted[at])
 		}

@@ -26,7 +26,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 		if view := inspect(t, r, dev); view.Tip() != "" || view.Missing() || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Errorf("view = %+v", view)
 		}
-		result := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+		result := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
 		if got := r.git("rev-list", "--count", "deploy/dev"); got != "1" || result.Commit != r.git("rev-parse", "deploy/dev") {
 			t.Errorf("%s commits, %+v", got, result)
 		}
@@ -54,7 +54,7 @@ func TestOtherPeoplesModesAndLinksStayAsTheyAre(t *testing.T) {
 		run(t, w.directory, "git", "commit", "--quiet", "--message", "by hand")
 		run(t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
 		before := r.git("ls-tree", "-r", "main")
-		apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
 		apply(t, r, gitops.Edit{Owner: dev})
 		got := slices.DeleteFunc(
 			strings.Split(r.git("ls-tree", "-r", "main"), "\n"),
@@ -71,7 +71,7 @@ func TestALocalRepositoryNeedsGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := inspectBy(
 		context.Background(),
-		gitops.NewClient(gitops.Options{}),
+		gitops.NewBranchClient(gitops.BranchOptions{}),
 		git.Remote{IsGitOps: true, URL: directory, Branch: "main"},
 		dev,
 	)
@@ -92,8 +92,8 @@ func TestTheEnvironmentOfAGitHookDoesNotMatter(t *testing.T) {
 	t.Setenv("GIT_DEFAULT_HASH", "sha256")
 	missing := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "new.git"), Branch: "main"}
 	for _, remote := range []git.Remote{r.remote, missing} {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-		if result, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+		if result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 			t.Errorf("%+v, %v", result, err)
 		}
 	}
@@ -112,14 +112,14 @@ func TestARepositoryOfAnotherHashIsAClearError(t *testing.T) {
 	t.Parallel()
 	directory := filepath.Join(t.TempDir(), "other.git")
 	run(t, "", "git", "init", "--quiet", "--bare", "--object-format=sha256", "--initial-branch=main", directory)
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
-	_, err := gitops.NewClient(gitops.Options{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, edit)
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
+	_, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), git.Remote{IsGitOps: true, URL: directory, Branch: "main"}, edit)
 	if err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("err = %v", err)
 	}
 	remote := overHTTP(t, directory)
 	remote.Branch = "main"
-	if _, err = gitops.NewClient(gitops.Options{}).Apply(context.Background(), remote, edit); err == nil ||
+	if _, err = gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err == nil ||
 		!strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("over http: err = %v", err)
 	}
@@ -140,8 +140,8 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), delay)
-			result, err := gitops.NewClient(gitops.Options{}).
-				Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+			result, err := gitops.NewBranchClient(gitops.BranchOptions{}).
+				Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
 			cancel()
 			now := r.git("rev-parse", "main")
 			switch {
@@ -151,7 +151,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 				t.Errorf("%s, %s: err = %v", serving.name, delay, err)
 			}
 			// Whatever became of it, the next apply makes it right.
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 			apply(t, r, edit)
 			if got := r.files(); got["dev/drone/app/a"] != "a" || got["README.md"] != "x" {
 				t.Errorf("files = %v", slicesOf(got))
@@ -184,8 +184,8 @@ func TestFilesThatAreNotTheAnnouncedTreeAreNotWritten(t *testing.T) {
 		"no files":    {func() ([]git.File, error) { return nil, nil }, "no files"},
 	} {
 		folder.Files = test.files
-		_, err := gitops.NewClient(gitops.Options{}).
-			Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": folder}))
+		_, err := gitops.NewBranchClient(gitops.BranchOptions{}).
+			Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": folder}))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "dev/drone/app") {
 			t.Errorf("%s: err = %v", name, err)
 		}
@@ -199,7 +199,7 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
 	good := rendered(t, "a", "a")
 	edit := func(change func(*gitops.Edit)) gitops.Edit {
-		e := devEdit(t, map[string]gitops.Folder{"drone/app": good})
+		e := devEdit(t, map[string]gitops.FolderEdit{"drone/app": good})
 		change(&e)
 		return e
 	}
@@ -212,19 +212,19 @@ func TestBadEditsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 		"a bad email":       edit(func(e *gitops.Edit) { e.Author.Email = "a> 0 +0000\n" }),
 		"a bad release":     edit(func(e *gitops.Edit) { e.Release = "1\nx" }),
 		"a bad subject":     edit(func(e *gitops.Edit) { e.Subject = "a\x00b" }),
-		"a bad host":        devEdit(t, map[string]gitops.Folder{"a/b/app": good}),
-		"host clusters":     devEdit(t, map[string]gitops.Folder{"clusters/app": good}),
-		"host .flotilla":    devEdit(t, map[string]gitops.Folder{".flotilla/app": good}),
-		"host ..":           devEdit(t, map[string]gitops.Folder{"../app": good}),
-		"a bad target":      devEdit(t, map[string]gitops.Folder{"drone/..": good}),
-		"a device":          devEdit(t, map[string]gitops.Folder{"drone/aux": good}),
-		"no tree":           devEdit(t, map[string]gitops.Folder{"drone/app": {Files: good.Files}}),
-		"no files":          devEdit(t, map[string]gitops.Folder{"drone/app": {Tree: good.Tree}}),
-		"a bad state":       edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"drone": {"../../x": good.Tree}} }),
-		"a bad state host":  edit(func(e *gitops.Edit) { e.Previously = deployedTrees{"..": {}} }),
+		"a bad host":        devEdit(t, map[string]gitops.FolderEdit{"a/b/app": good}),
+		"host clusters":     devEdit(t, map[string]gitops.FolderEdit{"clusters/app": good}),
+		"host .flotilla":    devEdit(t, map[string]gitops.FolderEdit{".flotilla/app": good}),
+		"host ..":           devEdit(t, map[string]gitops.FolderEdit{"../app": good}),
+		"a bad target":      devEdit(t, map[string]gitops.FolderEdit{"drone/..": good}),
+		"a device":          devEdit(t, map[string]gitops.FolderEdit{"drone/aux": good}),
+		"no tree":           devEdit(t, map[string]gitops.FolderEdit{"drone/app": {Files: good.Files}}),
+		"no files":          devEdit(t, map[string]gitops.FolderEdit{"drone/app": {Tree: good.Tree}}),
+		"a bad state":       edit(func(e *gitops.Edit) { e.Written = deployedTrees{"drone": {"../../x": good.Tree}} }),
+		"a bad state host":  edit(func(e *gitops.Edit) { e.Written = deployedTrees{"..": {}} }),
 	} {
 		// Nobody listens there: asking would be another error.
-		_, err := gitops.NewClient(gitops.Options{}).
+		_, err := gitops.NewBranchClient(gitops.BranchOptions{}).
 			Apply(context.Background(), git.Remote{IsGitOps: true, URL: "http://127.0.0.1:1/r", Branch: "main"}, e)
 		if err == nil || errors.Is(err, git.ErrUnreachable) {
 			t.Errorf("%s: err = %v", name, err)

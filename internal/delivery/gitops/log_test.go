@@ -35,7 +35,7 @@ func (l *lines) has(message string) bool {
 func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, serving{config: noTreeFilter, remote: overHTTP})
-	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
 	server := &faulty{next: guarded("robot", canary, backend(t, filepath.Dir(r.directory)))}
 	remote := git.Remote{
 		IsGitOps:    true,
@@ -56,15 +56,15 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 		return once500(w, r, next) || overtake(w, r, next)
 	}
 	var told lines
-	client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Log: told.log})})
-	look, err := client.Branch(t.Context(), remote, dev)
+	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Log: told.log})})
+	look, err := client.ReadBranch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := look.View(t.Context(), dev); err != nil {
+	if _, err := look.ReadOwner(t.Context(), dev); err != nil {
 		t.Fatal(err)
 	}
-	result, err := client.Apply(t.Context(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")}))
+	result, err := client.Apply(t.Context(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "2")}))
 	if err != nil || !result.Committed {
 		t.Fatalf("%+v, %v", result, err)
 	}

@@ -100,7 +100,7 @@ func (noTest) Fatalf(format string, args ...any) {
 
 // ownedIn are the folders that the records at a tip list, as they are.
 func ownedIn(view *gitops.OwnerView) (folder.Trees, error) {
-	records, err := view.Records(context.Background(), "")
+	records, err := view.ReadRecords(context.Background(), "")
 	return records.Trees, err
 }
 
@@ -108,10 +108,10 @@ func ownedIn(view *gitops.OwnerView) (folder.Trees, error) {
 type deployedTrees = folder.Trees
 
 // inspectBy reads what one owner needs of a branch that nothing else reads.
-func inspectBy(ctx context.Context, client *gitops.Client, remote git.Remote, owner gitops.Owner) (*gitops.OwnerView, error) {
-	branch, err := client.Branch(ctx, remote, owner)
+func inspectBy(ctx context.Context, client *gitops.BranchClient, remote git.Remote, owner gitops.Owner) (*gitops.OwnerView, error) {
+	branch, err := client.ReadBranch(ctx, remote, owner)
 	if err != nil {
 		return nil, err
 	}
-	return branch.View(ctx, owner)
+	return branch.ReadOwner(ctx, owner)
 }

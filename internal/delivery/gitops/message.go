@@ -33,14 +33,14 @@ func (c *change) subject() string {
 	if c.claim != nil {
 		return c.claim.subject(c.name())
 	}
-	if c.edit.GiveUp {
+	if c.edit.Abandon {
 		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
 	}
 	var parts []string
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
-	parts = append(parts, folder.Tally(c.folders)...)
+	parts = append(parts, folder.CountChanges(c.folders)...)
 	parts = append(parts, wording.Counts([]int{len(c.adopted)}, "taken over")...)
 	if back := c.back(); len(back) > 0 {
 		parts = append(parts, c.rolledBack(back))
@@ -94,13 +94,13 @@ func (c *change) body() string {
 		}
 		return b.String()
 	}
-	list(&b, "Added", folder.Texts(c.with(folder.Added)))
-	list(&b, "Changed", folder.Texts(c.with(folder.Changed)))
+	list(&b, "Added", folder.KeyTexts(c.with(folder.Added)))
+	list(&b, "Changed", folder.KeyTexts(c.with(folder.Changed)))
 	list(&b, "Moved", c.movedTexts())
-	list(&b, "Removed", folder.Texts(c.with(folder.Removed)))
+	list(&b, "Removed", folder.KeyTexts(c.with(folder.Removed)))
 	list(&b, "Taken over", c.adoptedTexts())
 	list(&b, "Rolled back", c.backTexts())
-	list(&b, "No longer managed", folder.Texts(c.letGo))
+	list(&b, "No longer managed", folder.KeyTexts(c.letGo))
 	if b.Len() == 0 {
 		list(&b, "Hosts", c.hosts)
 	}
@@ -118,7 +118,7 @@ func (c *change) movedTexts() (texts []string) {
 
 func (c *change) backTexts() []string {
 	back := c.back()
-	texts := folder.Texts(back)
+	texts := folder.KeyTexts(back)
 	for i, k := range back {
 		texts[i] += " to " + c.from(k)
 	}

@@ -59,12 +59,12 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, servings[0])
 			content := rendered(t, "a.yaml", "a")
-			theirs := gitops.Edit{Owner: test.theirs.owner, Hosts: hosts(t, map[string]gitops.Folder{test.theirs.key: content})}
+			theirs := gitops.Edit{Owner: test.theirs.owner, Hosts: hosts(t, map[string]gitops.FolderEdit{test.theirs.key: content})}
 			apply(t, r, theirs)
 			before := r.files()
-			ours := gitops.Edit{Owner: test.ours.owner, Hosts: hosts(t, map[string]gitops.Folder{test.ours.key: content, "free/app": content})}
+			ours := gitops.Edit{Owner: test.ours.owner, Hosts: hosts(t, map[string]gitops.FolderEdit{test.ours.key: content, "free/app": content})}
 
-			conflicts, err := inspect(t, r, ours.Owner).Conflicts(context.Background(), wanted(ours), nil, "")
+			conflicts, err := inspect(t, r, ours.Owner).FindConflicts(context.Background(), wanted(ours), nil, "")
 			if err != nil || len(conflicts) == 0 {
 				t.Errorf("conflicts = %+v, %v", conflicts, err)
 			}
@@ -74,8 +74,8 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 				}
 			}
 			for _, previously := range []deployedTrees{nil, wanted(ours)} {
-				ours.Previously = previously
-				_, err = newClient(gitops.Options{}).Apply(context.Background(), r.remote, ours)
+				ours.Written = previously
+				_, err = newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, ours)
 				if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"`+test.theirs.owner.Name+`"`) {
 					t.Errorf("previously %v: err = %v", previously, err)
 				}
@@ -90,7 +90,7 @@ func TestAnotherOwnersFolderIsAConflictThatNamesTheOwner(t *testing.T) {
 func TestAnOwnerInsideADriftedFolderIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	ours := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+	ours := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 	apply(t, r, ours)
 	r.byHand(func(w *workTree) {
 		w.write("dev/drone/app/deep/er/.flotilla/team-x/drone.json", `{"deployment_targets":{}}`)
@@ -99,11 +99,11 @@ func TestAnOwnerInsideADriftedFolderIsNotOverwritten(t *testing.T) {
 	before := r.files()
 	for _, edit := range []gitops.Edit{
 		ours,
-		devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "b")}),
+		devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")}),
 		{Owner: dev},
-		{Owner: dev, Previously: wanted(ours)},
+		{Owner: dev, Written: wanted(ours)},
 	} {
-		_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), "team-x") {
 			t.Errorf("err = %v", err)
 		}
@@ -117,16 +117,16 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		a, b := gitops.Owner{Name: "a"}, gitops.Owner{Name: "b", Path: "dev"}
-		apply(t, r, gitops.Edit{Owner: a, Hosts: hosts(t, map[string]gitops.Folder{"dev/drone": rendered(t, "a", "a")})})
+		apply(t, r, gitops.Edit{Owner: a, Hosts: hosts(t, map[string]gitops.FolderEdit{"dev/drone": rendered(t, "a", "a")})})
 		before := r.files()
 		for _, host := range []string{"drone/", "clusters/one/"} {
 			inside := host == "drone/"
-			edit := gitops.Edit{Owner: b, Hosts: hosts(t, map[string]gitops.Folder{host: {}}), Adopt: true}
-			conflicts, err := inspect(t, r, b).Conflicts(context.Background(), wanted(edit), nil, "")
+			edit := gitops.Edit{Owner: b, Hosts: hosts(t, map[string]gitops.FolderEdit{host: {}}), Adopt: true}
+			conflicts, err := inspect(t, r, b).FindConflicts(context.Background(), wanted(edit), nil, "")
 			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].Adoptable()) {
 				t.Errorf("host %q: %v, %v", host, conflicts, err)
 			}
-			_, err = newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err = newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			if errors.Is(err, gitops.ErrConflict) != inside || !inside && err != nil {
 				t.Errorf("host %q: %v", host, err)
 			}
@@ -141,7 +141,7 @@ func TestADeepFolderInPlaceOfOursIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []serving{servings[0], servings[2], servings[5]} {
 		r := newRepository(t, serving)
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 		apply(t, r, edit)
 		before := r.files()
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/"+strings.Repeat("d/", 300)+"x", "x") })
@@ -154,17 +154,17 @@ func TestADeepFolderInPlaceOfOursIsRepaired(t *testing.T) {
 func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a.yaml", "a: 1\n"), "drone/two": rendered(t, "b.yaml", "b")})
 		r.byHand(func(w *workTree) {
 			w.write("dev/drone/app/a.yaml", "a: 1\n")
 			w.write("dev/drone/two/b.yaml", "something else")
 		})
-		_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+		_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 		if !errors.Is(err, gitops.ErrConflict) || !strings.Contains(err.Error(), `"dev/drone/two"`) ||
 			strings.Contains(err.Error(), "drone/app") {
 			t.Errorf("err = %v", err)
 		}
-		conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, "")
+		conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
 		if err != nil || len(conflicts) != 1 || conflicts[0].Folder != "dev/drone/two" || conflicts[0].Owner != "" {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
@@ -172,7 +172,7 @@ func TestFilesThatNoRecordListsAreAConflictUnlessTheyAreTheWantedOnes(t *testing
 		if result := apply(t, r, edit); !result.Committed || len(keysOf(result, "added"))+len(keysOf(result, "changed")) != 0 {
 			t.Errorf("adopted: %+v", result)
 		}
-		if conflicts, err := inspect(t, r, dev).Conflicts(context.Background(), wanted(edit), nil, ""); err != nil || len(conflicts) != 0 {
+		if conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, ""); err != nil || len(conflicts) != 0 {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
 	})
@@ -183,15 +183,15 @@ func TestTwoOwnersShareHostsAndRemoveOnlyTheirOwn(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		a := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-a", Path: "dev"},
-			Hosts: hosts(t, map[string]gitops.Folder{"drone/a": rendered(t, "a", "a")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/a": rendered(t, "a", "a")}),
 		}
 		b := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-b", Path: "dev"},
-			Hosts: hosts(t, map[string]gitops.Folder{"drone/b": rendered(t, "a", "a")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"drone/b": rendered(t, "a", "a")}),
 		}
 		below := gitops.Edit{
 			Owner: gitops.Owner{Name: "team-c", Path: "dev/drone/c"},
-			Hosts: hosts(t, map[string]gitops.Folder{"x/c": rendered(t, "a", "a")}),
+			Hosts: hosts(t, map[string]gitops.FolderEdit{"x/c": rendered(t, "a", "a")}),
 		}
 		apply(t, r, a)
 		withA := r.files()
@@ -202,13 +202,13 @@ func TestTwoOwnersShareHostsAndRemoveOnlyTheirOwn(t *testing.T) {
 				t.Errorf("%s: %+v", edit.Owner.Name, result)
 			}
 		}
-		apply(t, r, gitops.Edit{Owner: below.Owner, Previously: wanted(below)})
+		apply(t, r, gitops.Edit{Owner: below.Owner, Written: wanted(below)})
 		apply(t, r, gitops.Edit{Owner: b.Owner})
 		if got := withoutLeft(r.files()); !maps.Equal(got, withA) {
 			t.Errorf("files = %q, want %q", got, withA)
 		}
 		// What the state knows and another's record has by now is left alone.
-		if result := apply(t, r, gitops.Edit{Owner: b.Owner, Previously: wanted(a)}); result.Committed {
+		if result := apply(t, r, gitops.Edit{Owner: b.Owner, Written: wanted(a)}); result.Committed {
 			t.Errorf("removed another's: %+v", result)
 		}
 		apply(t, r, gitops.Edit{Owner: a.Owner})
@@ -273,21 +273,21 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, servings[0])
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
 			if test.pushed {
 				test.change(r.clone())
 			} else {
 				r.byHand(test.change)
 			}
 			tip := r.git("rev-parse", "main")
-			_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			var blocked *git.BlockedError
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("err = %v", err)
 			}
-			view, err := inspectBy(context.Background(), newClient(gitops.Options{}), r.remote, dev)
+			view, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), r.remote, dev)
 			if err == nil {
-				_, err = view.Conflicts(context.Background(), wanted(edit), nil, "")
+				_, err = view.FindConflicts(context.Background(), wanted(edit), nil, "")
 			}
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("conflicts: err = %v", err)
@@ -305,8 +305,8 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 		r := newRepository(t, servings[0])
 		r.byHand(func(w *workTree) { w.write(name, "x") })
 		tip := r.git("rev-parse", "main")
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
-		if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil ||
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
+		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
 			!strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
@@ -314,11 +314,11 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 			t.Errorf("%s: the branch moved", name)
 		}
 	}
-	client := newClient(gitops.Options{})
+	client := newClient(gitops.BranchOptions{})
 	for name, edit := range map[string]gitops.Edit{
-		"hosts":   devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "Drone/app": rendered(t, "a", "a")}),
-		"targets": devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
-		"marker":  devEdit(t, map[string]gitops.Folder{"drone/Dev.md": rendered(t, "a", "a")}),
+		"hosts":   devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "Drone/app": rendered(t, "a", "a")}),
+		"targets": devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "drone/App": rendered(t, "a", "a")}),
+		"marker":  devEdit(t, map[string]gitops.FolderEdit{"drone/Dev.md": rendered(t, "a", "a")}),
 	} {
 		if _, err := client.Apply(context.Background(), git.Remote{IsGitOps: true, URL: t.TempDir(), Branch: "main"}, edit); err == nil ||
 			!strings.Contains(err.Error(), "case") {

@@ -66,8 +66,8 @@ func claimProcess(in io.Reader, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	for round := range order.Rounds {
 		result, err := newClient(
-			gitops.Options{},
-		).Claim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
+			gitops.BranchOptions{},
+		).WriteClaim(context.Background(), order.Remote, claiming(order.Name, order.number(round), order.Pool))
 		came := claimedNow{Round: round, Commit: result.Commit, Pushes: result.Pushes, Clusters: result.Clusters}
 		if err != nil {
 			came.Error = err.Error()
@@ -98,13 +98,13 @@ func applyProcess(in io.Reader, out io.Writer) error {
 	if err := waitToBegin(in, out); err != nil {
 		return err
 	}
-	host := map[string]gitops.Folder{}
-	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: gitops.Folders{order.Name: host}}
+	host := map[string]gitops.FolderEdit{}
+	edit := gitops.Edit{Owner: gitops.Owner{Name: order.Name, Path: "dev"}, Hosts: gitops.FolderEdits{order.Name: host}}
 	encoder := json.NewEncoder(out)
 	for i := range order.Commits {
 		folder := rendered(noTest{}, "a", fmt.Sprintf("%s %d", order.Name, i))
 		host[fmt.Sprintf("app-%d", i)] = folder
-		result, err := newClient(gitops.Options{}).Apply(context.Background(), order.Remote, edit)
+		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), order.Remote, edit)
 		came := applied{Commit: result.Commit, Pushes: result.Pushes}
 		if err != nil {
 			came.Error = err.Error()

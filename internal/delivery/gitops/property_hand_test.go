@@ -98,7 +98,7 @@ func (m *model) tamper() {
 				}
 			})
 			edit := m.edit(owner, m.owned[owner])
-			edit.Previously = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
+			edit.Written = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
 			m.apply(edit)
 			return
 		}

@@ -20,16 +20,16 @@ type model struct {
 	t                *testing.T
 	r                branch
 	remote           git.Remote
-	client           *gitops.Client
+	client           *gitops.BranchClient
 	seed             uint64
 	random           *rand.Rand
 	step             int
 	foreign          map[string]string
-	left             map[string]string                         // markers of hosts that were left
-	owned            map[gitops.Owner]map[string]gitops.Folder // by key; "<host>/" is the host
-	known            map[gitops.Owner]map[string]string        // ids of the records
-	past             []moment                                  // that one can go back to
-	goesBack         bool                                      // the server lets one
+	left             map[string]string                             // markers of hosts that were left
+	owned            map[gitops.Owner]map[string]gitops.FolderEdit // by key; "<host>/" is the host
+	known            map[gitops.Owner]map[string]string            // ids of the records
+	past             []moment                                      // that one can go back to
+	goesBack         bool                                          // the server lets one
 	applied, refused int
 	after            func() // each step
 }
@@ -38,14 +38,14 @@ type model struct {
 type moment struct {
 	owner  gitops.Owner
 	commit string
-	owned  map[string]gitops.Folder
+	owned  map[string]gitops.FolderEdit
 }
 
-func newModel(t *testing.T, r branch, remote git.Remote, client *gitops.Client, seed uint64) *model {
+func newModel(t *testing.T, r branch, remote git.Remote, client *gitops.BranchClient, seed uint64) *model {
 	t.Helper()
 	return &model{
 		t: t, r: r, remote: remote, client: client, seed: seed, random: rand.New(rand.NewPCG(1, seed)),
-		foreign: map[string]string{}, left: map[string]string{}, owned: map[gitops.Owner]map[string]gitops.Folder{},
+		foreign: map[string]string{}, left: map[string]string{}, owned: map[gitops.Owner]map[string]gitops.FolderEdit{},
 		known: map[gitops.Owner]map[string]string{}, goesBack: true, after: func() {},
 	}
 }
@@ -83,12 +83,12 @@ func (m *model) play() {
 	case 4:
 		m.rename(owner)
 	default:
-		folders := map[string]gitops.Folder{}
+		folders := map[string]gitops.FolderEdit{}
 		for range m.random.IntN(5) {
 			host := []string{"drone", "dev", "one", "clusters/one"}[m.random.IntN(4)]
 			target := []string{"app", "drone", "deep", owner.Name, ""}[m.random.IntN(5)]
 			if target == "" {
-				folders[host+"/"] = gitops.Folder{}
+				folders[host+"/"] = gitops.FolderEdit{}
 				continue
 			}
 			folders[host+"/"+target] = m.folder(owner, host+"/"+target)
@@ -98,10 +98,10 @@ func (m *model) play() {
 }
 
 // folder is one that is written, mostly, or kept, or goes back.
-func (m *model) folder(owner gitops.Owner, key string) gitops.Folder {
+func (m *model) folder(owner gitops.Owner, key string) gitops.FolderEdit {
 	switch m.random.IntN(5) {
 	case 0:
-		return gitops.Folder{Action: gitops.Keep}
+		return gitops.FolderEdit{Action: gitops.Keep}
 	case 1:
 		if !m.goesBack {
 			break
@@ -119,10 +119,10 @@ func (m *model) folder(owner gitops.Owner, key string) gitops.Folder {
 
 // edit is one that the state knows more or less about, and whose plan showed
 // more or less of what it removes.
-func (m *model) edit(owner gitops.Owner, folders map[string]gitops.Folder) gitops.Edit {
+func (m *model) edit(owner gitops.Owner, folders map[string]gitops.FolderEdit) gitops.Edit {
 	edit := gitops.Edit{Owner: owner, Hosts: hosts(m.t, folders), LeaveOthers: m.random.IntN(6) == 0}
 	if m.random.IntN(2) == 0 {
-		edit.Previously = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
+		edit.Written = wanted(gitops.Edit{Hosts: hosts(m.t, m.owned[owner])})
 		if m.random.IntN(3) > 0 {
 			edit.Records = m.known[owner]
 		}
@@ -154,7 +154,7 @@ func (m *model) rename(owner gitops.Owner) {
 			}
 		}
 		edit := m.edit(owner, folders)
-		edit.Owner, edit.Formerly = to, owner.Name
+		edit.Owner, edit.FormerName = to, owner.Name
 		m.apply(edit)
 		return
 	}
@@ -210,12 +210,12 @@ func (m *model) apply(edit gitops.Edit) {
 
 // former is the edit's owner by the name that it had.
 func former(edit gitops.Edit) gitops.Owner {
-	return gitops.Owner{Name: edit.Formerly, Path: edit.Owner.Path}
+	return gitops.Owner{Name: edit.FormerName, Path: edit.Owner.Path}
 }
 
 // before is what the edit's owner has, under both names.
-func (m *model) before(edit gitops.Edit) map[string]gitops.Folder {
-	folders := map[string]gitops.Folder{}
+func (m *model) before(edit gitops.Edit) map[string]gitops.FolderEdit {
+	folders := map[string]gitops.FolderEdit{}
 	maps.Copy(folders, m.owned[former(edit)])
 	maps.Copy(folders, m.owned[edit.Owner])
 	return folders
@@ -242,9 +242,9 @@ func cut(key string) (host, target string) {
 
 // applyToModel does with the model what an edit does with the branch.
 func (m *model) applyToModel(edit gitops.Edit) {
-	before, after := m.before(edit), map[string]gitops.Folder{}
+	before, after := m.before(edit), map[string]gitops.FolderEdit{}
 	for host, h := range edit.Hosts {
-		after[host+"/"] = gitops.Folder{}
+		after[host+"/"] = gitops.FolderEdit{}
 		for target, folder := range h {
 			key := host + "/" + target
 			if folder.Action == gitops.Keep {
@@ -259,7 +259,7 @@ func (m *model) applyToModel(edit gitops.Edit) {
 	}
 	for _, key := range m.unplanned(edit) {
 		host, _ := cut(key)
-		after[key], after[host+"/"] = before[key], gitops.Folder{}
+		after[key], after[host+"/"] = before[key], gitops.FolderEdit{}
 	}
 	marker := func(owner gitops.Owner, host string) string { return path.Join(owner.Path, host, owner.Name+".md") }
 	for host := range hosts(m.t, before) {
@@ -269,7 +269,7 @@ func (m *model) applyToModel(edit gitops.Edit) {
 	}
 	for host := range hosts(m.t, after) {
 		delete(m.left, marker(edit.Owner, host))
-		if edit.Formerly != "" {
+		if edit.FormerName != "" {
 			delete(m.left, marker(former(edit), host))
 		}
 	}

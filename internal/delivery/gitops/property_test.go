@@ -23,7 +23,7 @@ func TestRandomEditsAndForeignChanges(t *testing.T) {
 		t.Run(serving.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving)
-			m := newModel(t, gitBranch{r}, r.remote, newClient(gitops.Options{}), uint64(i))
+			m := newModel(t, gitBranch{r}, r.remote, newClient(gitops.BranchOptions{}), uint64(i))
 			m.playSequence(reliabilitytest.Count(15, 25))
 			r.fsck()
 		})
@@ -49,7 +49,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				for seed := first; seed < first+batch; seed++ {
 					r := gittest.NewMemory(seed%2 == 0)
 					repositories = append(repositories, r)
-					client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Transport: r})})
+					client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Transport: r})})
 					m := newModel(t, memoryBranch{r}, git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}, client, seed)
 					m.goesBack = seed%2 == 0
 					m.after = func() {

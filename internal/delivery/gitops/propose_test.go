@@ -13,7 +13,7 @@ import (
 )
 
 // version gives a folder's record a config version.
-func version(folder gitops.Folder, version string) gitops.Folder {
+func version(folder gitops.FolderEdit, version string) gitops.FolderEdit {
 	folder.Record.ConfigVersion = version
 	return folder
 }
@@ -23,11 +23,11 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.git("config", "receive.denyNonFastForwards", "true")
 		r.byHand(func(w *workTree) { w.write("README.md", "1"); w.write("other/x", "1") })
-		apply(t, r, devEdit(t, map[string]gitops.Folder{
+		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": version(rendered(t, "a", "1"), "v1"),
 		}))
 		base := r.git("rev-parse", "main")
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/new": version(rendered(t, "a", "1"), "v2"),
 		})
 		edit.Head, edit.Source = "flotilla/dev", folder.Source("https://git.example.com/platform@"+strings.Repeat("a", 40))
@@ -140,8 +140,8 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 func TestTheBaseIsMergedIntoAProposalThatConflictsWithIt(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")})
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "2")})
 	edit.Head = "flotilla/dev"
 	first := apply(t, r, edit)
 	r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "3") })
@@ -164,9 +164,9 @@ func TestAProposalNeedsABaseAndAnotherBranch(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
 	for _, head := range []string{"flotilla/dev", "main", "a..b", "refs/heads/x"} {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
 		edit.Head = head
-		if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil || result.HeadCommit != "" {
+		if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil || result.HeadCommit != "" {
 			t.Errorf("%s: %+v, %v", head, result, err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestAProposalThatConflictsIsRefused(t *testing.T) {
 	edit := team(t, "b", "1")
 	edit.Hosts = team(t, "a", "2").Hosts
 	edit.Head = "flotilla/b"
-	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
+	if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); !errors.Is(err, gitops.ErrConflict) {
 		t.Errorf("err = %v", err)
 	}
 	if got := r.git("branch", "--list", "flotilla/*"); got != "" {

@@ -23,10 +23,10 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 			var group sync.WaitGroup
 			for i := range owners {
 				group.Go(func() {
-					client := newClient(gitops.Options{}) // as another process has it
+					client := newClient(gitops.BranchOptions{}) // as another process has it
 					owner := gitops.Owner{Name: fmt.Sprintf("owner-%d", i), Path: "dev"}
 					for j := range commits {
-						edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.Folder{
+						edit := gitops.Edit{Owner: owner, Hosts: hosts(t, map[string]gitops.FolderEdit{
 							fmt.Sprintf("drone/app-%d", i): rendered(t, "a", fmt.Sprintf("%d %d", i, j)),
 						})}
 						result, err := client.Apply(context.Background(), r.remote, edit)
@@ -61,13 +61,13 @@ func TestConcurrentOwnersLoseNothing(t *testing.T) {
 func TestOneClientDoesNotRaceItself(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	client := newClient(gitops.Options{})
+	client := newClient(gitops.BranchOptions{})
 	var group sync.WaitGroup
 	for i := range 10 {
 		group.Go(func() {
 			edit := gitops.Edit{
 				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
-				Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+				Hosts: hosts(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
 			}
 			if result, err := client.Apply(context.Background(), r.remote, edit); err != nil || result.Pushes != 1 {
 				t.Errorf("%+v, %v", result, err)
@@ -85,9 +85,9 @@ func TestConcurrentFirstAppliesCreateOneRepository(t *testing.T) {
 		group.Go(func() {
 			edit := gitops.Edit{
 				Owner: gitops.Owner{Name: fmt.Sprintf("o%d", i)},
-				Hosts: hosts(t, map[string]gitops.Folder{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
+				Hosts: hosts(t, map[string]gitops.FolderEdit{fmt.Sprintf("h%d/app", i): rendered(t, "a", "a")}),
 			}
-			if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+			if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 				t.Errorf("%+v, %v", result, err)
 			}
 		})

@@ -266,7 +266,7 @@ func appendMembers(b []byte, names, values []string, always int) []byte {
 	return b
 }
 
-func appendObject(b []byte, o folder.Object) []byte {
+func appendObject(b []byte, o folder.ObjectRef) []byte {
 	b = appendMember(append(b, '{'), "", "kind", o.Kind, ", ")
 	if o.Namespace != "" {
 		b = appendMember(b, "", "namespace", o.Namespace, ", ")
@@ -274,7 +274,7 @@ func appendObject(b []byte, o folder.Object) []byte {
 	return appendMember(b, "", "name", o.Name, "}")
 }
 
-func compareObjects(a, b folder.Object) int {
+func compareObjects(a, b folder.ObjectRef) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 

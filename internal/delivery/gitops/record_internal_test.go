@@ -147,7 +147,7 @@ func TestWhatARecordSaysForOthersToRead(t *testing.T) {
 	want := FolderRecord{
 		Record: folder.Record{
 			Workload: "hello-world-app", DeploymentTarget: "functional-test", Policies: []string{"a<b"}, ConfigVersion: "4f",
-			Objects: []folder.Object{{Kind: "GitRepository", Namespace: "flux-system", Name: "hello"}, {Kind: "Namespace", Name: "hello"}},
+			Objects: []folder.ObjectRef{{Kind: "GitRepository", Namespace: "flux-system", Name: "hello"}, {Kind: "Namespace", Name: "hello"}},
 		},
 		Tree: oneTree, TreeBefore: anotherTree, Changed: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC),
 	}

@@ -67,8 +67,8 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				refusal.prepare(t, r)
 				tip := r.git("rev-parse", "main")
 				// More than the disk and the limit take, and nothing that shrinks.
-				edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", noise(64<<10))})
-				result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", noise(64<<10))})
+				result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 				said := false
 				for _, text := range refusal.says {
 					said = said || err != nil && strings.Contains(err.Error(), text)

@@ -15,18 +15,18 @@ import (
 func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		all := devEdit(t, map[string]gitops.Folder{
+		all := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"),
 		})
 		apply(t, r, all)
 		before := r.files()
-		apart := func(folders map[string]gitops.Folder, remove deployedTrees) error {
+		apart := func(folders map[string]gitops.FolderEdit, remove deployedTrees) error {
 			edit := devEdit(t, folders)
 			edit.Remove = remove
-			_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+			_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			return err
 		}
-		some := map[string]gitops.Folder{"drone/app": rendered(t, "a", "2")}
+		some := map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "2")}
 		for name, err := range map[string]error{
 			"nothing shown":    apart(some, nil),
 			"one shown":        apart(some, deployedTrees{"drone": {"two": ""}}),
@@ -52,16 +52,16 @@ func TestNothingIsRemovedThatThePlanDidNotShow(t *testing.T) {
 func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")})
 	apply(t, r, edit)
 	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
-	less := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
-	less.Previously = wanted(edit)
-	if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
+	less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	less.Written = wanted(edit)
+	if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, less); !errors.Is(err, gitops.ErrUnplanned) {
 		t.Errorf("err = %v", err)
 	}
 	less.Remove = deployedTrees{"drone": {"two": ""}}
-	if result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, less); err != nil ||
+	if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, less); err != nil ||
 		!slices.Equal(keysOf(result, "removed"), []string{"drone/two"}) {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -70,11 +70,11 @@ func TestWhatOnlyTheStateKnowsIsGuarded(t *testing.T) {
 func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
+	apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1")}))
 	r.byHand(func(w *workTree) { w.remove("dev/drone/two") })
 	result, err := newClient(
-		gitops.Options{},
-	).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+		gitops.BranchOptions{},
+	).Apply(context.Background(), r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
 	if err != nil || len(keysOf(result, "removed")) != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -86,12 +86,12 @@ func TestARecordedFolderThatIsGoneIsNoRemoval(t *testing.T) {
 func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		all := map[string]gitops.Folder{
+		all := map[string]gitops.FolderEdit{
 			"drone/app": rendered(t, "a", "1"), "drone/two": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1"), "small/": {},
 		}
 		apply(t, r, devEdit(t, all))
 		destroy := gitops.Edit{Owner: dev, Remove: deployedTrees{"drone": {"app": ""}, "small": {}}, LeaveOthers: true}
-		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy)
+		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, destroy)
 		if err != nil || !slices.Equal(keysOf(result, "removed"), []string{"drone/app"}) {
 			t.Fatalf("result = %+v, %v", result, err)
 		}
@@ -104,7 +104,7 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 		if files["dev/small/dev.md"] != leftText("dev") || files["dev/drone/dev.md"] == leftText("dev") || files["dev/large/app/a"] != "1" {
 			t.Errorf("files = %v", files)
 		}
-		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, destroy); err != nil || again.Committed {
+		if again, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, destroy); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()
@@ -114,12 +114,12 @@ func TestADestroyLeavesWhatThePlanDidNotShow(t *testing.T) {
 func TestAnUnplannedErrorNamesTheFirstOfMany(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	folders := map[string]gitops.Folder{}
+	folders := map[string]gitops.FolderEdit{}
 	for i := range 12 {
 		folders[fmt.Sprintf("drone/app-%02d", i)] = rendered(t, "a", "1")
 	}
 	apply(t, r, devEdit(t, folders))
-	_, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev})
+	_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, gitops.Edit{Owner: dev})
 	if !errors.Is(err, gitops.ErrUnplanned) || !strings.HasSuffix(err.Error(), "drone/app-08, drone/app-09 and 2 more") {
 		t.Errorf("err = %v", err)
 	}
@@ -130,15 +130,15 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		edit := devEdit(
 			t,
-			map[string]gitops.Folder{
+			map[string]gitops.FolderEdit{
 				"drone/app":        rendered(t, "a", "1"),
 				"large/app":        rendered(t, "a", "1"),
 				"clusters/one/app": rendered(t, "a", "1"),
 			},
 		)
 		apply(t, r, edit)
-		less := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
-		less.Previously = wanted(edit)
+		less := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+		less.Written = wanted(edit)
 		result := apply(t, r, less)
 		want := []string{"dev/.flotilla/dev/drone.json", "dev/clusters/one/dev.md", "dev/drone/app/a", "dev/drone/dev.md", "dev/large/dev.md"}
 		files := r.files()
@@ -148,8 +148,8 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 		}
 		// It is no drift, and nobody's.
 		view := inspect(t, r, dev)
-		if owned, err := ownedIn(view); err != nil || len(owned) != 1 || len(view.Touched(result.Records)) != 0 {
-			t.Errorf("owned = %v, %v, touched %v", owned, err, view.Touched(result.Records))
+		if owned, err := ownedIn(view); err != nil || len(owned) != 1 || len(view.FindTouched(result.Records)) != 0 {
+			t.Errorf("owned = %v, %v, touched %v", owned, err, view.FindTouched(result.Records))
 		}
 		for _, change := range []func(w *workTree){
 			func(w *workTree) {},
@@ -167,16 +167,16 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 		if text := r.files()["dev/clusters/one/dev.md"]; text == leftText("dev") || !strings.Contains(text, "Flotilla writes this folder") {
 			t.Errorf("marker = %q", text)
 		}
-		apply(t, r, gitops.Edit{Owner: dev, Previously: wanted(edit)})
+		apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)})
 		for _, host := range []string{"drone", "large", "clusters/one"} {
 			if got := r.files()["dev/"+host+"/dev.md"]; got != leftText("dev") {
 				t.Errorf("%s: %q", host, got)
 			}
 		}
-		if again := apply(t, r, gitops.Edit{Owner: dev, Previously: wanted(edit)}); again.Committed {
+		if again := apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)}); again.Committed {
 			t.Errorf("destroyed again: %+v", again)
 		}
-		if back := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/other": rendered(t, "a", "1")})); !back.Committed {
+		if back := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/other": rendered(t, "a", "1")})); !back.Committed {
 			t.Errorf("another of its name: %+v", back)
 		}
 		r.fsck()
@@ -186,14 +186,14 @@ func TestARemovedHostKeepsItsFolderWithoutAnOwner(t *testing.T) {
 func TestAHostWhoseFolderIsGoneIsLeftWithoutOne(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
 	apply(t, r, edit)
 	r.byHand(func(w *workTree) {
 		w.remove("dev/drone")
 		w.remove("dev/large/dev.md")
 		w.write("dev/large/DEV.md", "x")
 	})
-	apply(t, r, gitops.Edit{Owner: dev, Previously: wanted(edit)})
+	apply(t, r, gitops.Edit{Owner: dev, Written: wanted(edit)})
 	if got := r.files(); len(got) != 1 || got["dev/large/DEV.md"] != "x" {
 		t.Errorf("files = %q", got)
 	}

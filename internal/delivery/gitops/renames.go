@@ -16,7 +16,7 @@ import (
 
 // ErrBeside is the error of an edit by which a host's folder would not vanish although the host has another name now, since
 // others have something in it: agents that follow it would remove what the edit moves.
-var ErrBeside = errors.New("others have something in the folder of a host that has another name now")
+var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
 // isRenamed says whether a host has another name in the edit.
 func (s *staging) isRenamed(host string) bool {
@@ -62,7 +62,7 @@ func (s *staging) vanish(host string, marker git.Hash, own bool) {
 func (s *staging) checkVanishes() error {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Renames)) {
 		_, recorded := s.atTip[host]
-		if !s.isRenamed(host) || !recorded && len(s.edit.Previously[host]) == 0 {
+		if !s.isRenamed(host) || !recorded && len(s.edit.Written[host]) == 0 {
 			continue
 		}
 		at := path.Join(s.edit.Owner.Path, host)
@@ -76,14 +76,14 @@ func (s *staging) checkVanishes() error {
 		}
 		if len(left) > 0 {
 			slices.SortFunc(left, strings.Compare)
-			return fmt.Errorf("%w: %s", ErrBeside, wording.List(wording.Quoted(left), wording.Named))
+			return fmt.Errorf("%w: %s", ErrHostNotEmpty, wording.List(wording.Quoted(left), wording.Named))
 		}
 	}
 	return nil
 }
 
-// Beside are the paths in folders of hosts that are none of an owner's folders.
-func (v *OwnerView) Beside(ctx context.Context, own folder.Trees) ([]string, error) {
+// FindForeignEntries are the paths in folders of hosts that are none of an owner's folders.
+func (v *OwnerView) FindForeignEntries(ctx context.Context, own folder.Trees) ([]string, error) {
 	return using(ctx, v.Branch, func() (found []string, err error) {
 		hosts := slices.Sorted(maps.Keys(own))
 		if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {

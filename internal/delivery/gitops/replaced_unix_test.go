@@ -35,7 +35,7 @@ func isReplaced(t *testing.T, put func(name string) error) {
 	for _, at := range []string{"dev/drone/app", "dev/drone/dev.md", "dev/drone", "dev/.flotilla/dev/drone.json"} {
 		for _, destroy := range []bool{false, true} {
 			r := newRepository(t, servings[0])
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")})
 			edit.Holder = "1"
 			first := apply(t, r, edit)
 			before := r.files()
@@ -45,14 +45,14 @@ func isReplaced(t *testing.T, put func(name string) error) {
 					t.Fatal(err)
 				}
 			})
-			edit.Previously, edit.Records = wanted(edit), first.Records
-			if conflicts, err := inspect(t, r, edit.Owner).Conflicts(t.Context(), wanted(edit), nil, ""); err != nil && at != "dev/drone" {
+			edit.Written, edit.Records = wanted(edit), first.Records
+			if conflicts, err := inspect(t, r, edit.Owner).FindConflicts(t.Context(), wanted(edit), nil, ""); err != nil && at != "dev/drone" {
 				t.Errorf("%s: the plan says %v, %v", at, conflicts, err)
 			}
 			if destroy {
-				edit.Hosts, edit.Remove, edit.LeaveOthers = nil, edit.Previously, true
+				edit.Hosts, edit.Remove, edit.LeaveOthers = nil, edit.Written, true
 			}
-			if _, err := newClient(gitops.Options{}).Apply(t.Context(), r.remote, edit); err != nil {
+			if _, err := newClient(gitops.BranchOptions{}).Apply(t.Context(), r.remote, edit); err != nil {
 				t.Errorf("%s, destroy %t: %v", at, destroy, err)
 				continue
 			}

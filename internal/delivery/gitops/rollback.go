@@ -12,14 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// AsOf returns the owner's folders at a commit in the branch's history, as its records
+// ReadFoldersAt returns the owner's folders at a commit in the branch's history, as its records
 // there list them, in the form in which an Edit rolls back to them. names are the
 // owner's former names. It reads these records and trees, and no other file; it may
 // fetch them.
 //
 // Errors: git.ErrCommit, or as of Branch.
-func (v *OwnerView) AsOf(ctx context.Context, commit string, names ...string) (Folders, error) {
-	return using(ctx, v.Branch, func() (Folders, error) {
+func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
+	return using(ctx, v.Branch, func() (FolderEdits, error) {
 		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
 		if err != nil {
 			return nil, err
@@ -27,14 +27,14 @@ func (v *OwnerView) AsOf(ctx context.Context, commit string, names ...string) (F
 		if len(at.records) == 0 {
 			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
 		}
-		hosts := make(Folders, len(at.records))
+		hosts := make(FolderEdits, len(at.records))
 		var keys []folder.Key
 		for host, record := range at.records {
-			folders := map[string]Folder{}
+			folders := map[string]FolderEdit{}
 			for target, recorded := range record.DeploymentTargets {
 				if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
 					recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
-					folders[target] = Folder{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
+					folders[target] = FolderEdit{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
 					keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
 				}
 			}
@@ -172,7 +172,7 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 		return err
 	}
 	namesOf := func(host string) []string {
-		return slices.Concat([]string{host}, edit.Renames.FormerNames(host), edit.Past.FormerNames(host))
+		return slices.Concat([]string{host}, edit.Renames.FormerNames(host), edit.FormerHosts.FormerNames(host))
 	}
 	var hosts []string
 	for _, k := range keys {

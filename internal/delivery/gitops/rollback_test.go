@@ -19,7 +19,7 @@ import (
 // asOf is an edit that wants what a commit has.
 func asOf(t *testing.T, r *repository, commit string) gitops.Edit {
 	t.Helper()
-	hosts, err := inspect(t, r, dev).AsOf(context.Background(), commit)
+	hosts, err := inspect(t, r, dev).ReadFoldersAt(context.Background(), commit)
 	if err != nil {
 		t.Fatalf("as of: %v", err)
 	}
@@ -29,7 +29,7 @@ func asOf(t *testing.T, r *repository, commit string) gitops.Edit {
 func TestAnEditRollsBackToACommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		edit := devEdit(t, map[string]gitops.Folder{
+		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(
 				rendered(t, "a", "1"),
 				"v1",
@@ -37,7 +37,7 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 		})
 		first := apply(t, r, edit)
 		then := r.files()
-		edit = devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")})
+		edit = devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "2"), "v2"), "large/new": rendered(t, "a", "1")})
 		second := apply(t, r, edit)
 		other := team(t, "other", "1")
 		apply(t, r, other)
@@ -57,7 +57,7 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 			t.Errorf("as of the first commit: %v\nwant %v", got, want)
 		}
 
-		back.Previously = wanted(edit)
+		back.Written = wanted(edit)
 		result := apply(t, r, back)
 		if !result.Committed || len(keysOf(result, "added")) != 2 || len(keysOf(result, "changed")) != 1 || len(keysOf(result, "removed")) != 1 ||
 			result.Changes[1].Before != "v2" || result.Changes[1].After != "v1" {
@@ -94,13 +94,13 @@ func TestAnEditRollsBackToACommit(t *testing.T) {
 func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		first := apply(t, r, devEdit(t, map[string]gitops.Folder{
+		first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
 			"drone/back": version(
 				rendered(t, "a", "1"),
 				"v1",
 			), "drone/keep": version(rendered(t, "a", "1"), "v1"), "drone/write": version(rendered(t, "a", "1"), "v1"),
 		}))
-		second := devEdit(t, map[string]gitops.Folder{
+		second := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/back": version(
 				rendered(t, "a", "2"),
 				"v2",
@@ -108,15 +108,15 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		})
 		apply(t, r, second)
 		r.byHand(func(w *workTree) { w.write("dev/drone/keep/by-hand", "x"); w.write("dev/drone/foreign/x", "x") })
-		mixed := devEdit(t, map[string]gitops.Folder{
+		mixed := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/back":    {Action: gitops.RollBack, From: first.Commit, Tree: rendered(t, "a", "1").Tree},
 			"drone/keep":    {Action: gitops.Keep, Tree: rendered(t, "a", "3").Tree, Record: folder.Record{ConfigVersion: "v3"}},
 			"drone/foreign": {Action: gitops.Keep},
 			"large/absent":  {Action: gitops.Keep},
 			"drone/write":   version(rendered(t, "a", "3"), "v3"),
 		})
-		mixed.Previously = wanted(second)
-		result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed)
+		mixed.Written = wanted(second)
+		result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, mixed)
 		if err != nil || !slices.Equal(keysOf(result, "changed"), []string{"drone/back", "drone/write"}) ||
 			len(keysOf(result, "added"))+len(keysOf(result, "removed")) != 0 {
 			t.Fatalf("result = %+v, %v", result, err)
@@ -131,7 +131,7 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		if _, ok := trees["large"]["absent"]; ok || trees["drone"]["foreign"] == "" || trees["drone"]["write"] != rendered(t, "a", "3").Tree {
 			t.Errorf("deployed = %v", trees)
 		}
-		records, err := inspect(t, r, dev).Records(context.Background(), "")
+		records, err := inspect(t, r, dev).ReadRecords(context.Background(), "")
 		for target, want := range map[string]string{"back": "v1", "keep": "v2", "write": "v3"} {
 			if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: target}].ConfigVersion; got != want || err != nil {
 				t.Errorf("%s: recorded version %q, want %q, %v", target, got, want, err)
@@ -140,7 +140,7 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 		if records.Trees.Has("drone", "foreign") || len(records.Records) != 3 || records.Trees["large"] == nil {
 			t.Errorf("records = %v", records)
 		}
-		if again, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
+		if again, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, mixed); err != nil || again.Committed {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		r.fsck()
@@ -150,16 +150,16 @@ func TestOneCommitWritesKeepsAndRollsBack(t *testing.T) {
 func TestAKeptFolderWhoseRecordWasLostIsRecordedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, servings[0])
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": version(rendered(t, "a", "1"), "v1")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "1"), "v1")})
 	apply(t, r, edit)
 	r.byHand(func(w *workTree) { w.remove("dev/.flotilla") })
-	kept := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.Keep, Record: folder.Record{Workload: "w", ConfigVersion: "v1"}}})
-	kept.Previously = wanted(edit)
-	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, kept)
+	kept := devEdit(t, map[string]gitops.FolderEdit{"drone/app": {Action: gitops.Keep, Record: folder.Record{Workload: "w", ConfigVersion: "v1"}}})
+	kept.Written = wanted(edit)
+	result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, kept)
 	if err != nil || !result.Committed || len(result.Changes) != 0 {
 		t.Fatalf("result = %+v, %v", result, err)
 	}
-	records, err := inspect(t, r, dev).Records(context.Background(), "")
+	records, err := inspect(t, r, dev).ReadRecords(context.Background(), "")
 	if got := records.Records[folder.Key{Host: "drone", DeploymentTarget: "app"}]; err != nil || got.Workload != "w" ||
 		got.Tree != rendered(t, "a", "1").Tree {
 		t.Errorf("records = %+v, %v", records, err)
@@ -171,7 +171,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
 		byHand := r.git("rev-parse", "main")
-		good := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})).Commit
+		good := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})).Commit
 		aside := r.git("-c", "user.name=A", "-c", "user.email=a@example.com", "commit-tree", "-p", "main", "-m", "aside", "main^{tree}")
 		r.git("update-ref", "refs/heads/aside", aside)
 		r.byHand(func(w *workTree) {
@@ -185,7 +185,7 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 		for from, want := range map[string]string{
 			byHand: "has no record", aside: "not in the history", strings.Repeat("1", 40): "not in the history", deep: `"deep/link" is a symbolic link`, "main": "not an object id",
 		} {
-			if _, err := inspect(t, r, dev).AsOf(context.Background(), from); !errors.Is(err, git.ErrCommit) ||
+			if _, err := inspect(t, r, dev).ReadFoldersAt(context.Background(), from); !errors.Is(err, git.ErrCommit) ||
 				!strings.Contains(err.Error(), want) {
 				t.Errorf("as of %s: err = %v, want %q", from, err, want)
 			}
@@ -199,8 +199,8 @@ func TestACommitThatOneCannotGoBackToIsAClearError(t *testing.T) {
 			"another tree":             {good, tree, "is not tree"},
 			"no tree":                  {good, "", "not an object id"},
 		} {
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
-			if _, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit); err == nil ||
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": {Action: gitops.RollBack, From: test.from, Tree: test.tree}})
+			if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
 				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: err = %v, want %q", name, err, test.want)
 			}
@@ -243,30 +243,30 @@ func blank(files map[string]string) map[string]string {
 func TestAnEditRollsBackToACommitBeforeARename(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
-		first := apply(t, r, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}))
-		labelled := func(folder gitops.Folder) gitops.Folder {
+		first := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/app": rendered(t, "a", "1")}))
+		labelled := func(folder gitops.FolderEdit) gitops.FolderEdit {
 			folder.Record.OwnerLabel = "dev"
 			return folder
 		}
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": labelled(rendered(t, "a", "2")), "large/app": labelled(rendered(t, "a", "1"))})
-		edit.Previously = deployedTrees{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": labelled(rendered(t, "a", "2")), "large/app": labelled(rendered(t, "a", "1"))})
+		edit.Written = deployedTrees{"drone": {"app": rendered(t, "a", "1").Tree}, "large": {"app": rendered(t, "a", "1").Tree}}
 		edit = renamed(edit, "dev-eu")
 		apply(t, r, edit)
 
-		hosts, err := inspect(t, r, edit.Owner).AsOf(context.Background(), first.Commit)
+		hosts, err := inspect(t, r, edit.Owner).ReadFoldersAt(context.Background(), first.Commit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if folder := hosts["drone"]["app"]; folder.Tree != rendered(t, "a", "1").Tree || folder.Record.OwnerLabel != "dev" {
 			t.Errorf("as of the first commit: %+v", folder)
 		}
-		apply(t, r, gitops.Edit{Owner: edit.Owner, Hosts: hosts, Previously: wanted(edit)})
+		apply(t, r, gitops.Edit{Owner: edit.Owner, Hosts: hosts, Written: wanted(edit)})
 		if files := r.files(); files["dev/drone/app/a"] != "1" ||
 			!strings.Contains(files["dev/.flotilla/dev-eu/drone.json"], `"owner_label": "dev"`) {
 			t.Errorf("files = %q", files)
 		}
 		stranger := gitops.Owner{Name: "dev-us", Environment: "dev", Path: "dev"}
-		if _, err := inspect(t, r, stranger).AsOf(context.Background(), first.Commit); !errors.Is(err, git.ErrCommit) {
+		if _, err := inspect(t, r, stranger).ReadFoldersAt(context.Background(), first.Commit); !errors.Is(err, git.ErrCommit) {
 			t.Errorf("an assignment that was never called so: %v", err)
 		}
 	})

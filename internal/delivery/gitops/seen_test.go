@@ -26,7 +26,7 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t, serving{config: anyObject, remote: overHTTP})
-			before := devEdit(t, map[string]gitops.Folder{
+			before := devEdit(t, map[string]gitops.FolderEdit{
 				"drone/app": rendered(
 					t,
 					"a",
@@ -34,14 +34,14 @@ func TestAFolderThatIsNotWhatThePlanSawIsNotWritten(t *testing.T) {
 				), "drone/old": rendered(t, "a", "1"), "drone/same": rendered(t, "a", "1"), "large/same": rendered(t, "a", "1"),
 			})
 			first := apply(t, r, before)
-			edit := devEdit(t, map[string]gitops.Folder{
+			edit := devEdit(t, map[string]gitops.FolderEdit{
 				"drone/app": rendered(t, "a", "2"), "drone/same": rendered(t, "a", "1"), "large/same": rendered(t, "a", "1"),
 			})
-			edit.Previously, edit.Records, edit.Seen = before.Wanted(), first.Records, before.Wanted()
+			edit.Written, edit.Records, edit.Seen = before.Wanted(), first.Records, before.Wanted()
 			edit.Remove = deployedTrees{"drone": {"old": ""}}
 			r.byHand(test.byHand)
 			files := r.files()
-			_, err := newClient(gitops.Options{}).Apply(t.Context(), r.remote, edit)
+			_, err := newClient(gitops.BranchOptions{}).Apply(t.Context(), r.remote, edit)
 			changed := (*gitops.ChangedError)(nil)
 			if test.want != "" {
 				if !errors.As(err, &changed) || !errors.Is(err, gitops.ErrUnplanned) || len(changed.Folders) != 1 ||

@@ -188,11 +188,11 @@ func backend(t testing.TB, root string) http.Handler {
 }
 
 // newClient is a client that reaches local repositories without processes, but in `make acceptance`.
-func newClient(options gitops.Options) *gitops.Client {
+func newClient(options gitops.BranchOptions) *gitops.BranchClient {
 	if options.Git == nil {
 		options.Git = git.NewClient(gittest.Options())
 	}
-	return gitops.NewClient(options)
+	return gitops.NewBranchClient(options)
 }
 
 func httpBackend(t testing.TB, root string) *cgi.Handler {
@@ -379,7 +379,7 @@ func (r *repository) begin(name, content string) {
 }
 
 // rendered is a folder of these files: name, content, name, content.
-func rendered(t testing.TB, files ...string) gitops.Folder {
+func rendered(t testing.TB, files ...string) gitops.FolderEdit {
 	t.Helper()
 	var list []git.File
 	for i := 0; i < len(files); i += 2 {
@@ -389,7 +389,7 @@ func rendered(t testing.TB, files ...string) gitops.Folder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gitops.Folder{
+	return gitops.FolderEdit{
 		Tree:   id,
 		Files:  func() ([]git.File, error) { return list, nil },
 		Record: folder.Record{Workload: "hello-world-app", DeploymentTarget: "test", Policies: []string{"a", "b"}, ConfigVersion: "1"},
@@ -398,13 +398,13 @@ func rendered(t testing.TB, files ...string) gitops.Folder {
 
 // hosts makes an edit's hosts of "host/target" keys; a key that ends in a slash
 // is a host without folders.
-func hosts(t testing.TB, folders map[string]gitops.Folder) gitops.Folders {
+func hosts(t testing.TB, folders map[string]gitops.FolderEdit) gitops.FolderEdits {
 	t.Helper()
-	made := gitops.Folders{}
+	made := gitops.FolderEdits{}
 	for key, folder := range folders {
 		i := strings.LastIndexByte(key, '/')
 		if host := key[:i]; made[host] == nil {
-			made[host] = map[string]gitops.Folder{}
+			made[host] = map[string]gitops.FolderEdit{}
 		}
 		if target := key[i+1:]; target != "" {
 			made[key[:i]][target] = folder
@@ -415,7 +415,7 @@ func hosts(t testing.TB, folders map[string]gitops.Folder) gitops.Folders {
 
 var dev = gitops.Owner{Name: "dev", Environment: "dev", Path: "dev"}
 
-func devEdit(t testing.TB, folders map[string]gitops.Folder) gitops.Edit {
+func devEdit(t testing.TB, folders map[string]gitops.FolderEdit) gitops.Edit {
 	t.Helper()
 	return gitops.Edit{Owner: dev, Hosts: hosts(t, folders)}
 }
@@ -433,7 +433,7 @@ func wanted(edit gitops.Edit) deployedTrees {
 }
 
 // keysOf are the folders with which an apply did something, in order.
-func keysOf(result gitops.Result, action folder.Action) []string {
+func keysOf(result gitops.ApplyResult, action folder.Action) []string {
 	var keys []string
 	for _, change := range result.Changes {
 		if change.Action == action {
@@ -443,12 +443,12 @@ func keysOf(result gitops.Result, action folder.Action) []string {
 	return keys
 }
 
-func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.Result {
+func apply(t testing.TB, r *repository, edit gitops.Edit) gitops.ApplyResult {
 	t.Helper()
 	if edit.Remove == nil {
 		edit.Remove = removable(t, r, edit)
 	}
-	result, err := newClient(gitops.Options{}).Apply(context.Background(), r.remote, edit)
+	result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
@@ -468,10 +468,10 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 			maps.Copy(folders[host], targets)
 		}
 	}
-	add(edit.Previously)
+	add(edit.Written)
 	names := []string{edit.Owner.Name}
-	if edit.Formerly != "" {
-		names = append(names, edit.Formerly)
+	if edit.FormerName != "" {
+		names = append(names, edit.FormerName)
 	}
 	for _, name := range names {
 		owned, err := ownedIn(inspect(t, r, gitops.Owner{Name: name, Path: edit.Owner.Path}))
@@ -485,7 +485,7 @@ func removable(t testing.TB, r *repository, edit gitops.Edit) deployedTrees {
 
 func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployedTrees {
 	t.Helper()
-	deployed, err := view.Deployed(context.Background(), want)
+	deployed, err := view.ReadTrees(context.Background(), want)
 	if err != nil {
 		t.Fatalf("deployed: %v", err)
 	}
@@ -494,7 +494,7 @@ func deployed(t testing.TB, view *gitops.OwnerView, want deployedTrees) deployed
 
 func inspect(t testing.TB, r *repository, owner gitops.Owner) *gitops.OwnerView {
 	t.Helper()
-	view, err := inspectBy(context.Background(), newClient(gitops.Options{}), r.remote, owner)
+	view, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), r.remote, owner)
 	if err != nil {
 		t.Fatalf("inspect: %v", err)
 	}

@@ -33,13 +33,13 @@ func applySigned(t *testing.T, r *repository, key, passphrase string) (commits [
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(gitops.Options{Signer: signer})
+	client := newClient(gitops.BranchOptions{Signer: signer})
 	if printed := fmt.Sprintf("%v %+v %#v", signer, signer, signer); !strings.Contains(strings.ToLower(printed), "signer") ||
 		len(printed) > 60 {
 		t.Errorf("printed: %s", printed)
 	}
 	for i, head := range []string{"", "", "flotilla/dev"} {
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", fmt.Sprint(i))})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", fmt.Sprint(i))})
 		edit.Head, edit.Subject = head, "deploy\n\nwith a text of\n\nseveral paragraphs"
 		result, err := client.Apply(context.Background(), r.remote, edit)
 		if err != nil || !result.Committed {

@@ -91,8 +91,8 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			remote, look := giteaRepository(t, passphrase)
-			client := newClient(gitops.Options{})
-			edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1"), "large/": {}})
+			client := newClient(gitops.BranchOptions{})
+			edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1"), "large/": {}})
 			first, err := client.Apply(context.Background(), remote, edit)
 			if err != nil || !first.Committed || first.Pushes != 1 {
 				t.Fatalf("first: %+v, %v", first, err)
@@ -126,7 +126,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if err != nil || !second.Committed {
 				t.Errorf("second: %+v, %v", second, err)
 			}
-			then, err := view.AsOf(context.Background(), first.Commit)
+			then, err := view.ReadFoldersAt(context.Background(), first.Commit)
 			if err != nil {
 				t.Errorf("as of: %v", err)
 			}
@@ -136,7 +136,7 @@ func TestSSHCarriesEverythingThatHTTPDoes(t *testing.T) {
 			if got := look("show", "main:dev/drone/app/a"); got != "1" {
 				t.Errorf("after going back: %q", got)
 			}
-			read, err := client.History(context.Background(), remote, dev, gitops.HistoryFilter{})
+			read, err := client.ReadHistory(context.Background(), remote, dev, gitops.HistoryFilter{})
 			if err != nil || len(read.Commits) != 3 || read.Commits[1].Commit != second.Commit || read.Commits[2].Commit != first.Commit {
 				t.Errorf("history: %+v, %v", read, err)
 			}
@@ -156,8 +156,8 @@ func TestSSHEndsWithItsContextWhenTheServerStopsAnswering(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, inspected := inspectBy(ctx, newClient(gitops.Options{}), r.remote, dev)
-	_, applied := newClient(gitops.Options{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+	_, inspected := inspectBy(ctx, newClient(gitops.BranchOptions{}), r.remote, dev)
+	_, applied := newClient(gitops.BranchOptions{}).Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
 	for _, err := range []error{inspected, applied} {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("err = %v", err)
@@ -173,7 +173,7 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 	}
 	remote.Credentials.SSH.Key = ""
 	t.Setenv("SSH_AUTH_SOCK", "")
-	if _, err := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) ||
+	if _, err := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), remote, dev); !errors.Is(err, git.ErrUnauthorized) ||
 		!strings.Contains(err.Error(), "SSH_AUTH_SOCK") {
 		t.Errorf("no agent: %v", err)
 	}
@@ -197,8 +197,8 @@ func TestSSHTakesTheKeysOfAnAgent(t *testing.T) {
 		}
 	}()
 	t.Setenv("SSH_AUTH_SOCK", socket)
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")})
-	if result, err := newClient(gitops.Options{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")})
+	if result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), remote, edit); err != nil || !result.Committed {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
@@ -271,8 +271,8 @@ func TestSSHErrorsSayWhatToDoAndKeepSecrets(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_, inspected := inspectBy(ctx, newClient(gitops.Options{}), changed, dev)
-			_, applied := newClient(gitops.Options{}).Apply(ctx, changed, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "1")}))
+			_, inspected := inspectBy(ctx, newClient(gitops.BranchOptions{}), changed, dev)
+			_, applied := newClient(gitops.BranchOptions{}).Apply(ctx, changed, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "1")}))
 			for _, err := range []error{inspected, applied} {
 				if err == nil || test.kind != nil && !errors.Is(err, test.kind) {
 					t.Fatalf("err = %v", err)

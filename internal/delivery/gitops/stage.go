@@ -26,7 +26,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 		return nil, err
 	}
 	hosts := slices.Collect(maps.Keys(edit.Hosts))
-	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Previously))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Written))
 	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
 	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
 	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
@@ -37,7 +37,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	edit = s.moveKept(edit)
 	want := edit.Hosts.Trees()
 	s.edit, s.want = edit, want
-	if edit.Formerly != "" {
+	if edit.FormerName != "" {
 		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
 			return nil, err
 		}
@@ -46,12 +46,12 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
 		return nil, err
 	}
-	if edit.LeaveOthers || edit.GiveUp {
+	if edit.LeaveOthers || edit.Abandon {
 		if err := s.leaveHeld(ctx, proposed); err != nil {
 			return nil, err
 		}
 	}
-	if !edit.LeaveOthers && !edit.GiveUp {
+	if !edit.LeaveOthers && !edit.Abandon {
 		if err := s.checkHolder(ctx, proposed); err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	if err := s.readOwned(ctx); err != nil {
 		return nil, err
 	}
-	if edit.GiveUp {
+	if edit.Abandon {
 		s.letGo()
 		return s.change, nil
 	}
@@ -108,16 +108,16 @@ type staging struct {
 // former is the owner by the name that it had.
 func (s *staging) former() Owner {
 	former := s.edit.Owner
-	former.Name = s.edit.Formerly
+	former.Name = s.edit.FormerName
 	return former
 }
 
 // names are the names whose records are the owner's own.
 func (s *staging) names() []string {
-	if s.edit.Formerly == "" {
+	if s.edit.FormerName == "" {
 		return []string{s.edit.Owner.Name}
 	}
-	return []string{s.edit.Owner.Name, s.edit.Formerly}
+	return []string{s.edit.Owner.Name, s.edit.FormerName}
 }
 
 // readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
@@ -165,7 +165,7 @@ func (s *staging) isAsLeft(host string, id git.Hash) bool {
 		return false
 	}
 	for target, folder := range s.edit.Hosts[host] {
-		if _, known := s.edit.Previously[host][target]; !known && folder.Action != Keep {
+		if _, known := s.edit.Written[host][target]; !known && folder.Action != Keep {
 			return false
 		}
 	}
@@ -217,7 +217,7 @@ func (s *staging) hasWanted(host string) bool {
 			return false
 		}
 	}
-	for target := range s.edit.Previously[host] {
+	for target := range s.edit.Written[host] {
 		if _, ok := wanted[target]; !ok {
 			return false
 		}
@@ -247,7 +247,7 @@ func (s *staging) folderAt(k folder.Key) (git.Hash, bool) {
 func (s *staging) isOwn(host string) bool {
 	_, recorded := s.atTip[host]
 	_, formerly := s.formerAtTip[host]
-	return recorded || formerly || len(s.edit.Previously[host]) > 0
+	return recorded || formerly || len(s.edit.Written[host]) > 0
 }
 
 // letGo removes the owner's records, and nothing else.
@@ -275,7 +275,7 @@ func (s *staging) letGo() {
 func (s *staging) checkOwnership(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
-	for k := range folder.All(s.edit.Previously) {
+	for k := range folder.All(s.edit.Written) {
 		if s.asLeft[k.Host] {
 			continue
 		}
@@ -326,7 +326,7 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 	}
 	if len(unplanned) > 0 {
 		return &toldError{fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s",
-			s.edit.Owner.Name, wording.List(folder.Texts(unplanned), wording.Named)), ErrUnplanned}
+			s.edit.Owner.Name, wording.List(folder.KeyTexts(unplanned), wording.Named)), ErrUnplanned}
 	}
 	return nil
 }
@@ -416,7 +416,7 @@ func (s *staging) folders() {
 	}
 }
 
-func (s *staging) folder(k folder.Key, wanted Folder) {
+func (s *staging) folder(k folder.Key, wanted FolderEdit) {
 	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
 	id, _ := git.ParseID(wanted.Tree) // checked with the edit
 	change := folder.Change{Key: k, Action: folder.Changed}

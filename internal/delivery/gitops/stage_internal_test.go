@@ -16,20 +16,20 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	memory := gittest.NewMemory(true)
 	repository := git.NewClient(git.Options{Transport: memory})
 	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
-	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: Folders{}}
-	written := func(content string) Folder {
+	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: FolderEdits{}}
+	written := func(content string) FolderEdit {
 		files := []git.File{{Name: "a", Content: []byte(content)}}
 		tree, err := git.TreeID(files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Folder{Tree: tree, Files: func() ([]git.File, error) { return files, nil }}
+		return FolderEdit{Tree: tree, Files: func() ([]git.File, error) { return files, nil }}
 	}
 	const hosts = 20
 	for i := range hosts {
-		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]Folder{"app": written(fmt.Sprint(i)), "other": written("x")}
+		edit.Hosts[fmt.Sprintf("host-%d", i)] = map[string]FolderEdit{"app": written(fmt.Sprint(i)), "other": written("x")}
 	}
-	result, err := NewClient(Options{Git: repository}).Apply(context.Background(), remote, edit)
+	result, err := NewBranchClient(BranchOptions{Git: repository}).Apply(context.Background(), remote, edit)
 	if err != nil || len(result.Records) != hosts {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -77,7 +77,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		"a folder":       {func(e *Edit) { e.Hosts["host-3"]["app"] = written("new") }, 1},
 		"one less":       {func(e *Edit) { delete(e.Hosts["host-5"], "app") }, 1},
 		"another policy": {func(e *Edit) { e.Hosts["host-6"]["app"] = recordedWith(e.Hosts["host-6"]["app"], "p") }, 1},
-		"one is kept":    {func(e *Edit) { e.Hosts["host-7"]["app"] = Folder{Action: Keep} }, 1},
+		"one is kept":    {func(e *Edit) { e.Hosts["host-7"]["app"] = FolderEdit{Action: Keep} }, 1},
 		"another holder": {func(e *Edit) { e.Holder = "h" }, hosts},
 	} {
 		changed := edit
@@ -87,7 +87,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 			t.Errorf("without a state, %s: %d records are more than compared, want %d", name, got, test.want)
 		}
 	}
-	edit.Previously, edit.Records = edit.Wanted(), result.Records
+	edit.Written, edit.Records = edit.Wanted(), result.Records
 	for name, test := range map[string]struct {
 		change func(edit *Edit)
 		want   int
@@ -101,7 +101,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 		}, 1},
 		"a host less":     {func(e *Edit) { delete(e.Hosts, "host-6"); e.Remove = folder.Trees{"host-6": {"app": "", "other": ""}} }, 1},
 		"another id":      {func(e *Edit) { e.Records["host-7"] = e.Records["host-8"] }, 1},
-		"a new name":      {func(e *Edit) { e.Owner.Name, e.Formerly = "dev-eu", "dev" }, hosts},
+		"a new name":      {func(e *Edit) { e.Owner.Name, e.FormerName = "dev-eu", "dev" }, hosts},
 		"all are kept":    {func(e *Edit) { keep(e) }, 0},
 		"kept, and other": {func(e *Edit) { keep(e); e.Hosts["host-3"]["app"] = written("new") }, 1},
 	} {
@@ -117,7 +117,7 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 }
 
-func recordedWith(folder Folder, policy string) Folder {
+func recordedWith(folder FolderEdit, policy string) FolderEdit {
 	folder.Record.Policies = []string{policy}
 	return folder
 }
@@ -125,7 +125,7 @@ func recordedWith(folder Folder, policy string) Folder {
 func keep(edit *Edit) {
 	for _, host := range edit.Hosts {
 		for target := range host {
-			host[target] = Folder{Action: Keep}
+			host[target] = FolderEdit{Action: Keep}
 		}
 	}
 }

@@ -37,13 +37,13 @@ func compareUnsigned(a, b UnsignedRecord) int {
 	return strings.Compare(a.Record, b.Record)
 }
 
-// Unsigned returns, of these hosts, the ones whose record was changed last by a commit that none of the allowed keys
+// FindUnsigned returns, of these hosts, the ones whose record was changed last by a commit that none of the allowed keys
 // has signed, with a sentence that names both. A record whose id is known was written by who knows it, and needs no signature.
 // Without allowed keys it is none, and reads nothing; else it reads commits as far back as they tell who changed the
 // records.
 //
 // Errors: as of Branch.
-func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
+func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	for host, record := range known {
 		if id, ok := v.records[host]; ok && !git.IsID(record, id) {
@@ -54,11 +54,11 @@ func (v *OwnerView) Unsigned(ctx context.Context, known map[string]string) (map[
 	return sentences(found), err
 }
 
-// UnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
-// keys has signed, with a sentence that names both. It is OwnerView.Unsigned for claims.
+// FindUnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
+// keys has signed, with a sentence that names both. It is OwnerView.FindUnsigned for claims.
 //
 // Errors: as of Claims.
-func (l *Branch) UnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
+func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
 		entries, err := l.seen.openClaims(ctx, at)
 		if err != nil {

@@ -57,14 +57,14 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 	return records, w.Open(ctx, directories)
 }
 
-// Owners are the names of the owners that have records at the owner's path, in order.
-func (v *OwnerView) Owners() []string { return v.work.ownersAt(v.owner.Path) }
+// OwnerNames are the names of the owners that have records at the owner's path, in order.
+func (v *OwnerView) OwnerNames() []string { return v.work.ownersAt(v.owner.Path) }
 
-// Deployed returns the tree ids that the given folders have at the tip, whatever
+// ReadTrees returns the tree ids that the given folders have at the tip, whatever
 // marker and record there are. A folder that is gone is absent, and so is one with
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
-func (v *OwnerView) Deployed(ctx context.Context, want folder.Trees) (folder.Trees, error) {
+func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Trees, error) {
 	return using(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
 		for host := range want {
@@ -88,12 +88,12 @@ func (v *OwnerView) Deployed(ctx context.Context, want folder.Trees) (folder.Tre
 	})
 }
 
-// Touched returns which hosts have a marker or a record that is not as the owner
+// FindTouched returns which hosts have a marker or a record that is not as the owner
 // left it, in order: the record is gone or has another id than is known, or the
 // marker is gone or was changed. known are the ids of the records by host, as
-// Result.Records has them; where one is "", the record only has to be there.
+// ApplyResult.Records has them; where one is "", the record only has to be there.
 // Reads nothing from the repository.
-func (v *OwnerView) Touched(known map[string]string) []string {
+func (v *OwnerView) FindTouched(known map[string]string) []string {
 	var touched []string
 	marker := git.NewHasher().Blob(v.owner.markerText())
 	for _, host := range slices.Sorted(maps.Keys(known)) {
@@ -124,8 +124,8 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
-// Written is what a commit has of an owner.
-type Written struct {
+// OwnerSnapshot is what a commit has of an owner.
+type OwnerSnapshot struct {
 	// Tip is the commit, in hex; "" when there is no branch, or no repository.
 	Tip string
 	// Holder is who has the owner; "" where no record says it.
@@ -142,7 +142,7 @@ type Written struct {
 }
 
 // Label is the owner's name in the labels of what is rendered, where that is another one than its own; else "".
-func (w Written) Label() string {
+func (w OwnerSnapshot) Label() string {
 	label := ""
 	for _, record := range w.Records {
 		label = max(label, record.OwnerLabel)
@@ -150,12 +150,12 @@ func (w Written) Label() string {
 	return label
 }
 
-// Records reads the owner's records: those of a commit in the branch's history, none where it has none of the owner; with
+// ReadRecords reads the owner's records: those of a commit in the branch's history, none where it has none of the owner; with
 // "", those at the tip. It may fetch them. One that cannot be read is left out.
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
-func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error) {
-	return using(ctx, v.Branch, func() (Written, error) {
+func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
+	return using(ctx, v.Branch, func() (OwnerSnapshot, error) {
 		at := &past{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
 		var err error
 		if commit == "" {
@@ -164,9 +164,9 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 			at, _, err = v.work.openPast(ctx, v.owner, commit, nil)
 		}
 		if err != nil {
-			return Written{}, err
+			return OwnerSnapshot{}, err
 		}
-		written := Written{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
+		written := OwnerSnapshot{Tip: at.commit, Records: map[folder.Key]FolderRecord{}, Trees: make(folder.Trees, len(at.records))}
 		for _, host := range slices.Sorted(maps.Keys(at.entries)) {
 			if _, ok := at.records[host]; !ok {
 				written.Unreadable = append(written.Unreadable, at.owner.RecordPath(host))
@@ -192,7 +192,7 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 	})
 }
 
-// Conflicts returns which of the wanted folders Apply would refuse to write at
+// FindConflicts returns which of the wanted folders Apply would refuse to write at
 // this tip: those that another owner's records list, whole, in part or as a part
 // of a larger folder, and those with files that no record lists, unless they are
 // exactly the wanted files. want has the tree ids, or "" where they are not known
@@ -201,7 +201,7 @@ func (v *OwnerView) Records(ctx context.Context, commit string) (Written, error)
 // of the owner's former name list, if that is not "". Ordered by folder.
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
-func (v *OwnerView) Conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
+func (v *OwnerView) FindConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	return using(ctx, v.Branch, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
 }
 

@@ -49,7 +49,7 @@ func TestCredentialsGoToTheServerAsBasicAuthentication(t *testing.T) {
 		r := newRepository(t, servings[0])
 		r.remote.URL = serve(t, guarded(test.username, test.password, backend(t, filepath.Dir(r.directory)))) + "/gitops.git"
 		r.remote.Credentials = test.credentials
-		edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 		if result := apply(t, r, edit); !result.Committed {
 			t.Errorf("%s: %+v", name, result)
 		}
@@ -86,10 +86,10 @@ func TestNoErrorHasACredentialInIt(t *testing.T) {
 	}
 	for name, at := range urls {
 		remote := git.Remote{IsGitOps: true, URL: at, Branch: "main", Credentials: credentials}
-		_, inspected := inspectBy(context.Background(), newClient(gitops.Options{}), remote, dev)
+		_, inspected := inspectBy(context.Background(), newClient(gitops.BranchOptions{}), remote, dev)
 		_, applied := newClient(
-			gitops.Options{},
-		).Apply(context.Background(), remote, devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")}))
+			gitops.BranchOptions{},
+		).Apply(context.Background(), remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
 		for _, err := range []error{inspected, applied} {
 			if err == nil {
 				t.Errorf("%s: no error", name)
@@ -146,7 +146,7 @@ func TestErrorsSayWhatIsWrongWithTheRepository(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			_, err := inspectBy(ctx, newClient(gitops.Options{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
+			_, err := inspectBy(ctx, newClient(gitops.BranchOptions{}), git.Remote{IsGitOps: true, URL: test.url, Branch: "main"}, dev)
 			if err == nil || test.kind != nil && !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("err = %v", err)
 			}
@@ -169,12 +169,12 @@ func TestCredentialsDoNotFollowARedirectToAnotherHost(t *testing.T) {
 		http.Redirect(w, request, elsewhere+request.URL.RequestURI(), http.StatusMovedPermanently)
 	})) + "/gitops.git"
 	r.remote.Credentials = git.Credentials{Login: git.Login{Token: canary}}
-	if _, err := inspectBy(t.Context(), newClient(gitops.Options{}), r.remote, dev); err == nil ||
+	if _, err := inspectBy(t.Context(), newClient(gitops.BranchOptions{}), r.remote, dev); err == nil ||
 		!strings.Contains(err.Error(), "not a public address") {
 		t.Errorf("a redirect to this machine is followed: %v", err)
 	}
 	r.remote.Credentials.ByURL = []git.URLCredentials{{URL: elsewhere}} // lets answers lead there
-	edit := devEdit(t, map[string]gitops.Folder{"drone/app": rendered(t, "a", "a")})
+	edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")})
 	apply(t, r, edit)
 	inspect(t, r, dev)
 	if leaked.Load() != 0 {

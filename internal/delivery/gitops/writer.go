@@ -16,7 +16,7 @@ import (
 )
 
 // ErrHeld is the error of an edit whose owner's records another holder has.
-var ErrHeld = errors.New("the records have another holder")
+var ErrOtherHolder = errors.New("the records have another holder")
 
 // HolderLength is the number of bytes of a holder, which records have in hex. A record with any other text has been
 // changed by hand, and is nobody's.
@@ -27,8 +27,8 @@ func isHolder(text string) bool {
 	return err == nil && len(decoded) == HolderLength
 }
 
-// Writer is the commit that changed records last.
-type Writer struct {
+// RecordCommit is the commit that changed records last.
+type RecordCommit struct {
 	Commit string // in hex; "" if it is older than the commits that can be read
 	Time   time.Time
 	Author git.Signature
@@ -37,7 +37,7 @@ type Writer struct {
 }
 
 // String names the commit, the run and the configuration.
-func (w Writer) String() string {
+func (w RecordCommit) String() string {
 	if w.Commit == "" {
 		return "a commit that is older than those that can be read"
 	}
@@ -51,12 +51,12 @@ func (w Writer) String() string {
 	return text
 }
 
-// OtherHolder returns the newest commit that changed a record with another holder than this one, which may be "", and
+// FindOtherHolder returns the newest commit that changed a record with another holder than this one, which may be "", and
 // whether there is such a record. known are the ids of records by host that need not be read. A record that no allowed
 // key has signed counts as changed by hand.
 //
 // Errors: as of Branch.
-func (v *OwnerView) OtherHolder(ctx context.Context, holder string, known map[string]string) (writer Writer, found bool, err error) {
+func (v *OwnerView) FindOtherHolder(ctx context.Context, holder string, known map[string]string) (writer RecordCommit, found bool, err error) {
 	_, err = using(ctx, v.Branch, func() (struct{}, error) {
 		writer, found, err = v.otherHolder(ctx, holder, known)
 		return struct{}{}, err
@@ -64,10 +64,10 @@ func (v *OwnerView) OtherHolder(ctx context.Context, holder string, known map[st
 	return writer, found, err
 }
 
-func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[string]string) (Writer, bool, error) {
+func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[string]string) (RecordCommit, bool, error) {
 	held, err := v.work.holders(ctx, v.records, known)
 	if err != nil {
-		return Writer{}, false, err
+		return RecordCommit{}, false, err
 	}
 	files := map[string]string{}
 	for host, other := range held {
@@ -77,20 +77,20 @@ func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[st
 	}
 	unsigned, err := v.unsigned(ctx, files)
 	if err != nil {
-		return Writer{}, false, err
+		return RecordCommit{}, false, err
 	}
 	maps.DeleteFunc(files, func(host, _ string) bool { _, ok := unsigned[host]; return ok })
 	if len(files) == 0 {
-		return Writer{}, false, nil
+		return RecordCommit{}, false, nil
 	}
 	changed, past, err := v.changers(ctx, files)
 	if err != nil || len(changed) == 0 {
-		return Writer{}, true, err
+		return RecordCommit{}, true, err
 	}
 	newest := past.nearest(slices.Collect(maps.Values(changed)))
 	text, _ := past.tip.CommitText(newest)
 	commit := parseCommit(text)
-	return Writer{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
+	return RecordCommit{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
 }
 
 // nearest returns the commit among some that is the first one on the way back from the tip, or else the latest one.
@@ -138,7 +138,7 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 		for host, holder := range held {
 			if holder != s.edit.Holder {
 				return &toldError{fmt.Sprintf("the record %q has another holder since the plan: another state writes the assignment %q",
-					s.edit.Owner.RecordPath(host), s.edit.Owner.Name), ErrHeld}
+					s.edit.Owner.RecordPath(host), s.edit.Owner.Name), ErrOtherHolder}
 			}
 		}
 		return nil

@@ -289,7 +289,7 @@ func SummarizeFinals(before, after *Version, folders []Folder) []string {
 // objects in the folder itself.
 func (f *Finals) tell(file string, key *keyChange) bool {
 	return f != nil && f.Unknown == "" &&
-		(folder.IsOfObjects(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
+		(folder.IsInObjectsFolder(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
 // finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose

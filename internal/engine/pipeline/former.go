@@ -54,7 +54,7 @@ func (r *Result) manifestsOf(i int) *folder.Manifests {
 
 // former takes the objects that a folder has, or renders what it was made from.
 func (r *Result) former(ctx context.Context, i int, former render.Former, change *FinalChange) {
-	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsOfObjects(file.Name) }) {
+	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) }) {
 		var err error
 		if change.Before, err = render.FormerObjects(former.Files, change.After); err != nil {
 			change.Unknown = err.Error()

@@ -44,7 +44,7 @@ type Rendering struct {
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
 	Trees []string
 	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
-	objects [][]folder.Object
+	objects [][]folder.ObjectRef
 	// failed are errors by assignment; problems are what checks have found, of those that are checked.
 	failed, problems [][]string
 	checked          []bool
@@ -92,7 +92,7 @@ func (r *Result) Render(ctx context.Context, to Destination, deployed folder.Tre
 
 func (r *Result) render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
 	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
-	rendering.objects = make([][]folder.Object, len(rendering.Trees))
+	rendering.objects = make([][]folder.ObjectRef, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
 	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missing, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
@@ -245,7 +245,7 @@ func (r *Rendering) Record(i int) folder.Record {
 
 // objectsOf returns the reconciler objects of an assignment. For a rendering by FromTrees it renders them again; that is
 // only needed for the few folders that drifted. Where that fails it returns nil, and Files returns the error.
-func (r *Rendering) objectsOf(i int) []folder.Object {
+func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	if r.objects != nil {
 		return r.objects[i]
 	}

@@ -43,7 +43,7 @@ func HasObjects(assignment *schedule.Assignment) bool {
 
 // IsForObjects says whether a file of such a folder has final objects, or is there for them.
 func IsForObjects(name string) bool {
-	return name == kustomizationFile || folder.IsOfObjects(name)
+	return name == kustomizationFile || folder.IsInObjectsFolder(name)
 }
 
 // Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
@@ -349,7 +349,7 @@ func FormerObjects(files []folder.File, wanted []objects.Object) (former []objec
 		namespaces[name{o.Group, o.Kind, o.Name}] = o.Namespace
 	}
 	for _, file := range files {
-		if !folder.HasObjects(file.Name) {
+		if !folder.IsObjectsFile(file.Name) {
 			continue
 		}
 		documents, err := fleet.ReadObjects(string(file.Content))

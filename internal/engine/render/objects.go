@@ -11,9 +11,9 @@ import (
 
 // Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
 // files are those that [Templates.Render] returned; they are read only where a template is the user's own.
-func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
+func (t *Templates) Objects(subject Subject, files []File) []folder.ObjectRef {
 	host := t.hostOf(subject.Assignment)
-	var objects []folder.Object
+	var objects []folder.ObjectRef
 	for _, template := range host.templates {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
@@ -45,17 +45,17 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.Object {
 	return objects
 }
 
-func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.Object {
+func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.ObjectRef {
 	kind := of.KindFor(manifestsOf(&subject.Assignment.Target.Target.Manifests))
 	if kind == nil {
 		return nil
 	}
 	name := objectName(subject.Assignment.Target, subject.Assignment.Host, subject.Assignment.Namespace, subject.Environment)
-	return []folder.Object{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
+	return []folder.ObjectRef{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
 // builtinSecrets are the objects by which a built-in secret service brings the Secrets of an assignment.
-func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.Object) {
+func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.ObjectRef) {
 	if len(subject.Secrets) == 0 {
 		return nil
 	}
@@ -69,9 +69,9 @@ func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (
 }
 
 // appendReconciled appends an object if it is one of a reconciler.
-func appendReconciled(to []folder.Object, of identity) []folder.Object {
+func appendReconciled(to []folder.ObjectRef, of identity) []folder.ObjectRef {
 	if of.name == "" || !reconciler.IsReconciled(of.group, of.kind) {
 		return to
 	}
-	return append(to, folder.Object{Kind: of.kind, Namespace: of.namespace, Name: of.name})
+	return append(to, folder.ObjectRef{Kind: of.kind, Namespace: of.namespace, Name: of.name})
 }

@@ -71,7 +71,7 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 // CheckPlace returns an error if an object among the files of a folder follows final objects elsewhere than in the folder itself, at
 // its place.
 func CheckPlace(files []folder.File, at folder.Location) error {
-	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsOfObjects(file.Name) })
+	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
 		return nil
 	}

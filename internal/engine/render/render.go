@@ -41,7 +41,7 @@ type File struct {
 	Name    string
 	Content []byte
 
-	objects []folder.Object // the reconciler objects in it, once it was read
+	objects []folder.ObjectRef // the reconciler objects in it, once it was read
 	isRead  bool
 	isRight bool // a check of what it is made of has found nothing
 }

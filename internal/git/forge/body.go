@@ -65,7 +65,7 @@ func versions(c folder.Change) string {
 
 // tally says how many were added, changed, moved and removed.
 func tally(changes []folder.Change) string {
-	return strings.Join(folder.Tally(changes), ", ")
+	return strings.Join(folder.CountChanges(changes), ", ")
 }
 
 func hosts(changes []folder.Change) int {

@@ -421,7 +421,7 @@ func (o *operation) following(settings agent.Settings) *onboarding.Following {
 		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
 		Tip: func(ctx context.Context) (_ string, err error) {
 			if time.Since(asked) > tipFor {
-				tip, err = o.connection.Delivery.Tip(ctx, location)
+				tip, err = o.connection.Delivery.ReadTip(ctx, location)
 				asked = time.Now()
 			}
 			return tip, err

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -115,7 +114,7 @@ type wanted struct {
 	manifests map[string]folder.Manifests
 	sources   map[string][]string // of the workspace, by deployment target; nil: any
 	of        string              // name of the owner; "" for none
-	at        delivery.Location
+	at        folder.Location
 	mayUpdate func(target string) bool
 	// otherEnvironments are those of the deployment targets if none belongs to the environment.
 	otherEnvironments []string

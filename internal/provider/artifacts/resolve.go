@@ -47,7 +47,7 @@ type deployedPin struct {
 
 // readDeployed are the pins in the records of the assignment, by deployment target: those that were written last.
 func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagnostics *diag.Diagnostics) map[string]deployedPin {
-	found, err := c.Delivery.Inventory(ctx, w.at, gitops.InventoryFilter{Owner: w.of})
+	found, err := c.Delivery.ReadInventory(ctx, w.at, gitops.InventoryFilter{Owner: w.of})
 	if err != nil {
 		// Before the first apply there may be no repository. One that only does not answer has pins.
 		repository.AddError(ctx, diagnostics, err, errors.Is(err, git.ErrNotFound))

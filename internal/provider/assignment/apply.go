@@ -3,7 +3,6 @@ package assignment
 import (
 	"context"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -26,7 +26,7 @@ func (o *operation) apply(ctx context.Context) (*assignmentPrivate, error) {
 		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
 		return nil, nil
 	}
-	if err := o.connection.Delivery.CheckBase(ctx, o.intent.Settings, o.intent.Owner, o.known); err != nil && o.locationKnown {
+	if err := o.connection.Delivery.CheckBaseBranch(ctx, o.intent.Settings, o.intent.Owner, o.known); err != nil && o.locationKnown {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return nil, nil
 	}
@@ -78,9 +78,9 @@ func (o *operation) keepProgress(ctx context.Context) *assignmentPrivate {
 
 // deliver writes the folders, and closes requests that another kind of delivery has left.
 func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPrivate, error) {
-	o.connection.Delivery.Writes()
+	o.connection.Delivery.MarkWriting()
 	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
-		Desired: o.intent, Decisions: o.decisions, Contents: func(host, target string) gitops.Folder { return o.contents(ctx, host, target) }, Subject: o.model.CommitMessage.ValueString(),
+		Desired: o.intent, Decisions: o.decisions, Contents: func(host, target string) gitops.FolderEdit { return o.contents(ctx, host, target) }, Subject: o.model.CommitMessage.ValueString(),
 		Verify: render.CheckPlace,
 		Source: decodeSource(o.model.Source, o.diagnostics),
 	})
@@ -91,7 +91,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	}
 	repository.AddProblems(o.diagnostics, done.Problems)
 	if o.known != nil && (done.Identity != delivery.Moved || done.FormerGone) { // else a request there may clear the old location
-		head, err := o.connection.Delivery.CloseFormer(ctx, o.inState, o.intent.Owner, o.intent.Settings)
+		head, err := o.connection.Delivery.CloseFormerRequest(ctx, o.inState, o.intent.Owner, o.intent.Settings)
 		if err != nil {
 			o.diagnostics.AddAttributeWarning(path.Root("delivery"), "A former pull request may still be open", tfvalue.Sentence(fmt.Sprintf(
 				"everything is delivered, but the former pull request from branch %q could not be closed: %s. Close it by hand", head, err)))
@@ -107,7 +107,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	}
 	m := &assignmentPrivate{
 		Environment: o.intent.Owner.Environment, Rollout: o.state(), Changed: done.Time, Constraints: o.ruling.saved(o.private),
-		Saved: delivery.Saved{
+		SavedState: delivery.SavedState{
 			Trees:    o.intent.After,
 			Records:  done.Records,
 			Holder:   done.Holder,
@@ -137,7 +137,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 
 // noteTip keeps where the folders are as they were written, and what a rollout needs of their records, as the next
 // refresh would find it.
-func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.Done) {
+func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.ApplyOutcome) {
 	if !o.intent.Settings.PullRequest {
 		m.Tip = done.Commit
 	} else if o.private != nil {
@@ -146,7 +146,7 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 	if o.outcome == nil || !m.needsRecords() && !m.Proposed {
 		return
 	}
-	written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
+	written, err := o.connection.Delivery.ReadOwner(ctx, o.intent.Owner, nil)
 	if err != nil {
 		return // the next refresh reads them
 	}
@@ -157,7 +157,7 @@ func (o *operation) noteTip(ctx context.Context, m *assignmentPrivate, done deli
 }
 
 // contents returns the files and the record of a folder that is written.
-func (o *operation) contents(ctx context.Context, host, target string) gitops.Folder {
+func (o *operation) contents(ctx context.Context, host, target string) gitops.FolderEdit {
 	switch o.decisions[host][target].Action {
 	case rollout.Keep:
 		return o.kept(folder.Key{Host: host, DeploymentTarget: target})
@@ -167,7 +167,7 @@ func (o *operation) contents(ctx context.Context, host, target string) gitops.Fo
 	i, _ := o.result.Assignment(host, target)
 	record := o.rendering.Record(i)
 	record.OwnerLabel = otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name)
-	return gitops.Folder{
+	return gitops.FolderEdit{
 		Tree:   o.rendering.Trees[i],
 		Files:  func() ([]git.File, error) { return o.rendering.Files(ctx, i) },
 		Record: record,
@@ -175,7 +175,7 @@ func (o *operation) contents(ctx context.Context, host, target string) gitops.Fo
 }
 
 // formerContents returns the files and the record of a folder that goes back.
-func (o *operation) formerContents(host, target string) gitops.Folder {
+func (o *operation) formerContents(host, target string) gitops.FolderEdit {
 	if o.backTo != nil {
 		return o.backTo[host][target]
 	}

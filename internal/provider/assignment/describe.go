@@ -75,7 +75,7 @@ func (o *operation) mayMove() bool {
 // folders returns the folders that change, with their files where these are known. Of those whose new files are not known
 // yet, one for each host has its files before.
 func (o *operation) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
-	before, removed, after := o.intent.Renames.Trees(o.outlook.Before), o.intent.Renames.Trees(o.outlook.Remove), o.intent.After
+	before, removed, after := o.intent.Renames.RenameTrees(o.outlook.Before), o.intent.Renames.RenameTrees(o.outlook.Remove), o.intent.After
 	if o.known == nil { // what a rollout has read as of a commit; else nothing
 		before, removed = o.current, o.current.Without(after)
 	}
@@ -151,7 +151,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 		delete(isRead[key.Host], key.DeploymentTarget)
 	}
 	if isRead.Count() > 0 {
-		files, err := o.connection.Delivery.Files(ctx, o.intent.Owner, isRead, nil)
+		files, err := o.connection.Delivery.ReadFiles(ctx, o.intent.Owner, isRead, nil)
 		if err != nil {
 			repository.AddError(ctx, o.diagnostics, err, false)
 			return
@@ -168,7 +168,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 			wanted[key] = files
 		}
 	}
-	present, err := o.connection.Delivery.Files(ctx, o.intent.Owner, changed, wanted)
+	present, err := o.connection.Delivery.ReadFiles(ctx, o.intent.Owner, changed, wanted)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
@@ -127,7 +127,7 @@ func lookup(of *observe.Evidence, past map[string]folder.Trees, present func(key
 // hasCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another
 // repository. at is where the evidence is.
 func (o *operation) hasCommit(ctx context.Context, id string, at path.Path) bool {
-	found, err := o.connection.Delivery.Commits(ctx, o.formerOwner(), []string{id}, nil)
+	found, err := o.connection.Delivery.FindCommits(ctx, o.formerOwner(), []string{id}, nil)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return false

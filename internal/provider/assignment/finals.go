@@ -50,7 +50,7 @@ func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, be
 // after.
 func committedFinals(one *changes.Folder) *changes.Finals {
 	hasObjects := func(files []changes.File) bool {
-		return slices.ContainsFunc(files, func(file changes.File) bool { return folder.IsOfObjects(file.Name) })
+		return slices.ContainsFunc(files, func(file changes.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	}
 	if !hasObjects(one.Before) || !hasObjects(one.After) {
 		return nil
@@ -91,7 +91,7 @@ func (o *operation) formerOf(
 	changed map[int]*changes.Folder,
 	before folder.Trees,
 ) (former map[int]render.Former, isSeen bool) {
-	written, err := o.connection.Delivery.SeenRecords(ctx, o.formerOwner(), o.known)
+	written, err := o.connection.Delivery.ReadSeenRecords(ctx, o.formerOwner(), o.known)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
 		repository.AddError(ctx, o.diagnostics, err, false)
 	}

@@ -28,7 +28,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	}
 	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
 	defer cancel()
-	known := &delivery.State{Owner: delivery.Owner{Location: at, Name: name.ValueString()}}
+	known := &delivery.OwnerState{Owner: delivery.Owner{Location: at, Name: name.ValueString()}}
 	if err := c.Delivery.Refresh(ctx, known); err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return
@@ -40,7 +40,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	}
 	imported.Commit = types.StringValue(known.Tip)
 	imported.Content = contentValue(known.Current())
-	m := &assignmentPrivate{Saved: known.Saved}
+	m := &assignmentPrivate{SavedState: known.SavedState}
 	m.save(ctx, resp.Private, &resp.Diagnostics)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"strings"
@@ -13,14 +12,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // location decodes gitops_repo. known is false while some of it is unknown.
-func (m *model) location(diagnostics *diag.Diagnostics) (at delivery.Location, known bool) {
+func (m *model) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
 }
 

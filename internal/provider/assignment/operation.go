@@ -3,7 +3,6 @@ package assignment
 import (
 	"context"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -30,11 +30,11 @@ import (
 // apply run the same steps.
 type operation struct {
 	connection    *connection.Connection
-	model         *model             // what the plan wants; its computed attributes are set
-	prior         *model             // from state
-	private       *assignmentPrivate // from private state; nil where there is none
-	known         *delivery.State    // nil where the assignment is created
-	inState       *delivery.State    // known as it is in the state, although a branch was renamed since
+	model         *model               // what the plan wants; its computed attributes are set
+	prior         *model               // from state
+	private       *assignmentPrivate   // from private state; nil where there is none
+	known         *delivery.OwnerState // nil where the assignment is created
+	inState       *delivery.OwnerState // known as it is in the state, although a branch was renamed since
 	intent        delivery.Desired
 	locationKnown bool
 	applies       bool // what is planned is written
@@ -45,7 +45,7 @@ type operation struct {
 
 	result      *pipeline.Result    // nil while the fleet is not known, and with rollback_to
 	rendering   *pipeline.Rendering // likewise
-	backTo      gitops.Folders
+	backTo      gitops.FolderEdits
 	decisions   rollout.Decisions
 	current     folder.Trees // what the owner has, as far as the state knows
 	relocations relocations
@@ -53,9 +53,9 @@ type operation struct {
 	outlook     *delivery.Plan
 
 	steps            rolloutConfig
-	outcome          *rollout.Outcome          // nil where nothing is to wait for anything
-	rollbackContents map[string]gitops.Folders // by commit: what the commits have that the rollout rolls back to
-	ruling           *constraintOutcome        // nil with rollback_to
+	outcome          *rollout.Outcome              // nil where nothing is to wait for anything
+	rollbackContents map[string]gitops.FolderEdits // by commit: what the commits have that the rollout rolls back to
+	ruling           *constraintOutcome            // nil with rollback_to
 }
 
 // operationOf begins an operation. m is the private state.
@@ -92,7 +92,7 @@ func (o *operation) relocate(ctx context.Context) {
 	if !o.locationKnown || o.known == nil || !o.connection.CanAsk() {
 		return
 	}
-	relocated := o.connection.Delivery.Relocated(ctx, o.known, o.intent.Owner.Location)
+	relocated := o.connection.Delivery.FindRelocated(ctx, o.known, o.intent.Owner.Location)
 	if relocated == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func (o *operation) label(ctx context.Context) string {
 		return o.known.Owner.Name
 	case o.locationKnown && o.connection.CanAsk():
 		// The plan reports errors when it looks at the location.
-		written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
+		written, err := o.connection.Delivery.ReadOwner(ctx, o.intent.Owner, nil)
 		if o.intent.Former = written.Former; err == nil && written.Label() != "" {
 			o.relabelled = written.Label() != o.intent.Owner.Name
 			return written.Label()
@@ -226,7 +226,7 @@ func (o *operation) plan(ctx context.Context) {
 	o.checkConstraints(ctx, false)
 	o.warnOfNewName()
 	if o.lookAhead(ctx); o.connection != nil && o.locationKnown && !o.replaces {
-		repository.AddProblems(o.diagnostics, o.connection.Delivery.PlannedFolders(ctx, o.intent, o.outlook))
+		repository.AddProblems(o.diagnostics, o.connection.Delivery.RegisterPlan(ctx, o.intent, o.outlook))
 	}
 	if o.diagnostics.HasError() {
 		return
@@ -300,13 +300,13 @@ func (o *operation) check() {
 	if o.connection == nil {
 		return
 	}
-	if err := o.connection.Delivery.Check(o.intent.Settings, o.intent.Owner); err != nil && fleet.IsKnown(tfvalue.Plain(o.model.Delivery)) {
+	if err := o.connection.Delivery.CheckSettings(o.intent.Settings, o.intent.Owner); err != nil && fleet.IsKnown(tfvalue.Plain(o.model.Delivery)) {
 		o.diagnostics.AddAttributeError(path.Root("delivery"), "Invalid delivery", tfvalue.Sentence(err.Error()))
 	}
 	if o.replaces { // the same resource has been planned with its state
 		return
 	}
-	if err := o.connection.Delivery.Planned(o.intent.Owner); err != nil {
+	if err := o.connection.Delivery.RegisterOwner(o.intent.Owner); err != nil {
 		o.diagnostics.AddAttributeError(path.Root("name"), "Two assignments have the same name", tfvalue.Sentence(err.Error()))
 	}
 }
@@ -331,14 +331,14 @@ func (o *operation) checkEmptied() {
 // lookAhead finds at plan what would make the apply fail, and checks the protection.
 func (o *operation) lookAhead(ctx context.Context) {
 	if !o.locationKnown || !o.connection.CanAsk() {
-		o.outlook = delivery.Unseen(o.intent)
+		o.outlook = delivery.PlanUnread(o.intent)
 		repository.AddProblems(o.diagnostics, o.outlook.Problems)
 		return
 	}
 	outlook, err := o.connection.Delivery.Plan(ctx, o.intent)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, o.known == nil)
-		o.outlook = delivery.Unseen(o.intent)
+		o.outlook = delivery.PlanUnread(o.intent)
 		return
 	}
 	o.outlook = outlook
@@ -383,7 +383,7 @@ func planDestroy(ctx context.Context, c *frame.Call[model]) {
 	if !ok {
 		return
 	}
-	if c.Connection.Delivery.HasWritten() {
+	if c.Connection.Delivery.IsWriting() {
 		c.Diagnostics.Append(c.Private.SetKey(ctx, deposedKey, []byte("true"))...)
 		return
 	}
@@ -402,7 +402,7 @@ func planDestroy(ctx context.Context, c *frame.Call[model]) {
 		}
 	}
 	repository.AddProblems(c.Diagnostics, outlook.Problems)
-	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.PlannedDestroy(ctx, known, outlook))
+	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.RegisterDestroy(ctx, known, outlook))
 	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
 		c.Diagnostics.AddAttributeWarning(path.Root("delivery"), "Folders stay until the request is merged", fmt.Sprintf(
 			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
@@ -427,14 +427,14 @@ func (o *operation) warnOfDeparture() {
 }
 
 // knownOf returns what the state has of an assignment; false where its location cannot be read.
-func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*delivery.State, bool) {
+func knownOf(c *frame.Call[model], state *model, m *assignmentPrivate) (*delivery.OwnerState, bool) {
 	location, ok := state.location(c.Diagnostics)
-	known := &delivery.State{
+	known := &delivery.OwnerState{
 		Owner:    delivery.Owner{Location: location, Name: state.Name.ValueString()},
 		Settings: decodeDelivery(state.Delivery, c.Diagnostics), PullRequest: state.PullRequest.ValueString(),
 	}
 	if m != nil {
-		known.Owner.Environment, known.Saved = m.Environment, m.Saved
+		known.Owner.Environment, known.SavedState = m.Environment, m.SavedState
 	}
 	return known, ok && c.Connection != nil
 }

@@ -58,11 +58,11 @@ func (r relocations) at(key folder.Key, tree string) (relocation, bool) {
 // formerFolder is a folder at a former place.
 type formerFolder struct {
 	tree string
-	from delivery.Location // of the folder itself
+	from folder.Location // of the folder itself
 }
 
 // placeOf is the place of a folder below a location.
-func placeOf(at delivery.Location, key folder.Key) delivery.Location {
+func placeOf(at folder.Location, key folder.Key) folder.Location {
 	at.Path = path.Join(at.Path, key.String())
 	return at
 }
@@ -81,7 +81,7 @@ func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]f
 	isTop := func(name string) bool {
 		return !strings.Contains(name, "/") && (path.Ext(name) == ".yaml" || path.Ext(name) == ".yml")
 	}
-	tops, err := o.connection.Delivery.FilesNamed(ctx, o.formerOwner(), asked, isTop)
+	tops, err := o.connection.Delivery.ReadFilesNamed(ctx, o.formerOwner(), asked, isTop)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]f
 	if moving.Count() == 0 {
 		return nil
 	}
-	all, err := o.connection.Delivery.Files(ctx, o.formerOwner(), moving, nil)
+	all, err := o.connection.Delivery.ReadFiles(ctx, o.formerOwner(), moving, nil)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (o *operation) followPlaces(ctx context.Context) error {
 			return nil //nolint:nilerr // the look at the location reports it
 		}
 	}
-	from := func(key folder.Key) delivery.Location {
+	from := func(key folder.Key) folder.Location {
 		if former, renamed := o.renamedNow[key.Host]; renamed {
 			key.Host = former
 		}
@@ -178,7 +178,7 @@ func (o *operation) followWritten(ctx context.Context, written folder.Trees) err
 }
 
 // formerLocation is the location in the state, before a branch or a repository was renamed.
-func (o *operation) formerLocation() delivery.Location {
+func (o *operation) formerLocation() folder.Location {
 	if o.inState != nil {
 		return o.inState.Owner.Location
 	}
@@ -198,7 +198,7 @@ func (o *operation) formerHosts(has folder.Trees) map[string]string {
 
 // wantedAt renders folders whose place has changed, and which are under way or drifted, as they would be at the former place. It
 // returns their trees there and at the present place.
-func (o *operation) wantedAt(ctx context.Context, from func(folder.Key) delivery.Location) map[folder.Key][2]string {
+func (o *operation) wantedAt(ctx context.Context, from func(folder.Key) folder.Location) map[folder.Key][2]string {
 	wanted := map[folder.Key][2]string{}
 	if o.rendering == nil {
 		return wanted
@@ -229,7 +229,7 @@ func (m *assignmentPrivate) isTouched(key folder.Key) bool {
 }
 
 // goBack returns what the owner had at a commit, as it is at the present place.
-func (o *operation) goBack(ctx context.Context, commit string) (gitops.Folders, error) {
+func (o *operation) goBack(ctx context.Context, commit string) (gitops.FolderEdits, error) {
 	then, err := o.asOf(ctx, commit)
 	if err != nil {
 		return nil, err
@@ -260,10 +260,10 @@ func (o *operation) goBack(ctx context.Context, commit string) (gitops.Folders, 
 }
 
 // kept is a folder that stays as it is, at its present place.
-func (o *operation) kept(key folder.Key) gitops.Folder {
+func (o *operation) kept(key folder.Key) gitops.FolderEdit {
 	at, moves := o.relocations.at(key, o.current[key.Host][key.DeploymentTarget])
 	if !moves {
-		return gitops.Folder{Action: gitops.Keep}
+		return gitops.FolderEdit{Action: gitops.Keep}
 	}
-	return gitops.Folder{Action: gitops.Relocate, Tree: at.tree, Files: func() ([]git.File, error) { return at.files, nil }}
+	return gitops.FolderEdit{Action: gitops.Relocate, Tree: at.tree, Files: func() ([]git.File, error) { return at.files, nil }}
 }

@@ -23,7 +23,7 @@ import (
 // assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
 // may be large and is not for people, and a change of it is no change of the resource.
 type assignmentPrivate struct {
-	delivery.Saved
+	delivery.SavedState
 	Environment string            `json:"environment,omitempty"`
 	Model       string            `json:"model,omitempty"`
 	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
@@ -59,11 +59,11 @@ func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State
 }
 
 // refreshed is the private state with what a refresh has found. m may be nil.
-func (m *assignmentPrivate) refreshed(known *delivery.State) *assignmentPrivate {
-	after := assignmentPrivate{Saved: known.Saved}
+func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPrivate {
+	after := assignmentPrivate{SavedState: known.SavedState}
 	if m != nil {
 		after = *m
-		after.Saved, after.Label = known.Saved, m.Label
+		after.SavedState, after.Label = known.SavedState, m.Label
 		if known.Proposed {
 			after.Tip = m.Tip
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -39,7 +39,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 		t.Fatal(found)
 	}
 	rendering := result.Render(t.Context(), pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
-	m := &assignmentPrivate{Saved: delivery.Saved{Trees: rendering.Wanted(), Records: map[string]string{}}}
+	m := &assignmentPrivate{SavedState: delivery.SavedState{Trees: rendering.Wanted(), Records: map[string]string{}}}
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
 	}
@@ -58,7 +58,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 		noteAll(m)
 		checkSize(t, name, m, rendering, out)
 	}
-	imported := &assignmentPrivate{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}
+	imported := &assignmentPrivate{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}
 	noteAll(imported)
 	checkSize(t, "imported", imported, rendering, &rollout.Outcome{})
 }
@@ -167,15 +167,15 @@ func TestPrivateStateIsWhatItWas(t *testing.T) {
 func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	t.Parallel()
 	first := folder.Key{Host: "large", DeploymentTarget: "web-all"}
-	found := func(change func(*delivery.State)) *delivery.State {
-		known := &delivery.State{Saved: delivery.Saved{
+	found := func(change func(*delivery.OwnerState)) *delivery.OwnerState {
+		known := &delivery.OwnerState{SavedState: delivery.SavedState{
 			Trees: folder.Trees{"large": {"web-all": "1"}, "small": {}}, Records: map[string]string{"large": "2"},
 			Drift: delivery.Drift{Trees: map[folder.Key]string{}},
 		}}
 		change(known)
 		return known
 	}
-	nothing := found(func(*delivery.State) {})
+	nothing := found(func(*delivery.OwnerState) {})
 	var none *assignmentPrivate
 	before := none.refreshed(nothing)
 	before.Model, before.Label = "{}", "first"
@@ -186,14 +186,14 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 	if !before.equal(after) || after.Model != "{}" || after.Label != "first" {
 		t.Errorf("nothing was found, and %+v became %+v", before, after)
 	}
-	for name, change := range map[string]func(*delivery.State){
-		"another tree":      func(k *delivery.State) { k.Trees["large"]["web-all"] = "3" },
-		"another host":      func(k *delivery.State) { k.Trees["tiny"] = map[string]string{} },
-		"another record":    func(k *delivery.State) { k.Records["large"] = "4" },
-		"drift":             func(k *delivery.State) { k.Drift.Trees[first] = "5" },
-		"drift by a commit": func(k *delivery.State) { k.Drift.Since = map[folder.Key]string{first: "6"} },
-		"a touched host":    func(k *delivery.State) { k.Drift.Touched = []string{"large"} },
-		"nothing there":     func(k *delivery.State) { k.Drift.Cause = delivery.BranchGone },
+	for name, change := range map[string]func(*delivery.OwnerState){
+		"another tree":      func(k *delivery.OwnerState) { k.Trees["large"]["web-all"] = "3" },
+		"another host":      func(k *delivery.OwnerState) { k.Trees["tiny"] = map[string]string{} },
+		"another record":    func(k *delivery.OwnerState) { k.Records["large"] = "4" },
+		"drift":             func(k *delivery.OwnerState) { k.Drift.Trees[first] = "5" },
+		"drift by a commit": func(k *delivery.OwnerState) { k.Drift.Since = map[folder.Key]string{first: "6"} },
+		"a touched host":    func(k *delivery.OwnerState) { k.Drift.Touched = []string{"large"} },
+		"nothing there":     func(k *delivery.OwnerState) { k.Drift.Cause = delivery.BranchGone },
 	} {
 		if after := before.refreshed(found(change)); before.equal(after) {
 			t.Errorf("%s: nothing is written of %+v", name, after)
@@ -220,7 +220,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
-	if after := m.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(
+	if after := m.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
 		rendering.Result,
 		to,
 		c,
@@ -229,7 +229,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	}
 	lost := *m
 	lost.Trees = nil
-	if after := lost.refreshed(&delivery.State{Saved: delivery.Saved{Trees: m.Trees, Records: m.Records}}); after.rendering(
+	if after := lost.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
 		rendering.Result,
 		to,
 		c,

@@ -23,7 +23,7 @@ func (o *operation) followNames() bool {
 		return true
 	}
 	o.renamedNow = o.formerHosts(o.current)
-	merges := o.intent.Renames.Merges(o.current)
+	merges := o.intent.Renames.FindMerges(o.current)
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
 		o.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
 			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, and its clusters be of the other one, as "+
@@ -34,8 +34,8 @@ func (o *operation) followNames() bool {
 		))
 	}
 	known := *o.known
-	known.Trees = o.intent.Renames.Trees(known.Trees)
-	known.Drift.Trees, known.Drift.Since = folder.ByKey(o.intent.Renames, known.Drift.Trees), folder.ByKey(o.intent.Renames, known.Drift.Since)
+	known.Trees = o.intent.Renames.RenameTrees(known.Trees)
+	known.Drift.Trees, known.Drift.Since = folder.RenameKeys(o.intent.Renames, known.Drift.Trees), folder.RenameKeys(o.intent.Renames, known.Drift.Since)
 	o.known, o.current = &known, known.Current()
 	o.private = o.private.renamed(o.intent.Renames)
 	return len(merges) == 0
@@ -116,13 +116,13 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 		return nil
 	}
 	after := *m
-	after.Trees, after.Written = by.Trees(m.Trees), folder.ByHost(by, m.Written)
+	after.Trees, after.Written = by.RenameTrees(m.Trees), folder.RenameHosts(by, m.Written)
 	if m.Rollout != nil {
 		state := *m.Rollout
 		state.Targets = maps.Clone(state.Targets)
 		for name, target := range state.Targets {
 			renamed := *target
-			renamed.Hosts = folder.ByHost(by, target.Hosts)
+			renamed.Hosts = folder.RenameHosts(by, target.Hosts)
 			state.Targets[name] = &renamed
 		}
 		after.Rollout = &state
@@ -131,20 +131,20 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 }
 
 // asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment.
-func (o *operation) asOf(ctx context.Context, commit string) (gitops.Folders, error) {
+func (o *operation) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
 	if err := o.readFormer(ctx); err != nil {
 		return nil, err
 	}
-	return o.connection.Delivery.AsOf(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
+	return o.connection.Delivery.ReadFoldersAt(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
 }
 
 // underPresentNames returns folders under the present names of their hosts.
-func (o *operation) underPresentNames(hosts gitops.Folders) gitops.Folders {
-	renamed := make(gitops.Folders, len(hosts))
+func (o *operation) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits {
+	renamed := make(gitops.FolderEdits, len(hosts))
 	for host, targets := range hosts {
 		now := o.presentName(host)
 		if renamed[now] == nil {
-			renamed[now] = map[string]gitops.Folder{}
+			renamed[now] = map[string]gitops.FolderEdit{}
 		}
 		maps.Copy(renamed[now], targets)
 	}
@@ -161,7 +161,7 @@ func (o *operation) readFormer(ctx context.Context) error {
 	if o.known != nil || o.intent.Former.Hosts != nil {
 		return nil
 	}
-	written, err := o.connection.Delivery.Written(ctx, o.intent.Owner, nil)
+	written, err := o.connection.Delivery.ReadOwner(ctx, o.intent.Owner, nil)
 	o.intent.Former = written.Former
 	return err
 }

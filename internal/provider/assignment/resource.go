@@ -22,6 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // New returns the resource, which is one owner of many folders of a GitOps repository.
@@ -241,7 +242,7 @@ func read(ctx context.Context, c *frame.Call[model]) {
 	}
 	after := before.refreshed(known)
 	if after.needsRecords() && (!before.equal(after) || before.Written == nil) {
-		written, err := c.Connection.Delivery.Written(ctx, known.Owner, nil)
+		written, err := c.Connection.Delivery.ReadOwner(ctx, known.Owner, nil)
 		if err != nil {
 			repository.AddError(ctx, c.Diagnostics, err, false)
 			return
@@ -296,7 +297,7 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	created := takeCreation(ctx, c.Private, c.Diagnostics)
 	if created != nil {
 		if c.Connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
-			c.Connection.Delivery.Replaces(known.Owner)
+			c.Connection.Delivery.MarkReplaced(known.Owner)
 			return // the creating half of the replacement follows, and takes over the folders as they are
 		}
 		protection, leave = created.Protection, created.Leave
@@ -309,7 +310,7 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 	}
 	deposed, diags := c.Private.GetKey(ctx, deposedKey)
 	c.Diagnostics.Append(diags...)
-	c.Connection.Delivery.Writes()
+	c.Connection.Delivery.MarkWriting()
 	err := c.Connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
 	switch {
 	case errors.As(err, new(*delivery.HeldError)) && deposed != nil:
@@ -325,7 +326,7 @@ func remove(ctx context.Context, c *frame.Call[model]) {
 // creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
 // private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
 type creation struct {
-	Location   delivery.Location  `json:"location"` // of the new object
+	Location   folder.Location    `json:"location"` // of the new object
 	Protection rollout.Protection `json:"protection"`
 	Leave      bool               `json:"leave,omitempty"` // by on_destroy
 }

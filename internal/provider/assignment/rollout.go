@@ -169,13 +169,13 @@ func (o *operation) rolloutInput(ctx context.Context, wanted folder.Trees) (in r
 func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 	owner := o.formerOwner()
 	newest, at := o.steps.newest()
-	var written gitops.Written
+	var written gitops.OwnerSnapshot
 	var err error
 	switch {
 	case newest == nil:
-		written, err = o.connection.Delivery.Written(ctx, owner, nil)
+		written, err = o.connection.Delivery.ReadOwner(ctx, owner, nil)
 	case newest.Tip != "":
-		written, err = o.connection.Delivery.WrittenAt(ctx, owner, newest.Tip)
+		written, err = o.connection.Delivery.ReadOwnerAt(ctx, owner, newest.Tip)
 	}
 	if errors.Is(err, git.ErrCommit) {
 		o.hasCommit(ctx, newest.Tip, at) // says so
@@ -189,11 +189,11 @@ func (o *operation) addWritten(ctx context.Context, in *rollout.Input) bool {
 		repository.AddError(ctx, o.diagnostics, err, true)
 		return false
 	}
-	in.Deployed = o.relocations.trees(o.intent.Renames.Trees(recordedTrees(written)))
-	o.current = o.relocations.trees(o.intent.Renames.Trees(written.Trees))
+	in.Deployed = o.relocations.trees(o.intent.Renames.RenameTrees(recordedTrees(written)))
+	o.current = o.relocations.trees(o.intent.Renames.RenameTrees(written.Trees))
 	in.Lost = len(written.Records) > 0
 	in.Records, in.Tip = make(map[folder.Key]rollout.Record, len(written.Records)), written.Tip
-	for key, record := range folder.ByKey(o.intent.Renames, written.Records) {
+	for key, record := range folder.RenameKeys(o.intent.Renames, written.Records) {
 		in.Records[key] = rollout.Record{Tree: o.relocations.relocated(key, record.Tree), Before: record.TreeBefore, Changed: record.Changed}
 	}
 	return true
@@ -208,7 +208,7 @@ func (o *operation) formerOwner() delivery.Owner {
 	return owner
 }
 
-func recordedTrees(written gitops.Written) folder.Trees {
+func recordedTrees(written gitops.OwnerSnapshot) folder.Trees {
 	trees := folder.Trees{}
 	for host := range written.Trees {
 		trees[host] = map[string]string{}
@@ -257,7 +257,7 @@ func (o *operation) advance(ctx context.Context, in rollout.Input) *rollout.Outc
 	if len(out.Missing) == 0 {
 		return out
 	}
-	o.rollbackContents = map[string]gitops.Folders{}
+	o.rollbackContents = map[string]gitops.FolderEdits{}
 	for len(out.Missing) > 0 {
 		for _, commit := range out.Missing {
 			hosts, err := o.goBack(ctx, commit)

@@ -140,7 +140,7 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	}
 	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, s.connection.Ledger())
 	defer cancel()
-	all, err := s.connection.Delivery.Inventory(bounded, at, gitops.InventoryFilter{})
+	all, err := s.connection.Delivery.ReadInventory(bounded, at, gitops.InventoryFilter{})
 	if err != nil {
 		repository.AddError(bounded, &diagnostics, err, false)
 		stream.Results = list.ListResultsStreamDiagnostics(diagnostics)

@@ -173,12 +173,12 @@ func (o *operation) checkTwice() {
 	if len(o.replaced) > 0 {
 		return // the same resource, planned before with its state
 	}
-	if err := o.connection.Delivery.PlannedClaim(o.at); err != nil {
+	if err := o.connection.Delivery.RegisterClaim(o.at); err != nil {
 		o.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", tfvalue.Sentence(err.Error()))
 		return
 	}
 	if o.prior == nil {
-		o.replaced = o.connection.Delivery.ReadHolders(o.at) // of an object that is tainted
+		o.replaced = o.connection.Delivery.KnownClaimHolders(o.at) // of an object that is tainted
 	}
 }
 
@@ -234,11 +234,11 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if o.connection.CanAsk() {
 		var err error
-		if conflict, err := o.connection.Delivery.BranchConflict(ctx, o.at.Location); err == nil && conflict != "" {
+		if conflict, err := o.connection.Delivery.FindBranchConflict(ctx, o.at.Location); err == nil && conflict != "" {
 			o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Branch cannot be created", conflict)
 			return
 		}
-		if found, err = o.connection.Delivery.Claims(ctx, o.at.Location); err != nil {
+		if found, err = o.connection.Delivery.ReadClaims(ctx, o.at.Location); err != nil {
 			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Seen.Gone)
 			return
 		}
@@ -288,7 +288,7 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 	by := claim.Elsewhere(s)
 	others := slices.Sorted(maps.Keys(by))
-	unsigned, err := o.connection.Delivery.UnsignedClaims(ctx, o.at.Location, others...)
+	unsigned, err := o.connection.Delivery.FindUnsignedClaims(ctx, o.at.Location, others...)
 	if err != nil {
 		repository.AddError(ctx, o.diagnostics, err, false)
 		return
@@ -316,7 +316,7 @@ func (o *operation) checkClaimedTwice(found gitops.Claims) {
 		names = append(names, was.Name)
 	}
 	var twice []string
-	for _, cluster := range gitops.TwiceIn(found.Claims) {
+	for _, cluster := range gitops.FindClaimedTwice(found.Claims) {
 		if slices.ContainsFunc(cluster.Claims, func(name string) bool { return slices.Contains(names, name) }) {
 			twice = append(twice, cluster.String())
 		}
@@ -392,11 +392,11 @@ func (o *operation) apply(ctx context.Context) error {
 	case exists && o.private != nil:
 		edit.Holder, edit.Holders = cmp.Or(o.private.Holder, edit.Holder), []string{o.private.Holder, ""}
 		if was.Name != o.at.Name {
-			edit.Formerly = was.Name
+			edit.FormerName = was.Name
 		}
 	}
 	o.after = &claimPrivate{Holder: edit.Holder, Environment: o.fleet.Environment}
-	result, err := o.connection.Delivery.Claim(ctx, o.at, edit)
+	result, err := o.connection.Delivery.WriteClaim(ctx, o.at, edit)
 	if err != nil {
 		addClaimError(ctx, o.diagnostics, err)
 		return err

@@ -210,12 +210,12 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	}
 	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
 	defer cancel()
-	found, err := c.Delivery.Claims(ctx, at)
+	found, err := c.Delivery.ReadClaims(ctx, at)
 	if err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return
 	}
-	unsigned, err := c.Delivery.UnsignedClaims(ctx, at, name)
+	unsigned, err := c.Delivery.FindUnsignedClaims(ctx, at, name)
 	if err != nil {
 		repository.AddError(ctx, &resp.Diagnostics, err, false)
 		return

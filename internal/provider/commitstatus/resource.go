@@ -174,7 +174,7 @@ func read(ctx context.Context, c *frame.Call[model]) {
 	}
 	m := c.Model
 	wanted := m.status()
-	found, err := c.Connection.Delivery.Status(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), wanted)
+	found, err := c.Connection.Delivery.ReadStatus(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), wanted)
 	switch {
 	case errors.Is(err, forge.ErrUnauthorized):
 		c.Diagnostics.AddAttributeWarning(path.Root("url"), "Status cannot be read", tfvalue.Sentence(err.Error())+

@@ -22,7 +22,7 @@ import (
 
 // Connection is what resources and data sources have of the provider.
 type Connection struct {
-	Delivery *delivery.Client
+	Delivery *delivery.Service
 	Sources  *source.Client
 	// Artifacts asks what manifests point to.
 	Artifacts *origin.Client

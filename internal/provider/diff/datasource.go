@@ -111,7 +111,7 @@ func folders(
 	narrowed fleetvalue.Narrowing,
 	diagnostics *diag.Diagnostics,
 ) ([]changes.Folder, *pipeline.Rendering) {
-	written, err := c.Delivery.Written(ctx, owner, nil)
+	written, err := c.Delivery.ReadOwner(ctx, owner, nil)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil, nil
@@ -135,7 +135,7 @@ func folders(
 	if len(outlook.Found) == 0 {
 		repository.WarnOfNames(ctx, c.Delivery, owner.Location, repository.Names{Assignment: owner.Name}, diagnostics)
 	}
-	outlook.Found = intent.Renames.Trees(outlook.Found)
+	outlook.Found = intent.Renames.RenameTrees(outlook.Found)
 	var folders []changes.Folder
 	wanted := map[folder.Key][]git.File{}
 	for i, assignment := range result.Schedule.Assignments {
@@ -168,7 +168,7 @@ func folders(
 			folder.Put(there, key, tree)
 		}
 	}
-	present, err := c.Delivery.Files(ctx, owner, there, wanted)
+	present, err := c.Delivery.ReadFiles(ctx, owner, there, wanted)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return nil, nil

@@ -35,7 +35,7 @@ func finals(
 	if len(former) == 0 {
 		return nil, "", nil
 	}
-	records, err := c.Delivery.Written(ctx, owner, nil)
+	records, err := c.Delivery.ReadOwner(ctx, owner, nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -118,7 +118,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if diagnostics.HasError() {
 		return
 	}
-	history, err := c.Delivery.History(ctx, delivery.Owner{Location: at, Name: m.Name.ValueString()}, filter)
+	history, err := c.Delivery.ReadHistory(ctx, delivery.Owner{Location: at, Name: m.Name.ValueString()}, filter)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
 		return

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
@@ -198,16 +197,16 @@ var assignments = table.Object[assignment]{
 		"Which cluster, and why; null where there is nothing to say.",
 		func(a assignment) string { return wording.Visible(a.Message) },
 	),
-	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.Object { return a.Objects }),
+	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
 }
 
 // clusterHosts is what the names of hosts begin with that are clusters.
 const clusterHosts = "clusters/"
 
-var objects = table.Object[folder.Object]{
-	table.Text("kind", "Kind of the object.", func(o folder.Object) string { return o.Kind }),
-	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o folder.Object) string { return o.Namespace }),
-	table.Text("name", "Name of the object.", func(o folder.Object) string { return o.Name }),
+var objects = table.Object[folder.ObjectRef]{
+	table.Text("kind", "Kind of the object.", func(o folder.ObjectRef) string { return o.Kind }),
+	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o folder.ObjectRef) string { return o.Namespace }),
+	table.Text("name", "Name of the object.", func(o folder.ObjectRef) string { return o.Name }),
 }
 
 // read reads the records.
@@ -216,7 +215,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 	if diagnostics.HasError() {
 		return
 	}
-	found, err := c.Delivery.Inventory(ctx, at, gitops.InventoryFilter{
+	found, err := c.Delivery.ReadInventory(ctx, at, gitops.InventoryFilter{
 		Owner: m.Owner.ValueString(), Host: m.Host.ValueString(), Cluster: m.Cluster.ValueString(),
 		ClusterType: m.ClusterType.ValueString(), Workload: m.Workload.ValueString(), Workspace: m.Workspace.ValueString(),
 	})
@@ -251,7 +250,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 func (m *model) verdicts(
 	ctx context.Context,
 	c *connection.Connection,
-	at delivery.Location,
+	at folder.Location,
 	diagnostics *diag.Diagnostics,
 ) map[gitops.Owner]map[folder.Key]verdict.Status {
 	if m.Evidences.IsNull() {
@@ -267,7 +266,7 @@ func (m *model) verdicts(
 }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) delivery.Location {
+func (m *model) decode(diagnostics *diag.Diagnostics) folder.Location {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
@@ -305,7 +304,7 @@ func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records are not signed by a known key",
 			"Anybody who may push can have written what the inventory has from them:\n"+wording.Lines(named, fleetvalue.MaxDiagnostics))
 	}
-	if twice := gitops.TwiceIn(found.Claims); len(twice) > 0 {
+	if twice := gitops.FindClaimedTwice(found.Claims); len(twice) > 0 {
 		named := make([]string, len(twice))
 		for i, cluster := range twice {
 			named[i] = tfvalue.Sentence(cluster.String())

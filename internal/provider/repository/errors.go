@@ -18,7 +18,7 @@ import (
 )
 
 // AddProblems reports the problems that delivery has found, each at its attribute.
-func AddProblems(diagnostics *diag.Diagnostics, problems []delivery.Problem) {
+func AddProblems(diagnostics *diag.Diagnostics, problems []delivery.PlanProblem) {
 	for _, problem := range problems {
 		if problem.Warning {
 			diagnostics.AddAttributeWarning(path.Root(problem.Attribute), problem.Summary, tfvalue.Sentence(problem.Detail))
@@ -70,9 +70,9 @@ var kinds = []Kind{
 	{git.ErrUnreachable, "gitops_repo", "Repository cannot be reached", ""},
 	{git.ErrHostKey, "gitops_repo", "Host key cannot be verified", ""},
 	{gitops.ErrConflict, "gitops_repo", "Folder does not belong to this assignment", ""},
-	{gitops.ErrHeld, "name", "Another state has this assignment", " Nothing was written: plan again, which names its commit."},
+	{gitops.ErrOtherHolder, "name", "Another state has this assignment", " Nothing was written: plan again, which names its commit."},
 	{gitops.ErrUnplanned, "gitops_repo", "Repository has changed since the plan", " Nothing was written: plan again."},
-	{gitops.ErrBeside, "gitops_repo", "Folder of a cluster type cannot move", " Nothing was written."},
+	{gitops.ErrHostNotEmpty, "gitops_repo", "Folder of a cluster type cannot move", " Nothing was written."},
 	{delivery.ErrDuplicate, "name", "Two assignments have the same name", ""},
 	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
 }

@@ -54,7 +54,7 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, di
 
 // CheckTip refuses evidence that was gathered at a commit which the branch does not have: it is about another repository.
 // found is what the branch has of that commit, at is where the evidence is.
-func CheckTip(found gitops.Commit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
+func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
 		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+

@@ -15,6 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
@@ -32,8 +33,8 @@ func EvidencesAttribute(what string) schema.ListAttribute {
 // reported at its element.
 func OwnersAt(
 	ctx context.Context,
-	client *delivery.Client,
-	at delivery.Location,
+	client *delivery.Service,
+	at folder.Location,
 	evidences types.List,
 	diagnostics *diag.Diagnostics,
 ) []overview.Owned {

@@ -14,16 +14,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // DecodeLocation decodes an attribute gitops_repo. known is false while some of it is unknown.
-func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at delivery.Location, known bool) {
+func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	value := tfvalue.Plain(attribute)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
 	if len(findings) == 0 {
@@ -34,10 +34,10 @@ func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 }
 
 // ReadLocation reads the attribute gitops_repo of an object.
-func ReadLocation(o *fleet.ObjectReader) delivery.Location {
+func ReadLocation(o *fleet.ObjectReader) folder.Location {
 	if !o.Has("gitops_repo") {
 		o.Report("gitops_repo", "is required")
-		return delivery.Location{}
+		return folder.Location{}
 	}
 	value, _ := o.Value("gitops_repo")
 	at, _, findings := fleet.DecodeGitopsRepo(value)
@@ -88,7 +88,7 @@ func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 }
 
 // ForTemplates is a location in the form that templates get; nil while it is not known.
-func ForTemplates(at delivery.Location, known bool) *render.Repo {
+func ForTemplates(at folder.Location, known bool) *render.Repo {
 	if !known {
 		return nil
 	}
@@ -114,7 +114,7 @@ func Identify(name types.String, attribute types.Dynamic) map[string]types.Strin
 // Imported reads what an import names, which is an identity or "<url>#<branch>:<path>:<name>".
 func Imported(
 	ctx context.Context, req resource.ImportStateRequest, diagnostics *diag.Diagnostics,
-) (repo types.Dynamic, at delivery.Location, name types.String, ok bool) {
+) (repo types.Dynamic, at folder.Location, name types.String, ok bool) {
 	identity := frame.Imports(ctx, req, diagnostics)
 	if diagnostics.HasError() {
 		return repo, at, name, false
@@ -145,4 +145,4 @@ func Imported(
 }
 
 // LocationText is a location in the form of an import.
-func LocationText(at delivery.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }
+func LocationText(at folder.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }

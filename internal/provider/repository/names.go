@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Names are names of what a branch has; "" for one that is not given.
@@ -20,11 +21,11 @@ type Names struct{ Assignment, Host, DeploymentTarget string }
 
 // WarnOfNames warns of names that no record at a location has: the result is empty, without an error, and a typo looks like it. They
 // may be of what is not written yet. It says nothing where the records cannot be read.
-func WarnOfNames(ctx context.Context, from *delivery.Client, at delivery.Location, given Names, diagnostics *diag.Diagnostics) {
+func WarnOfNames(ctx context.Context, from *delivery.Service, at folder.Location, given Names, diagnostics *diag.Diagnostics) {
 	if given == (Names{}) {
 		return
 	}
-	found, err := from.Inventory(ctx, at, gitops.InventoryFilter{})
+	found, err := from.ReadInventory(ctx, at, gitops.InventoryFilter{})
 	if err != nil {
 		return
 	}

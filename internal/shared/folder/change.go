@@ -27,9 +27,9 @@ const (
 	Removed Action = "removed"
 )
 
-// Tally says how many folders are added, changed, moved and removed, in this order, without those of which there is none.
+// CountChanges says how many folders are added, changed, moved and removed, in this order, without those of which there is none.
 // A folder that moves and changes counts twice.
-func Tally(changes []Change) []string {
+func CountChanges(changes []Change) []string {
 	counts := map[Action]int{}
 	for _, change := range changes {
 		if counts[change.Action]++; change.From != "" && change.Action != Moved {

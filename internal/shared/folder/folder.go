@@ -127,8 +127,8 @@ func (t Trees) Keys() []Key {
 	return keys
 }
 
-// Texts are the folders as String names them.
-func Texts(keys []Key) []string {
+// KeyTexts are the folders as String names them.
+func KeyTexts(keys []Key) []string {
 	texts := make([]string, len(keys))
 	for i, key := range keys {
 		texts[i] = key.String()
@@ -148,8 +148,8 @@ const (
 	ObjectsFile   = "objects.yaml"
 )
 
-// IsOfObjects says whether a file is in the folder of final objects.
-func IsOfObjects(name string) bool { return strings.HasPrefix(name, ObjectsFolder+"/") }
+// IsInObjectsFolder says whether a file is in the folder of final objects.
+func IsInObjectsFolder(name string) bool { return strings.HasPrefix(name, ObjectsFolder+"/") }
 
 var objectsFile = regexp.MustCompile(`^objects(-[1-9][0-9]*)?\.yaml$`)
 
@@ -161,9 +161,9 @@ func ObjectsFileAt(i int) string {
 	return fmt.Sprintf("objects-%d.yaml", i+1)
 }
 
-// HasObjects reports whether a file in an assignment's folder has final objects.
-func HasObjects(name string) bool {
-	return IsOfObjects(name) && objectsFile.MatchString(path.Base(name))
+// IsObjectsFile reports whether a file in an assignment's folder has final objects.
+func IsObjectsFile(name string) bool {
+	return IsInObjectsFolder(name) && objectsFile.MatchString(path.Base(name))
 }
 
 // Location is where an owner's folders are. Path is relative to the repository's root; "" is the root.

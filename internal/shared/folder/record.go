@@ -22,7 +22,7 @@ type Record struct {
 	// is another one than its own: the name under which it was written first.
 	OwnerLabel string `json:"owner_label,omitempty"`
 	// Objects are the reconciler objects in the folder.
-	Objects []Object `json:"objects,omitempty"`
+	Objects []ObjectRef `json:"objects,omitempty"`
 	// Manifests are those of the deployment target, which records may share; nil where the record does not say.
 	Manifests *Manifests `json:"manifests,omitempty"`
 }
@@ -131,8 +131,8 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// Object names an object of Kubernetes; of all clusters, without a namespace.
-type Object struct {
+// ObjectRef names an object of Kubernetes; of all clusters, without a namespace.
+type ObjectRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`

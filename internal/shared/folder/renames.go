@@ -8,8 +8,8 @@ import (
 // Renames maps the names that hosts had before to those that they have now.
 type Renames map[string]string
 
-// Trees are folders under the present names of their hosts.
-func (r Renames) Trees(of Trees) Trees {
+// RenameTrees are folders under the present names of their hosts.
+func (r Renames) RenameTrees(of Trees) Trees {
 	if len(r) == 0 {
 		return of
 	}
@@ -24,8 +24,8 @@ func (r Renames) Trees(of Trees) Trees {
 	return renamed
 }
 
-// Formerly are folders, and each of them under the former names of its host, too.
-func (r Renames) Formerly(of Trees) Trees {
+// WithFormerNames are folders, and each of them under the former names of its host, too.
+func (r Renames) WithFormerNames(of Trees) Trees {
 	if len(r) == 0 {
 		return of
 	}
@@ -38,8 +38,8 @@ func (r Renames) Formerly(of Trees) Trees {
 	return both
 }
 
-// Merges are hosts of which both a former and the present name have folders, by the former name.
-func (r Renames) Merges(of Trees) map[string]string {
+// FindMerges are hosts of which both a former and the present name have folders, by the former name.
+func (r Renames) FindMerges(of Trees) map[string]string {
 	merges := map[string]string{}
 	for former, now := range r {
 		if len(of[former]) > 0 && len(of[now]) > 0 {
@@ -49,11 +49,11 @@ func (r Renames) Merges(of Trees) map[string]string {
 	return merges
 }
 
-// ByHost is a map by host under their present names.
-func ByHost[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.Host) }
+// RenameHosts is a map by host under their present names.
+func RenameHosts[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.Host) }
 
-// ByKey is a map by folder under the present names of the hosts.
-func ByKey[T any](r Renames, of map[Key]T) map[Key]T {
+// RenameKeys is a map by folder under the present names of the hosts.
+func RenameKeys[T any](r Renames, of map[Key]T) map[Key]T {
 	return by(r, of, r.Key)
 }
 

@@ -15,10 +15,10 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		repository := host.Create("team/gitops", filters)
 		host.Alias("mirror", repository)
 		repository.Write("dev", map[string]string{"README": "x"})
-		client := gitops.NewClient(gitops.Options{Git: git.NewClient(git.Options{Transport: host})})
+		client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Transport: host})})
 		for i, url := range []string{"https://git.example.com/team/gitops.git", "https://other.example.com/mirror/"} {
 			previously := repository.Tip("dev")
-			edit := gitops.Edit{Owner: gitops.Owner{Name: "dev"}, Subject: "subject", Hosts: gitops.Folders{"large": {}}}
+			edit := gitops.Edit{Owner: gitops.Owner{Name: "dev"}, Subject: "subject", Hosts: gitops.FolderEdits{"large": {}}}
 			if i > 0 {
 				edit.Owner.Name = "other"
 			}
@@ -32,7 +32,7 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		if repository.Files("dev")["README"] != "x" || repository.Commits("dev", git.Hash{}) != 3 {
 			t.Errorf("the branch has %v", repository.Files("dev"))
 		}
-		history, err := client.History(t.Context(), git.Remote{URL: "https://x/mirror", Branch: "dev"}, gitops.Owner{}, gitops.HistoryFilter{})
+		history, err := client.ReadHistory(t.Context(), git.Remote{URL: "https://x/mirror", Branch: "dev"}, gitops.Owner{}, gitops.HistoryFilter{})
 		if err != nil || !history.Complete {
 			t.Errorf("the history is %v: %v", history, err)
 		}

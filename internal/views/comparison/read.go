@@ -15,12 +15,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Repository is what this package needs of GitOps repositories. A delivery.Client has it.
+// Repository is what this package needs of GitOps repositories. A delivery.Service has it.
 type Repository interface {
-	Written(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.Written, error)
-	WrittenAt(ctx context.Context, owner delivery.Owner, commit string) (gitops.Written, error)
-	OwnersAt(ctx context.Context, owner delivery.Owner) ([]string, error)
-	FilesNamed(
+	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
+	ReadOwnerAt(ctx context.Context, owner delivery.Owner, commit string) (gitops.OwnerSnapshot, error)
+	ListOwners(ctx context.Context, owner delivery.Owner) ([]string, error)
+	ReadFilesNamed(
 		ctx context.Context,
 		owner delivery.Owner,
 		folders folder.Trees,
@@ -108,16 +108,16 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 }
 
 // written reads the records of a side.
-func written(ctx context.Context, repository Repository, of Point) (found gitops.Written, err error) {
+func written(ctx context.Context, repository Repository, of Point) (found gitops.OwnerSnapshot, err error) {
 	if of.Commit == "" {
-		found, err = repository.Written(ctx, of.Owner, nil)
+		found, err = repository.ReadOwner(ctx, of.Owner, nil)
 	} else {
-		found, err = repository.WrittenAt(ctx, of.Owner, of.Commit)
+		found, err = repository.ReadOwnerAt(ctx, of.Owner, of.Commit)
 	}
 	if err != nil || len(found.Trees)+len(found.Unreadable) > 0 {
 		return found, err
 	}
-	owners, err := repository.OwnersAt(ctx, of.Owner)
+	owners, err := repository.ListOwners(ctx, of.Owner)
 	if err == nil && len(owners) > 0 && !slices.Contains(owners, of.Owner.Name) {
 		err = fmt.Errorf("%w: branch %q has no %q at path %q, but %s", ErrOwner, of.Owner.Location.Branch, of.Owner.Name, of.Owner.Location.Path,
 			wording.List(wording.Quoted(owners), wording.Named))
@@ -126,7 +126,7 @@ func written(ctx context.Context, repository Repository, of Point) (found gitops
 }
 
 // whyNot says why a side has nothing.
-func whyNot(of Point, found gitops.Written) string {
+func whyNot(of Point, found gitops.OwnerSnapshot) string {
 	switch at := of.Owner.Location; {
 	case found.Tip == "":
 		return fmt.Sprintf("branch %q does not exist", at.Branch)
@@ -138,7 +138,7 @@ func whyNot(of Point, found gitops.Written) string {
 }
 
 // sideOf are the folders of records that are there. What was changed by hand has values of its own.
-func sideOf(written gitops.Written) Side {
+func sideOf(written gitops.OwnerSnapshot) Side {
 	side := make(Side, len(written.Records))
 	for key, record := range written.Records {
 		tree := written.Trees[key.Host][key.DeploymentTarget]
@@ -156,7 +156,7 @@ func sideOf(written gitops.Written) Side {
 	return side
 }
 
-func seenOf(of Point, written gitops.Written, side Side) Seen {
+func seenOf(of Point, written gitops.OwnerSnapshot, side Side) Seen {
 	hosts := map[string]bool{}
 	for key := range side {
 		hosts[key.Host] = true
@@ -190,7 +190,7 @@ func (in *Input) read(ctx context.Context, repository Repository, left, right de
 			if len(folders) == 0 {
 				continue
 			}
-			files, err := repository.FilesNamed(ctx, owner, folders, changes.IsConfig)
+			files, err := repository.ReadFilesNamed(ctx, owner, folders, changes.IsConfig)
 			if err != nil {
 				return false, &SideError{isRight, err}
 			}

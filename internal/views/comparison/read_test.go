@@ -20,28 +20,28 @@ import (
 
 // repository has owners at branches, and notes which folders are read.
 type repository struct {
-	written map[string]gitops.Written // by branch and commit
-	files   map[string]string         // the configuration, by tree
-	read    []string                  // trees
+	written map[string]gitops.OwnerSnapshot // by branch and commit
+	files   map[string]string               // the configuration, by tree
+	read    []string                        // trees
 	owners  []string
 }
 
-func (r *repository) Written(ctx context.Context, owner delivery.Owner, _ folder.Trees) (gitops.Written, error) {
-	return r.WrittenAt(ctx, owner, "")
+func (r *repository) ReadOwner(ctx context.Context, owner delivery.Owner, _ folder.Trees) (gitops.OwnerSnapshot, error) {
+	return r.ReadOwnerAt(ctx, owner, "")
 }
 
-func (r *repository) WrittenAt(_ context.Context, owner delivery.Owner, commit string) (gitops.Written, error) {
+func (r *repository) ReadOwnerAt(_ context.Context, owner delivery.Owner, commit string) (gitops.OwnerSnapshot, error) {
 	if owner.Location.Branch == "refused" {
-		return gitops.Written{}, errors.New("refused")
+		return gitops.OwnerSnapshot{}, errors.New("refused")
 	}
 	return r.written[owner.Location.Branch+commit], nil
 }
 
-func (r *repository) OwnersAt(context.Context, delivery.Owner) ([]string, error) {
+func (r *repository) ListOwners(context.Context, delivery.Owner) ([]string, error) {
 	return r.owners, nil
 }
 
-func (r *repository) FilesNamed(
+func (r *repository) ReadFilesNamed(
 	_ context.Context,
 	_ delivery.Owner,
 	folders folder.Trees,
@@ -58,8 +58,8 @@ func (r *repository) FilesNamed(
 }
 
 // written is what a commit has: "<host>/<target> <config version> <tree>", with " by hand" where the tree is not that of the record.
-func written(tip string, folders ...string) gitops.Written {
-	w := gitops.Written{Tip: tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
+func written(tip string, folders ...string) gitops.OwnerSnapshot {
+	w := gitops.OwnerSnapshot{Tip: tip, Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}}
 	for _, text := range folders {
 		var at, config, tree string
 		_, _ = fmt.Sscan(text, &at, &config, &tree)
@@ -79,7 +79,7 @@ func written(tip string, folders ...string) gitops.Written {
 
 func point(name, branch, commit string) comparison.Point {
 	return comparison.Point{
-		Owner:  delivery.Owner{Name: name, Location: delivery.Location{URL: "u", Branch: branch, Path: "clusters"}},
+		Owner:  delivery.Owner{Name: name, Location: folder.Location{URL: "u", Branch: branch, Path: "clusters"}},
 		Commit: commit,
 	}
 }
@@ -87,7 +87,7 @@ func point(name, branch, commit string) comparison.Point {
 func TestOnlyFoldersWhoseValuesMayDifferAreRead(t *testing.T) {
 	t.Parallel()
 	r := &repository{
-		written: map[string]gitops.Written{
+		written: map[string]gitops.OwnerSnapshot{
 			"stage": written(
 				"c1",
 				"a/same v1 s1",
@@ -162,11 +162,11 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		want        string
 	}{
 		"no branch":  {&repository{}, point("stage", "stage", ""), point("prod", "prod", ""), `The left side is not written yet: branch "stage" does not exist.|The right side is not written yet: branch "prod" does not exist.`},
-		"no owner":   {&repository{written: map[string]gitops.Written{"prod": {Tip: "c"}}}, point("stage", "prod", ""), point("prod", "prod", ""), `The left side is not written yet: branch "prod" has nothing of assignment "stage" at path "clusters".|The right side`},
-		"not then":   {&repository{owners: []string{"dev"}, written: map[string]gitops.Written{"dev1234567890abcdef": {Tip: "c"}, "dev": written("c1", "a/app v1 t")}}, point("dev", "dev", "1234567890abcdef"), point("dev", "dev", ""), `The left side is not written yet: commit 1234567890ab has nothing of assignment "dev".`},
-		"unreadable": {&repository{written: map[string]gitops.Written{"stage": unreadable}}, point("stage", "stage", ""), point("stage2", "stage", ""), `The left side lacks what these records say, which cannot be read: .flotilla/stage/x.json.|The right side lacks`},
-		"no file":    {&repository{written: map[string]gitops.Written{"a": written("c", "a/app v1 s"), "b": written("c", "a/app v2 p")}}, point("a", "a", ""), point("b", "b", ""), "Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read."},
-		"too much":   {&repository{written: map[string]gitops.Written{"a": written("c", many...), "b": written("c", others...)}}, point("a", "a", ""), point("b", "b", ""), "Of 5000 deployment targets it is not known which values differ: files of 5000 folders were read, and no more are."},
+		"no owner":   {&repository{written: map[string]gitops.OwnerSnapshot{"prod": {Tip: "c"}}}, point("stage", "prod", ""), point("prod", "prod", ""), `The left side is not written yet: branch "prod" has nothing of assignment "stage" at path "clusters".|The right side`},
+		"not then":   {&repository{owners: []string{"dev"}, written: map[string]gitops.OwnerSnapshot{"dev1234567890abcdef": {Tip: "c"}, "dev": written("c1", "a/app v1 t")}}, point("dev", "dev", "1234567890abcdef"), point("dev", "dev", ""), `The left side is not written yet: commit 1234567890ab has nothing of assignment "dev".`},
+		"unreadable": {&repository{written: map[string]gitops.OwnerSnapshot{"stage": unreadable}}, point("stage", "stage", ""), point("stage2", "stage", ""), `The left side lacks what these records say, which cannot be read: .flotilla/stage/x.json.|The right side lacks`},
+		"no file":    {&repository{written: map[string]gitops.OwnerSnapshot{"a": written("c", "a/app v1 s"), "b": written("c", "a/app v2 p")}}, point("a", "a", ""), point("b", "b", ""), "Of 1 deployment target it is not known which values differ: their folders have no file of configuration that can be read."},
+		"too much":   {&repository{written: map[string]gitops.OwnerSnapshot{"a": written("c", many...), "b": written("c", others...)}}, point("a", "a", ""), point("b", "b", ""), "Of 5000 deployment targets it is not known which values differ: files of 5000 folders were read, and no more are."},
 	} {
 		result, err := comparison.Read(t.Context(), test.r, test.left, test.right, comparison.Pairs{})
 		if err != nil {
@@ -289,7 +289,7 @@ func FuzzParse(f *testing.F) {
 func TestTheSameOnOtherHostsIsADifference(t *testing.T) {
 	t.Parallel()
 	r := &repository{
-		written: map[string]gitops.Written{
+		written: map[string]gitops.OwnerSnapshot{
 			"stage": written("c1", "a/app v1 s1", "b/app v2 s2"),
 			"prod":  written("c2", "a/app v2 p1", "b/app v1 p2"),
 		},

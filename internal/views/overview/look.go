@@ -15,21 +15,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Repository is what this package needs of a GitOps repository. A delivery.Client has it.
+// Repository is what this package needs of a GitOps repository. A delivery.Service has it.
 type Repository interface {
-	Written(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.Written, error)
-	Inventory(ctx context.Context, at delivery.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
-	Commits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.Commit, error)
-	History(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
+	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
+	ReadInventory(ctx context.Context, at folder.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
+	FindCommits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error)
+	ReadHistory(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
 }
 
 // Seen is what was read of an owner on a branch.
 type Seen struct {
-	Written gitops.Written
+	Written gitops.OwnerSnapshot
 	// Commits are the ids of the commits that changed each folder last, as far as they are known.
 	Commits map[folder.Key]string
 	// Past has the commits that the evidence names, by id.
-	Past    map[string]gitops.Commit
+	Past    map[string]gitops.ReportedCommit
 	History gitops.History
 }
 
@@ -41,7 +41,7 @@ func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), own
 //
 // Its errors are those of the repository.
 func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
-	written, err := repository.Written(ctx, owner, nil)
+	written, err := repository.ReadOwner(ctx, owner, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	if written.Tip == "" {
 		return seen, nil
 	}
-	inventory, err := repository.Inventory(ctx, owner.Location, gitops.InventoryFilter{Owner: owner.Name})
+	inventory, err := repository.ReadInventory(ctx, owner.Location, gitops.InventoryFilter{Owner: owner.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +59,12 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 		}
 	}
 	if ids := commitsOf(evidence); len(ids) > 0 {
-		if seen.Past, err = repository.Commits(ctx, owner, ids, seen.wanted(evidence)); err != nil {
+		if seen.Past, err = repository.FindCommits(ctx, owner, ids, seen.wanted(evidence)); err != nil {
 			return nil, err
 		}
 	}
 	if history > 0 {
-		seen.History, err = repository.History(ctx, owner, gitops.HistoryFilter{Limit: history})
+		seen.History, err = repository.ReadHistory(ctx, owner, gitops.HistoryFilter{Limit: history})
 	}
 	return seen, err
 }

@@ -31,7 +31,7 @@ func id(number int) string { return fmt.Sprintf("%040x", number) }
 var owner = delivery.Owner{
 	Name:        "dev",
 	Environment: "dev",
-	Location:    delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"},
+	Location:    folder.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"},
 }
 
 func compute(t testing.TB, assignments int, seed uint64) *pipeline.Result {
@@ -59,8 +59,8 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	in := overview.Input{Owner: owner, Result: result, Bounds: health.DefaultBounds(), RegionLabel: "region"}
 	in.Rendering = result.Render(t.Context(), pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "u", Branch: "dev"}}, nil)
 	in.Seen = &overview.Seen{
-		Written: gitops.Written{Tip: id(2), Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}},
-		Past:    map[string]gitops.Commit{}, History: gitops.History{Complete: true},
+		Written: gitops.OwnerSnapshot{Tip: id(2), Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}},
+		Past:    map[string]gitops.ReportedCommit{}, History: gitops.History{Complete: true},
 	}
 	then := folder.Trees{}
 	write := func(key folder.Key, tree string) {
@@ -97,7 +97,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	if random.IntN(2) == 0 {
 		in.Evidence.Tip = id(2)
 	}
-	in.Seen.Past[in.Evidence.Tip] = gitops.Commit{ID: in.Evidence.Tip, Trees: then}
+	in.Seen.Past[in.Evidence.Tip] = gitops.ReportedCommit{ID: in.Evidence.Tip, Trees: then}
 	return in
 }
 

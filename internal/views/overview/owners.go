@@ -2,7 +2,6 @@ package overview
 
 import (
 	"context"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"path"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
@@ -31,8 +31,8 @@ type Owned struct {
 // evidence about each. Evidence of nobody who is there is left out.
 //
 // Its errors are those of the repository.
-func LookAtOwners(ctx context.Context, repository Repository, at delivery.Location, evidence []*observe.Evidence) ([]Owned, error) {
-	inventory, err := repository.Inventory(ctx, at, gitops.InventoryFilter{})
+func LookAtOwners(ctx context.Context, repository Repository, at folder.Location, evidence []*observe.Evidence) ([]Owned, error) {
+	inventory, err := repository.ReadInventory(ctx, at, gitops.InventoryFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func LookAtOwners(ctx context.Context, repository Repository, at delivery.Locati
 }
 
 // OwnersHistory reads the newest commits of all owners, newest first, with the folders as [BuildOwners] names them.
-func OwnersHistory(ctx context.Context, repository Repository, at delivery.Location, owners []Owned, limit int) (gitops.History, error) {
+func OwnersHistory(ctx context.Context, repository Repository, at folder.Location, owners []Owned, limit int) (gitops.History, error) {
 	all := gitops.History{Complete: true}
 	paths := map[string]bool{}
 	for i := range owners {
@@ -71,7 +71,7 @@ func OwnersHistory(ctx context.Context, repository Repository, at delivery.Locat
 		}
 		from := delivery.Owner{Location: at}
 		from.Location.Path = below
-		history, err := repository.History(ctx, from, gitops.HistoryFilter{Limit: limit})
+		history, err := repository.ReadHistory(ctx, from, gitops.HistoryFilter{Limit: limit})
 		if err != nil {
 			return gitops.History{}, err
 		}
@@ -91,7 +91,7 @@ func OwnersHistory(ctx context.Context, repository Repository, at delivery.Locat
 }
 
 // relative is a path below that of a location; "" for the location itself.
-func relative(at delivery.Location, below string) string {
+func relative(at folder.Location, below string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(below, at.Path), "/")
 }
 

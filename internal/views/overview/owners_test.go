@@ -19,16 +19,16 @@ import (
 // recorded is a repository that has one deployment target of each owner on the same host.
 type recorded []gitops.Owner
 
-func (r recorded) Written(_ context.Context, owner delivery.Owner, _ folder.Trees) (gitops.Written, error) {
+func (r recorded) ReadOwner(_ context.Context, owner delivery.Owner, _ folder.Trees) (gitops.OwnerSnapshot, error) {
 	key := folder.Key{Host: "large", DeploymentTarget: "app-" + owner.Name}
 	record := gitops.FolderRecord{Record: folder.Record{Workload: "app", Workspace: "team"}, Tree: id(1)}
-	return gitops.Written{
+	return gitops.OwnerSnapshot{
 		Tip: id(2), Records: map[folder.Key]gitops.FolderRecord{key: record},
 		Trees: folder.Trees{"large": {key.DeploymentTarget: id(1)}},
 	}, nil
 }
 
-func (r recorded) Inventory(_ context.Context, _ delivery.Location, filter gitops.InventoryFilter) (found gitops.Inventory, err error) {
+func (r recorded) ReadInventory(_ context.Context, _ folder.Location, filter gitops.InventoryFilter) (found gitops.Inventory, err error) {
 	for _, owner := range r {
 		if found.Owners = append(found.Owners, owner); filter.Owner == "" || filter.Owner == owner.Name {
 			key := folder.Key{Host: "large", DeploymentTarget: "app-" + owner.Name}
@@ -38,12 +38,12 @@ func (r recorded) Inventory(_ context.Context, _ delivery.Location, filter gitop
 	return found, nil
 }
 
-func (r recorded) Commits(context.Context, delivery.Owner, []string, folder.Trees) (map[string]gitops.Commit, error) {
-	return map[string]gitops.Commit{id(2): {ID: id(2)}}, nil
+func (r recorded) FindCommits(context.Context, delivery.Owner, []string, folder.Trees) (map[string]gitops.ReportedCommit, error) {
+	return map[string]gitops.ReportedCommit{id(2): {ID: id(2)}}, nil
 }
 
 // History has a commit each hour, of whatever path.
-func (r recorded) History(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
+func (r recorded) ReadHistory(_ context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (found gitops.History, err error) {
 	for i := range filter.Limit {
 		commit := gitops.HistoryCommit{
 			Changes: []gitops.HistoryChange{{Change: folder.Change{Key: folder.Key{Host: "large", DeploymentTarget: "app"}}}},
@@ -69,7 +69,7 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	repository := recorded{
 		{Name: "platform", Environment: "dev"}, {Name: "team", Environment: "dev"}, {Name: "edge", Path: "far", Environment: "dev"},
 	}
-	at := delivery.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}
+	at := folder.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"}
 	owners, err := overview.LookAtOwners(t.Context(), repository, at, []*observe.Evidence{
 		reported(
 			"team",
