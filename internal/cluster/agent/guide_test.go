@@ -69,9 +69,9 @@ func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range reconciler.Agents() {
 		by := reconciler.Named(name)
-		if by.Look == nil {
-			if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "- "+by.NoLook+".") {
-				t.Errorf("the guide does not say that %s", by.NoLook)
+		if by.Refresh == nil {
+			if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), "- "+by.NoRefresh+".") {
+				t.Errorf("the guide does not say that %s", by.NoRefresh)
 			}
 			continue
 		}
@@ -81,17 +81,17 @@ func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
 		}
 		asked := 0
 		for _, object := range rendered(t, settings) {
-			if !by.Look.Reads(object.Unstructured, settings.Repository) {
+			if !by.Refresh.Reads(object.Unstructured, settings.Repository) {
 				continue
 			}
 			asked++
 			found := false
 			for _, command := range commands {
 				namespace, target, all, annotation, value := command[1], command[2], command[3] != "", command[4], command[5]
-				of := reconciler.KindNamed(by.Look.Kind)
+				of := reconciler.KindNamed(by.Refresh.Kind)
 				named := target == strings.ToLower(of.Kind)+"/"+object.GetName() || all && target == of.Resource
-				valued := by.Look.Value == value || by.Look.Value == "" && value == `"$(date +%s)"`
-				if namespace == object.GetNamespace() && named && valued && annotation == by.Look.Annotation {
+				valued := by.Refresh.Value == value || by.Refresh.Value == "" && value == `"$(date +%s)"`
+				if namespace == object.GetNamespace() && named && valued && annotation == by.Refresh.Annotation {
 					found, used[command[0]] = true, true
 				}
 			}

@@ -20,8 +20,8 @@ import (
 )
 
 // Kinds are the kinds of the objects by which [Read] finds agents, each once: those that follow folders, and what these read.
-func Kinds() []*reconciler.Kind {
-	var kinds []*reconciler.Kind
+func Kinds() []*reconciler.ObjectKind {
+	var kinds []*reconciler.ObjectKind
 	for _, name := range inCluster() {
 		for _, one := range templates()[name] {
 			if kind := kindOf(&one); kind != nil && !slices.Contains(kinds, kind) {
@@ -37,7 +37,7 @@ func inCluster() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).OnHub() })
 }
 
-func kindOf(one *template) *reconciler.Kind {
+func kindOf(one *template) *reconciler.ObjectKind {
 	object := &unstructured.Unstructured{Object: one.object}
 	if one.Part == Feedback || object.GetLabels()[reconciler.ClusterLabel] == "" {
 		return nil

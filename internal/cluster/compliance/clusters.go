@@ -9,14 +9,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all. What brings Secrets is
 // listed where the records of a folder that the cluster follows name such an object: most clusters have none of ours.
-func kindsOf(name string, folders recorded, hosts []string) []reconciler.Kind {
-	listed := reconciler.Listed()
+func kindsOf(name string, folders recorded, hosts []string) []reconciler.ObjectKind {
+	listed := reconciler.ListedKinds()
 	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
-		listed = one.Listed()
+		listed = one.ListedKinds()
 	}
 	for _, kind := range reconciler.Suppliers() {
 		if slices.ContainsFunc(hosts, func(host string) bool { return folders[host][kind.Kind] }) {
@@ -43,7 +44,7 @@ func kindsIn(written gitops.OwnerSnapshot) recorded {
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
-func askClusters(ctx context.Context, from *Clusters, at reconciler.Location, q *Question, answer *Answer) map[string]observe.Report {
+func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Question, answer *Answer) map[string]observe.Report {
 	clusters := q.Clusters
 	found := map[string]observe.Report{}
 	reach := map[string]kube.Cluster{}
@@ -82,7 +83,7 @@ func askClusters(ctx context.Context, from *Clusters, at reconciler.Location, q 
 }
 
 // askHub asks one cluster about all others.
-func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map[string]Cluster) map[string]observe.Report {
+func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[string]Cluster) map[string]observe.Report {
 	found := map[string]observe.Report{}
 	all := func(reason string) map[string]observe.Report {
 		for name := range clusters {
@@ -95,7 +96,7 @@ func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map
 	}
 	var listed reconciler.Answer
 	err := kube.AskOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.Client) (err error) {
-		listed, err = list(ctx, client, reconciler.Hub().Listed())
+		listed, err = list(ctx, client, reconciler.Hub().ListedKinds())
 		return err
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func askHub(ctx context.Context, from *Hub, at reconciler.Location, clusters map
 
 // list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
 // Unlisted.
-func list(ctx context.Context, client *kube.Client, kinds []reconciler.Kind) (reconciler.Answer, error) {
+func list(ctx context.Context, client *kube.Client, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
 	var forbidden error // about the objects that follow folders, if these are among them
 	named := false

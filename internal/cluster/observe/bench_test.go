@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -71,7 +72,7 @@ func reference(t testing.TB, types int) observe.Input {
 			if i%4 == 0 || i%4 == 1 && k == 0 {
 				version = 1
 			}
-			report := observe.ReadCluster(reconciler.Location{}, host, name, listed[version])
+			report := observe.ReadCluster(folder.Location{}, host, name, listed[version])
 			report.Unknown, report.Applied = "", map[string]reconciler.Applied{
 				host: {Commit: commitNumber((i + k) % 40), Status: verdict.Status{Verdict: verdict.Ready, Since: in.Time}},
 			}

@@ -47,7 +47,7 @@ func TestEveryKindThatCanBeRenderedIsListed(t *testing.T) {
 				continue
 			}
 			isListed := func(name string) bool {
-				return slices.ContainsFunc(of.Listed(), func(one reconciler.Kind) bool { return one.Kind == name })
+				return slices.ContainsFunc(of.ListedKinds(), func(one reconciler.ObjectKind) bool { return one.Kind == name })
 			}
 			if kind.Role != 0 && !isListed(kind.Kind) {
 				t.Errorf("%s: %s is not listed on clusters of %s", path, kind.Kind, of.Name)
@@ -103,7 +103,7 @@ func TestEveryLinkToASourceIsRead(t *testing.T) {
 	}
 }
 
-func checkLink(t *testing.T, kind *reconciler.Kind, reference reconciler.Reference, named *reconciler.Kind) {
+func checkLink(t *testing.T, kind *reconciler.ObjectKind, reference reconciler.Reference, named *reconciler.ObjectKind) {
 	t.Helper()
 	const source = "src"
 	consumer := readyObject(kind, "web", reference, named.Kind, source)
@@ -201,7 +201,7 @@ func TestWhatIsMadeOfAnObjectHasToBeListed(t *testing.T) {
 }
 
 // readyObject is a ready one that has what its source gives.
-func readyObject(kind *reconciler.Kind, name string, reference reconciler.Reference, named, source string) *unstructured.Unstructured {
+func readyObject(kind *reconciler.ObjectKind, name string, reference reconciler.Reference, named, source string) *unstructured.Unstructured {
 	const revision = "v1@sha256:aaaa"
 	version, _, _ := strings.Cut(kind.Versions, ",")
 	one := &unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.Group + "/" + version, "kind": kind.Kind}}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -137,7 +138,7 @@ func TestARootSyncFollowsAFolder(t *testing.T) {
 	root := strings.NewReplacer("https://git.example.com/web", "https://git.example.com/platform/gitops", "branch: main", "branch: dev", "dir: deploy", "dir: clusters/web/drone",
 		"name: web", "name: root", "flotilla.dev/owner: web", "a: b").
 		Replace(readySync)
-	location := reconciler.Location{URL: "git@git.example.com:platform/gitops.git", Branch: "dev", Path: "clusters/web"}
+	location := folder.Location{URL: "git@git.example.com:platform/gitops.git", Branch: "dev", Path: "clusters/web"}
 	for name, test := range map[string]struct {
 		replace           []string
 		follows, noFolder bool

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -114,7 +115,7 @@ status:
 	in := observe.Input{
 		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(
-			reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "fleet"}, "drone", "drone-1", listed)},
+			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "fleet"}, "drone", "drone-1", listed)},
 		Folders: []observe.Folder{{
 			Host: "drone", DeploymentTarget: "web", Tree: treeA, Wanted: "1.2.3", Changed: at(t, "19:59"),
 			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}},
@@ -261,7 +262,7 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 		in := observe.Input{
 			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
 			Reports: observe.ReadHub(
-				reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
+				folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 				map[string]string{"drone-1": "drone"},
 				reconciler.Answer{Objects: objectsOf(t, documents[1:])},
 			),

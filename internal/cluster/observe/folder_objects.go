@@ -84,7 +84,7 @@ func (e *evaluation) contentOf(folder *Folder, name reconciler.ObjectName, one *
 
 // follows says whether an object, or what it has made, follows the final objects of a folder.
 func (o *object) follows(folder *Folder) bool {
-	return len(o.followed) > 0 && !slices.ContainsFunc(o.followed, func(of reconciler.Followed) bool { return of.Folder != folder.Key() })
+	return len(o.followed) > 0 && !slices.ContainsFunc(o.followed, func(of reconciler.FinalStatus) bool { return of.Folder != folder.Key() })
 }
 
 // lasting is the status of an object whose agent tries again what fails: it has failed when it has said so for a time, and

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -100,7 +101,7 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 		}
 		listed := reconciler.Answer{Objects: objectsOf(t, test.objects[1:])}
 		reports := observe.ReadHub(
-			reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
+			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 			map[string]string{"drone-1": "drone"},
 			listed,
 		)
@@ -149,7 +150,7 @@ status:
 		"none at all":     {missing, verdict.Failed},
 	} {
 		report := observe.ReadCluster(
-			reconciler.Location{Branch: "dev"},
+			folder.Location{Branch: "dev"},
 			"drone",
 			"drone-1",
 			reconciler.Answer{Objects: objectsOf(t, test.objects[1:])},
@@ -195,7 +196,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 		"another host's are not": {made + "\n---" + replaced(t, hubApplication("own", other, "name: drone-1", web, older), "status: Healthy", "status: Degraded"), nil},
 	} {
 		listed := reconciler.Answer{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
-		report := observe.ReadHub(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
+		report := observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -62,7 +63,7 @@ status:
 			listed := reconciler.Answer{Objects: objectsOf(t, documents)}
 			result := observe.Observe(observe.Input{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-				Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+				Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 				OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 				Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
 				Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
@@ -84,7 +85,7 @@ status:
 func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 	t.Parallel()
 	const labels = "labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone, flotilla.dev/deployment-target: web}"
-	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	inFolder := `repoURL: "https://git.example.com/gitops", path: drone, targetRevision: dev`
 	ofWeb := `repoURL: "https://git.example.com/web", path: ".", targetRevision: v1`
 	failingArgo := func(text string) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -41,7 +42,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 	}
 	read := func(documents string) observe.Report {
 		return observe.ReadCluster(
-			reconciler.Location{Branch: "dev"},
+			folder.Location{Branch: "dev"},
 			"drone",
 			"drone-1",
 			reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -107,7 +108,7 @@ func FuzzObjects(f *testing.F) {
 			(err != nil || result.Status != status.CurrentStatus) {
 			t.Fatalf("ready, and kstatus says %v, %v", result, err)
 		}
-		at := reconciler.Location{URL: "https://git.example.com/web", Branch: "main"}
+		at := folder.Location{URL: "https://git.example.com/web", Branch: "main"}
 		report := observe.ReadCluster(at, "web", "web-1", reconciler.Answer{Objects: []*unstructured.Unstructured{object, object}})
 		result := observe.Observe(observe.Input{
 			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.Report{"web-1": report},

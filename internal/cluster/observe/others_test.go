@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -68,7 +69,7 @@ status:
 		)
 		return repo.Replace(readyRepo)
 	}
-	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	cluster := func(listed reconciler.Answer) observe.Report {
 		return observe.ReadCluster(at, "drone", "drone-1", listed)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -49,7 +50,7 @@ const (
 	c7a33 = "7a33f4a4ff0941f885c441fbcb729522b7af0ead"
 )
 
-var recordedPlace = reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+var recordedPlace = folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 
 // recordedInput is the recorded clusters argo and flux, with the trees of both targets at each commit.
 func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.Input {
@@ -235,7 +236,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := reconciler.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
+			at := folder.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
 			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: recorded(t, "errors/"+test.file+".json")})
 			in := observe.Input{
 				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.Report{"one": report},
@@ -248,7 +249,7 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
 		})
 	}
-	at := reconciler.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
+	at := folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
 	result := observe.Observe(observe.Input{
 		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.Report{"one": report},

@@ -9,6 +9,7 @@ import (
 	"unique"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -39,7 +40,7 @@ type object struct {
 	// running is one for all clusters that run the same.
 	running unique.Handle[reconciler.Running]
 	// followed are what it says of folders of final objects, or what the objects say that it has made.
-	followed []reconciler.Followed
+	followed []reconciler.FinalStatus
 }
 
 // labelled is an object with the labels of an owner and a host.
@@ -54,11 +55,11 @@ func Hosts(clusterType, cluster string) []string {
 }
 
 // ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
-func ReadCluster(at reconciler.Location, clusterType, cluster string, listed reconciler.Answer) Report {
-	found := reconciler.Index(listed)
+func ReadCluster(at folder.Location, clusterType, cluster string, listed reconciler.Answer) Report {
+	found := reconciler.NewListing(listed)
 	report := newReport(found, at, listed.Unlisted)
 	for _, host := range Hosts(clusterType, cluster) {
-		if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
+		if chosen, ok := reconciler.ChooseRoot(found.Roots(at, host)); ok {
 			report.Applied[host] = chosen.Applied
 		}
 	}
@@ -70,22 +71,22 @@ func ReadCluster(at reconciler.Location, clusterType, cluster string, listed rec
 
 // ReadHub makes reports from a hub's answer, for clusters that are given by name with their types: an object is about the
 // cluster in its destination.
-func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.Answer) map[string]Report {
-	onHub := reconciler.Index(listed)
+func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answer) map[string]Report {
+	onHub := reconciler.NewListing(listed)
 	byCluster, makers := onHub.ByDestination(), onHub.Makers()
 	reports := make(map[string]Report, len(types))
 	for name, clusterType := range types {
 		found := byCluster[name]
 		if found == nil {
-			found = reconciler.Index(reconciler.Answer{})
+			found = reconciler.NewListing(reconciler.Answer{})
 		}
 		report := newReport(found, at, listed.Unlisted)
 		report.isHub, report.makers = true, makers
 		for _, host := range Hosts(clusterType, name) {
-			if chosen, ok := reconciler.Choose(found.Roots(at, host)); ok {
+			if chosen, ok := reconciler.ChooseRoot(found.Roots(at, host)); ok {
 				for _, root := range onHub.Roots(at, host) {
 					if root.ToHub && root.SameRepository == chosen.SameRepository {
-						chosen.Besides = append(chosen.Besides, root.Applied)
+						chosen.OnHub = append(chosen.OnHub, root.Applied)
 						chosen.Makers = append(chosen.Makers, root.Makers...)
 					}
 				}
@@ -101,7 +102,7 @@ func ReadHub(at reconciler.Location, types map[string]string, listed reconciler.
 }
 
 // newReport is a report of the status of objects, with what those say that follow final objects at a location.
-func newReport(found *reconciler.Listing, at reconciler.Location, unserved map[string]string) Report {
+func newReport(found *reconciler.Listing, at folder.Location, unserved map[string]string) Report {
 	report := Report{
 		Applied:  map[string]reconciler.Applied{},
 		said:     map[reconciler.ObjectName]object{},
@@ -118,8 +119,8 @@ func newReport(found *reconciler.Listing, at reconciler.Location, unserved map[s
 			said = verdict.Worst(said, found.Made(one, name))
 		}
 		running := found.Running(one)
-		var all []reconciler.Followed
-		if followed, is := found.Followed(one, at); is {
+		var all []reconciler.FinalStatus
+		if followed, is := found.FinalStatus(one, at); is {
 			if generated {
 				followed.Status = verdict.Worst(followed.Status, found.Made(one, name))
 			}
@@ -128,7 +129,7 @@ func newReport(found *reconciler.Listing, at reconciler.Location, unserved map[s
 		report.said[one.ObjectName] = object{said, unique.Make(running), all}
 		if generated {
 			if other, several := report.said[name]; several {
-				said, running = verdict.Worst(other.Status, said), reconciler.Together(other.running.Value(), running)
+				said, running = verdict.Worst(other.Status, said), reconciler.MergeRunning(other.running.Value(), running)
 				all = append(slices.Clone(other.followed), all...)
 			}
 			report.said[name] = object{said, unique.Make(running), all}
@@ -183,7 +184,7 @@ func (r *Report) NotReady(host, label string) []string {
 }
 
 // noRoot says that nothing follows a cluster's folders.
-func noRoot(at reconciler.Location, clusterType, cluster string, unlisted map[string]string) string {
+func noRoot(at folder.Location, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range reconciler.Kinds() {
 		if reason, ok := unlisted[kind.Kind]; ok && kind.Is(reconciler.Follows) {
 			return "it cannot be read what follows the cluster's folders: " + reason
@@ -310,7 +311,7 @@ func (r *Report) Commits(folders []Folder) []string {
 		}
 	}
 	for _, chosen := range r.Applied {
-		for _, onHub := range chosen.Besides {
+		for _, onHub := range chosen.OnHub {
 			all = append(all, onHub.Commit, onHub.Attempted)
 		}
 		for _, applied := range chosen.All() {

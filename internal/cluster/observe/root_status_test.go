@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -117,7 +118,7 @@ func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+			at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 			report := observe.ReadCluster(at, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(own)+"\n---"+test.root)})
 			result := observe.Observe(observe.Input{
 				Time: time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC), Tip: tip, Types: map[string]string{"drone-1": "drone"},
@@ -160,7 +161,7 @@ func TestOtherRootsAreHindered(t *testing.T) {
 		"Rancher Fleet, to elsewhere": {replaced(t, repo, "branch: dev,", "branch: dev, targetNamespace: a,"),
 			"unknown: GitRepo fleet-local/web has spec.targetNamespace: this cluster may have something else than the folder"},
 	} {
-		report := observe.ReadCluster(reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, "drone", "drone-1",
+		report := observe.ReadCluster(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, "drone", "drone-1",
 			reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(test.text))})
 		got := report.Applied["drone"].Hindered
 		if said := strings.TrimPrefix(string(got.Verdict)+": "+got.Message, ": "); said != test.want {

@@ -20,7 +20,7 @@ func (e *evaluation) running(folder *Folder) reconciler.Running {
 	if len(all) == 1 {
 		return all[0]
 	}
-	return reconciler.Together(all...)
+	return reconciler.MergeRunning(all...)
 }
 
 // runningOf is what an object has brought onto the cluster. One that follows final objects knows no more than the commit of
@@ -31,7 +31,7 @@ func (e *evaluation) runningOf(of *Folder, one *object) reconciler.Running {
 		return running
 	}
 	running.Version, running.Revision = "", ""
-	if slices.ContainsFunc(one.followed, func(followed reconciler.Followed) bool {
+	if slices.ContainsFunc(one.followed, func(followed reconciler.FinalStatus) bool {
 		tree, known := e.treeAt(followed.Applied, of)
 		return !known || tree != of.Tree
 	}) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // A commit that is tried, or is at the source, runs only once it is applied.
@@ -180,7 +181,7 @@ func TestWhatRunsIsBounded(t *testing.T) {
 
 func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 	t.Parallel()
-	at := reconciler.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
+	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
 		Folders: []observe.Folder{

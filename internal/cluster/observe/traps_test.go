@@ -11,6 +11,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -195,7 +196,7 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 `
 	of := listed.Objects[0]
 	listed.Objects = append(objectsOf(t, strings.TrimSuffix(strings.TrimPrefix(rootOf, "\n"), "\n---\n")), listed.Objects...)
-	at := reconciler.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
+	at := folder.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
 	return observe.Input{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
@@ -442,7 +443,7 @@ status:
 ---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
 	in := observe.Input{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
-		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(reconciler.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
 		Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
 		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,

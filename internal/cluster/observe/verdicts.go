@@ -283,8 +283,8 @@ func (e *evaluation) assignment(folder *Folder, applied reconciler.Applied, foll
 		a.Status = e.status(verdict.Unknown, time.Time{}, "what the cluster has applied cannot be compared: "+reason)
 		return a
 	}
-	for i := range applied.Besides {
-		if late, is := e.lateOnHub(folder, &applied.Besides[i]); is {
+	for i := range applied.OnHub {
+		if late, is := e.lateOnHub(folder, &applied.OnHub[i]); is {
 			a.Status = late
 			return a
 		}
@@ -369,8 +369,8 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 func (e *evaluation) upToDate(a *AssignmentResult, applied reconciler.Applied) {
 	said, _ := e.objects(a.Folder, applied)
 	said = verdict.Worst(said, e.rootStatus(a.Folder, &applied))
-	for i := range applied.Besides {
-		said = verdict.Worst(said, e.rootStatus(a.Folder, &applied.Besides[i]))
+	for i := range applied.OnHub {
+		said = verdict.Worst(said, e.rootStatus(a.Folder, &applied.OnHub[i]))
 	}
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
 		a.Edited = belonging(a.Folder, applied.OutOfSync)

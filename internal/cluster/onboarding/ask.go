@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // ErrNotFollowed is a cluster on which nothing reads the branch.
@@ -17,8 +18,8 @@ var ErrNotFollowed = errors.New("nothing follows the branch")
 
 // AskToLook asks what is on a cluster to look at a branch now, and returns the objects that were asked, such as "GitRepository
 // flux-system/flotilla". now is a text that no earlier call had. The errors are those of package kube, or ErrNotFollowed.
-func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, at reconciler.Location, now string) ([]string, error) {
-	look := by.Look
+func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, at folder.Location, now string) ([]string, error) {
+	look := by.Refresh
 	found, err := cluster.List(ctx, listedAs(reconciler.KindNamed(look.Kind)), kube.ListOptions{})
 	if err != nil {
 		return nil, err

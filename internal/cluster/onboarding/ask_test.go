@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // listed is a cluster that has objects, and keeps how they are patched.
@@ -64,7 +65,7 @@ func application(name, source string) *unstructured.Unstructured {
 
 func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 	t.Parallel()
-	at := reconciler.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "clusters"}
+	at := folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "dev", Path: "clusters"}
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured
 		kind    string

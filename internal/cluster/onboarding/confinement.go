@@ -28,7 +28,7 @@ func Unconfined(
 			if name := deployment.GetNamespace() + "/" + deployment.GetName(); !seen[name] {
 				seen[name] = true
 				if missing := confinement.Missing(deployment); len(missing) > 0 {
-					lacks = append(lacks, reconciler.Lacks(deployment, missing))
+					lacks = append(lacks, reconciler.DescribeMissing(deployment, missing))
 				}
 			}
 		}

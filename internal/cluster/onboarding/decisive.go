@@ -11,16 +11,16 @@ import (
 )
 
 // addedFields are the fields that others have added to an object, and that decide whether it does its work.
-func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.Field {
+func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.DecisiveField {
 	if live == nil || object.Partial {
 		return nil
 	}
-	var added []reconciler.Field
+	var added []reconciler.DecisiveField
 	for _, field := range reconciler.DecisiveFields(object.GroupVersionKind().Group, object.GetKind()) {
 		if _, wanted, _ := unstructured.NestedFieldNoCopy(object.Object, field.Steps()...); wanted {
 			continue
 		}
-		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, field.Steps()...); found && field.Matters(value) {
+		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, field.Steps()...); found && field.IsDecisive(value) {
 			added = append(added, field)
 		}
 	}
@@ -28,7 +28,7 @@ func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconc
 }
 
 // withoutFields is the merge patch that removes fields; nil where there are none.
-func withoutFields(fields []reconciler.Field) map[string]any {
+func withoutFields(fields []reconciler.DecisiveField) map[string]any {
 	if len(fields) == 0 {
 		return nil
 	}

@@ -205,7 +205,7 @@ func (r *remover) keepIfInUse(
 			return false, "", err
 		}
 	}
-	if _, err = r.cluster.Patch(ctx, ref, reconciler.Marked(live)); err == nil {
+	if _, err = r.cluster.Patch(ctx, ref, reconciler.RetainPatch(live)); err == nil {
 		r.changes.add("Namespace %s was marked to stay", name)
 	}
 	return false, why, err

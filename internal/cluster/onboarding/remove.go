@@ -360,9 +360,9 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 // prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
 // on all of them, and on the objects that their controllers generate.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
-	change := reconciler.WithoutPruning
+	change := reconciler.KeepPatch
 	if r.removesContent() {
-		change = reconciler.WithPruning
+		change = reconciler.PrunePatch
 	}
 	for _, root := range roots {
 		if isTerminating(root.live) {

@@ -146,7 +146,7 @@ func (r *remover) checkLists(ctx context.Context, namespace string, d *denied) e
 }
 
 // hubsKind is the kind of the objects on a hub that are applied to other clusters.
-func hubsKind() *reconciler.Kind {
+func hubsKind() *reconciler.ObjectKind {
 	hub := reconciler.Hub()
-	return &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.Kind) bool { return kind.Destination != "" })]
+	return &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.ObjectKind) bool { return kind.Destination != "" })]
 }

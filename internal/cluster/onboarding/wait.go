@@ -13,13 +13,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // Following says what Apply waits for: that the cluster follows its folders at a location.
 type Following struct {
-	Location             reconciler.Location
+	Location             folder.Location
 	Cluster, ClusterType string
 	// Tip returns the newest commit of the branch; "" where there is no branch yet.
 	Tip func(ctx context.Context) (string, error)
@@ -122,7 +123,7 @@ func (f *Following) behind(
 		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
-		case slices.ContainsFunc(applied.Besides, func(onHub reconciler.Applied) bool { return onHub.Commit != tip }):
+		case slices.ContainsFunc(applied.OnHub, func(onHub reconciler.Applied) bool { return onHub.Commit != tip }):
 			pending = append(pending, fmt.Sprintf("folder %s: the hub itself has not applied commit %.7s yet", host, tip))
 		case applied.Verdict != verdict.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
@@ -173,7 +174,7 @@ func (f *Following) read(
 // are enough where there are no others.
 func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
-	for _, kind := range of.Listed() {
+	for _, kind := range of.ListedKinds() {
 		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden && !kind.Is(reconciler.Follows):
@@ -187,6 +188,6 @@ func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (list
 }
 
 // listedAs is a kind of a reconciler's objects, as a list of them is asked for.
-func listedAs(kind *reconciler.Kind) kube.Kind {
+func listedAs(kind *reconciler.ObjectKind) kube.Kind {
 	return kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
@@ -44,7 +44,7 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 		}
 		health("web", "Progressing")
 		wanted.Following = &onboarding.Following{
-			Location: reconciler.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
+			Location: folder.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
 			Cluster:  with.Cluster, ClusterType: with.ClusterType,
 		}
 		limited, end := context.WithCancel(ctx)

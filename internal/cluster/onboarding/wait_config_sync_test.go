@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
@@ -44,7 +44,7 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 		defer end()
 		asked := 0
 		wanted.Following = &onboarding.Following{
-			Location: reconciler.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
+			Location: folder.Location{URL: with.Repository.URL, Branch: with.Repository.Branch},
 			Cluster:  with.Cluster, ClusterType: with.ClusterType,
 			Tip: func(context.Context) (string, error) {
 				if asked++; asked == 3 { // the time is over

@@ -10,7 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
@@ -21,7 +21,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 	objects := rendered(t, of)
 	const tip = "1111111111111111111111111111111111111111"
 	wanted := onboarding.Wanted{Objects: objects, Following: &onboarding.Following{
-		Location: reconciler.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
+		Location: folder.Location{URL: of.Repository.URL, Branch: of.Repository.Branch},
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}

@@ -41,7 +41,7 @@ func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
 	}
 	o := &object{
 		file:      file,
-		kind:      &reconciler.Kind{Kind: kind},
+		kind:      &reconciler.ObjectKind{Kind: kind},
 		name:      textAt(fields, "metadata.name"),
 		namespace: textAt(fields, "metadata.namespace"),
 	}

@@ -47,7 +47,7 @@ func TestPointersAreWhereTemplatesWrite(t *testing.T) {
 							revision = manifests[other]
 						}
 					}
-					want := map[reconciler.Said]any{
+					want := map[reconciler.TargetAttribute]any{
 						reconciler.Repo: manifests["repo"], reconciler.Path: manifests["path"], reconciler.Chart: manifests["chart"], reconciler.Version: manifests["version"],
 						reconciler.Branch: manifests["branch"], reconciler.Revision: revision, reconciler.Namespace: "a-namespace",
 					}[pointer.Is]

@@ -14,7 +14,7 @@ import (
 // object is an object of a reconciler.
 type object struct {
 	file            string
-	kind            *reconciler.Kind
+	kind            *reconciler.ObjectKind
 	namespace, name string
 	fields          map[string]any // apiVersion, kind, metadata and spec
 	host            *host
@@ -146,7 +146,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 	kind := reconciler.KindOf(group, kindName)
 	isTaken := isRead(kind)
 	if kind == nil {
-		kind = &reconciler.Kind{Group: group, Kind: kindName}
+		kind = &reconciler.ObjectKind{Group: group, Kind: kindName}
 	}
 	o := &object{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
 	if group == "" && a.cluster(kindName, file, fields) {
@@ -206,7 +206,7 @@ func (a *adoption) objectsOf(file string, fields map[string]any) (made []*object
 }
 
 // isRead says whether objects of a kind say what is deployed.
-func isRead(kind *reconciler.Kind) bool {
+func isRead(kind *reconciler.ObjectKind) bool {
 	return kind.Is(reconciler.Follows | reconciler.Consumer | reconciler.Maker | reconciler.Source)
 }
 

@@ -37,7 +37,7 @@ var said = []string{
 
 // reference names a source.
 type reference struct {
-	kind            *reconciler.Kind
+	kind            *reconciler.ObjectKind
 	namespace, name string
 }
 
@@ -140,7 +140,7 @@ func (a *adoption) build() {
 func (a *adoption) point(u *unit, named *reference, source *object, charts []*object) bool {
 	m := &u.manifests
 	m.Storage = "git"
-	var kind *reconciler.Kind
+	var kind *reconciler.ObjectKind
 	if named != nil {
 		kind = named.kind
 	} else if u.main.kind.Is(reconciler.Source) {
@@ -199,7 +199,7 @@ func (a *adoption) point(u *unit, named *reference, source *object, charts []*ob
 }
 
 // pointed is the text of a field of an object that has what a deployment target says; "" where it has none.
-func pointed(o *object, is reconciler.Said) string {
+func pointed(o *object, is reconciler.TargetAttribute) string {
 	for _, pointer := range o.kind.Pointers {
 		if text := textAt(o.spec(), pointer.Field); pointer.Is == is && text != "" {
 			return text
@@ -319,7 +319,7 @@ func (u *unit) parameters() []any {
 }
 
 // says says whether the template writes a value in place of a placeholder.
-func (u *unit) says(is reconciler.Said, value any) bool {
+func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
 	m := &u.manifests
 	text, _ := value.(string)
 	switch is {

@@ -11,19 +11,19 @@ const (
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )
 
-// What commit statuses are about and say, in the templates of Argo CD's notifications: the commit that is synced, or the
-// one that the last sync has tried.
+// The commit statuses of Argo CD's notifications, as templates: the synced commit, and the commit of the last attempt
+// to sync.
 const (
 	syncedRevision = "{{.app.status.sync.revision}}"
 	triedRevision  = "{{.app.status.operationState.operation.sync.revision}}"
 	argoStatus     = "{{.app.status.sync.status}}, {{.app.status.health.status}}"
 )
 
-// argocd is Argo CD 3.1 and later, on each cluster. It has no objects for sources: Applications name repositories.
+// argocd is Argo CD 3.1 and later on each cluster. Applications name repositories; there are no source objects.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
-	Look: &argoLook,
+	Deployers: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
+	Refresh: &argoLook,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
@@ -49,12 +49,12 @@ var argocd = Reconciler{
 	},
 }
 
-// argocdHub is Argo CD 3.2 and later on a hub, for other clusters. The objects are on the hub.
+// argocdHub is Argo CD 3.2 and later on a hub that deploys to other clusters.
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deploys: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
+	Deployers: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
 	NoRename: "an Argo CD on a hub knows clusters by the name of their cluster type, and removes what it has deployed when that changes", NoSecretValues: argoNoValues,
-	Look: &argoLook,
+	Refresh: &argoLook,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Registers:  "argocd.argoproj.io/secret-type=cluster",
@@ -65,63 +65,63 @@ var argocdHub = Reconciler{
 	},
 }
 
-// argoLook has a branch resolved again: a normal refresh does not believe what Argo CD remembers of it.
-var argoLook = Look{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
+// argoLook uses a normal refresh, which resolves the branch again instead of using Argo CD's cache.
+var argoLook = Refresh{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
 
-var argoKinds = []Kind{
+var argoKinds = []ObjectKind{
 	{
 		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Pointers: applicationPointers, Role: Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
-		Removal: applicationRemoval, Status: (*Listing).application, Running: (*Listing).applicationRunning, Root: (*Listing).applicationRoot, Destination: "spec.destination.name",
+		Removal: applicationRemoval, Status: applicationStatus, Running: applicationRunning, Root: applicationRoot, Destination: "spec.destination.name",
 		Applies: "argocd.argoproj.io/tracking-id", Final: applicationFinal,
 	},
 	{
 		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},
-		For: Any, Template: "template", Removal: applicationSetRemoval, Status: (*Listing).applicationSet, Made: (*Object).applicationMade,
+		For: Any, Template: "template", Removal: applicationSetRemoval, Status: applicationSetStatus, Made: compareApplication,
 	},
 	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
 }
 
 var (
-	// argoSource are fields of an Application's spec that have it read something else, or make something else of it.
-	argoSource = []Field{
+	// argoSource lists fields of an Application's spec that change what it reads or renders.
+	argoSource = []DecisiveField{
 		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.ref", nil}, {"sources", nil},
 	}
-	argoDiverting = []Field{
+	argoDiverting = []DecisiveField{
 		{"source.directory.jsonnet", nil}, {"source.helm", nil}, {"source.kustomize", nil}, {"source.plugin", nil}, {"sourceHydrator", nil},
 	}
 	argoApplication = append(
 		under("spec", argoSource),
-		Field{"spec.syncPolicy.automated.enabled", false},
-		Field{"spec.ignoreDifferences", nil},
+		DecisiveField{"spec.syncPolicy.automated.enabled", false},
+		DecisiveField{"spec.ignoreDifferences", nil},
 	)
 
 	argoDecisive = []Decisive{
 		{
 			Group: argoGroup, Kind: "Application", Diverting: under("spec", argoDiverting),
-			Fields: append(slices.Clip(argoApplication), Field{"metadata.annotations[" + argoSkips + "]", "true"}),
+			Fields: append(slices.Clip(argoApplication), DecisiveField{"metadata.annotations[" + argoSkips + "]", "true"}),
 		},
 		{
 			Group: argoGroup,
 			Kind:  "ApplicationSet",
 			Fields: append(
 				slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
-				Field{
+				DecisiveField{
 					"spec.ignoreApplicationDifferences",
 					nil,
 				},
-				Field{"spec.strategy", nil},
-				Field{"spec.syncPolicy.applicationsSync", nil},
-				Field{"spec.templatePatch", nil},
+				DecisiveField{"spec.strategy", nil},
+				DecisiveField{"spec.syncPolicy.applicationsSync", nil},
+				DecisiveField{"spec.templatePatch", nil},
 			),
 		},
-		{Group: argoGroup, Kind: "AppProject", Fields: []Field{
+		{Group: argoGroup, Kind: "AppProject", Fields: []DecisiveField{
 			{"spec.clusterResourceBlacklist", nil}, {"spec.namespaceResourceBlacklist", nil}, {"spec.namespaceResourceWhitelist", nil},
 			{"spec.destinationServiceAccounts", nil}, {"spec.signatureKeys", nil}, {"spec.syncWindows", nil},
 		}},
 	}
 
-	// argoOwn has names, since its web server makes for itself what it also makes for people: Secrets and projects.
+	// argoOwn requires names: Argo CD's web server also creates Secrets and projects on behalf of users.
 	argoOwn = []Own{
 		{Kind: "Secret", Name: "argocd-initial-admin-secret", Managers: []string{"argocd-server"}},
 		{Kind: "Secret", Name: "argocd-redis", Managers: []string{"argocd"}},

@@ -11,9 +11,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// applicationFinal is what Argo CD does with an Application that has one source.
+// applicationFinal renders an Application with one source.
 var applicationFinal = &Final{
-	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: (*Listing).applicationHas,
+	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: applicationHas,
 	Drops: func(spec map[string]any) bool {
 		policy, _ := spec["syncPolicy"].(map[string]any)
 		options, _ := policy["syncOptions"].([]any)
@@ -27,7 +27,7 @@ var applicationFinal = &Final{
 		into.Hooks = argocdHooks
 		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
-		// Argo CD takes what the source names, and else what it finds in the folder.
+		// Argo CD uses the tool that the source names, else the one that it detects in the folder.
 		isFound := helm == nil && kustomize == nil && directory == nil
 		if helm != nil || isFound {
 			into.Helm = f.helm(into, name)
@@ -52,14 +52,14 @@ var applicationFinal = &Final{
 	},
 }
 
-// argocdHooks are the hooks that Argo CD runs. Of Helm's hooks it runs neither tests nor those of a rollback.
+// argocdHooks lists the hooks that Argo CD runs. It runs neither Helm's tests nor its rollback hooks.
 var argocdHooks = &objects.Hooks{
 	Helm: []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-delete", "post-delete"},
 	Own:  "argocd.argoproj.io/hook", OwnSkip: "Skip",
 	OwnEvents: []string{"PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"},
 }
 
-// action is one of a template, as the name of an ApplicationSet's Applications has it.
+// action matches a template action in the name of an ApplicationSet's Applications.
 var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
@@ -83,7 +83,7 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	)
 	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
 	version, apis := f.versions("source.helm")
-	if version == "" { // Argo CD passes the numbers of the clusters' version alone
+	if version == "" { // Argo CD passes only the numbers of the cluster's version
 		version, _, _ = strings.Cut(strings.ReplaceAll(into.KubernetesVersion, "-", "+"), "+")
 	}
 	helm := &objects.Helm{
@@ -96,7 +96,7 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	if helm.ReleaseName == "" {
 		helm.ReleaseName = application
 	}
-	if text := f.text("source.helm.values"); text != "" && helm.Values == nil { // else Argo CD passes over it
+	if text := f.text("source.helm.values"); text != "" && helm.Values == nil { // otherwise Argo CD ignores it
 		read, err := yaml.YAMLToJSON([]byte(text))
 		if err == nil {
 			decoder := json.NewDecoder(strings.NewReader(string(read)))
@@ -141,15 +141,15 @@ func (f *fields) kustomize() *objects.Kustomize {
 	return kustomize
 }
 
-// versions returns the version of Kubernetes and the APIs that a source names in place of the clusters'; "" and nil if it names none.
+// versions returns the Kubernetes version and APIs that a source sets instead of the cluster's; "" and nil if unset.
 func (f *fields) versions(path string) (kubernetes string, apis []string) {
 	apis = f.texts(path + ".apiVersions")
 	slices.Sort(apis)
 	return f.text(path + ".kubeVersion"), slices.Compact(apis)
 }
 
-// imageOf reads an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", of which all but one of the
-// names may be missing.
+// imageOf parses an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", with all but one
+// name optional.
 func imageOf(text string) objects.Image {
 	name, rest, renames := strings.Cut(text, "=")
 	if !renames {
@@ -168,7 +168,7 @@ func imageOf(text string) objects.Image {
 		}
 	}
 	if image.Digest != "" {
-		image.NewTag = "" // kustomize takes one of them
+		image.NewTag = "" // kustomize accepts only one of them
 	}
 	return image
 }

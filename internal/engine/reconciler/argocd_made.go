@@ -10,66 +10,68 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// An ApplicationSet makes Applications. What it says of itself is about all that it makes, and not of which version of
-// it: so an Application is compared with the template that it was made of.
+// The conditions of an ApplicationSet cover all its Applications and do not name a generation. Each Application is
+// therefore compared with the ApplicationSet's template.
 
-// applicationSet says whether an ApplicationSet could make what it has to.
-func (*Listing) applicationSet(set *Object) verdict.Status { return set.makes() }
-
-func (o *Object) makes() verdict.Status {
-	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return o.say(verdict.Progressing, at, "is being deleted")
-	}
-	if wrong, is := o.condition("ErrorOccurred"); is && wrong.status == "True" {
-		return o.say(verdict.Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
-	}
-	done, is := o.condition("ResourcesUpToDate")
-	switch {
-	case !is:
-		return o.say(verdict.Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
-	case done.status != "True":
-		return o.say(verdict.Progressing, done.changed, "has not made its Applications yet: %s", whyOf(done.message, done.reason))
-	}
-	return o.say(verdict.Ready, done.changed, "has made its Applications")
+// applicationSetStatus reports whether an ApplicationSet could create its Applications.
+func applicationSetStatus(_ *Listing, set *ListedObject) verdict.Status {
+	return applicationSetOutcome(set)
 }
 
-// applicationMade says whether an Application is as the ApplicationSet wants it that has made it.
-func (o *Object) applicationMade(application *Object) verdict.Status {
-	status := o.makes()
-	same, exact := o.gave(application)
+func applicationSetOutcome(set *ListedObject) verdict.Status {
+	if at := set.time("metadata", "deletionTimestamp"); !at.IsZero() {
+		return set.say(verdict.Progressing, at, "is being deleted")
+	}
+	if wrong, is := set.condition("ErrorOccurred"); is && wrong.status == "True" {
+		return set.say(verdict.Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
+	}
+	done, is := set.condition("ResourcesUpToDate")
 	switch {
-	case status.Verdict == verdict.Failed && same && exact: // what it could not make is another one
+	case !is:
+		return set.say(verdict.Progressing, set.time("metadata", "creationTimestamp"), "has no status yet")
+	case done.status != "True":
+		return set.say(verdict.Progressing, done.changed, "has not made its Applications yet: %s", whyOf(done.message, done.reason))
+	}
+	return set.say(verdict.Ready, done.changed, "has made its Applications")
+}
+
+// compareApplication reports whether an Application has the content that its ApplicationSet wants.
+func compareApplication(set *ListedObject, application *ListedObject) verdict.Status {
+	status := applicationSetOutcome(set)
+	same, exact := matchesTemplate(set, application)
+	switch {
+	case status.Verdict == verdict.Failed && same && exact: // another Application caused the failure
 		return verdict.Status{Verdict: verdict.Ready}
 	case status.Verdict == verdict.Failed:
 		return status
-	case o.isPatching():
-		return o.say(
+	case isPatching(set):
+		return set.say(
 			verdict.Unknown,
 			time.Time{},
 			"changes what it makes by more than its template, so %s cannot be compared with it",
 			application,
 		)
 	case !same:
-		return o.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
+		return set.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
 	}
 	return status
 }
 
-// isPatching says whether what an ApplicationSet makes may differ from its template.
-func (o *Object) isPatching() bool {
-	return o.has("spec", "templatePatch") || o.has("spec", "ignoreApplicationDifferences") ||
-		deep.Holds(o.value("spec", "generators"), hasTemplate)
+// isPatching reports whether generated Applications may differ from the template.
+func isPatching(set *ListedObject) bool {
+	return set.has("spec", "templatePatch") || set.has("spec", "ignoreApplicationDifferences") ||
+		deep.Holds(set.value("spec", "generators"), hasTemplate)
 }
 
-// hasTemplate says whether a generator has a template of its own, which is merged over the other.
-func hasTemplate(generator any) bool { return len(entryOf(generator).object("template", "spec")) > 0 }
+// hasTemplate reports whether a generator has its own template, which is merged over the main one.
+func hasTemplate(generator any) bool { return len(asObject(generator).object("template", "spec")) > 0 }
 
-// gave says whether an Application has the content that the template of an ApplicationSet gives it. exact says that
-// no parameters are in there, but in its destination.
-func (o *Object) gave(application *Object) (same, exact bool) {
-	same, exact = !o.isPatching(), true
+// matchesTemplate reports whether an Application has the content of the ApplicationSet's template. exact means that
+// the template has no parameters outside of the destination.
+func matchesTemplate(set *ListedObject, application *ListedObject) (same, exact bool) {
+	same, exact = !isPatching(set), true
 	for _, field := range []string{"project", "source", "sources", "sourceHydrator", "destination"} {
-		wanted, is := withoutDefaults(o.value("spec", "template", "spec", field)), withoutDefaults(application.value("spec", field))
+		wanted, is := withoutDefaults(set.value("spec", "template", "spec", field)), withoutDefaults(application.value("spec", field))
 		if field == "project" {
 			wanted, is = cmp.Or(wanted, any("default")), cmp.Or(is, any("default"))
 		}
@@ -79,7 +81,7 @@ func (o *Object) gave(application *Object) (same, exact bool) {
 	return same, exact
 }
 
-// parameter is a parameter in a text of a template.
+// parameter matches a parameter in the text of a template.
 var parameter = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func hasParameter(text string) bool { return strings.Contains(text, "{{") }
@@ -101,8 +103,8 @@ func hasParametricKey(object map[string]any) bool {
 	return false
 }
 
-// isMadeOf says whether a value can have been made of a template. In a text with parameters only what is around them
-// is compared.
+// isMadeOf reports whether a template can produce the value. In text with parameters, it compares only the text
+// around them.
 func isMadeOf(value, template any) bool {
 	switch template := template.(type) {
 	case string:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// argoFinalizer is the prefix of the finalizers by which Argo CD removes what an Application has applied.
+// argoFinalizer is the prefix of the finalizers that make Argo CD delete an Application's resources.
 const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
 var (
@@ -21,7 +21,7 @@ var (
 		Kept: keptByArgo, Mark: markForArgo, Delay: 2 * time.Second,
 	}
 	applicationSetRemoval = Removal{
-		// Its controller gives its Applications back whatever the template has.
+		// The controller restores its Applications to the template.
 		Keeping: patching(
 			change{preserves, to(true)},
 			change{templateFinalizers, withoutFinalizer},
@@ -63,7 +63,7 @@ const (
 	templateFinalizers = "spec.template.metadata.finalizers"
 )
 
-// withoutFinalizer is a list of finalizers without those of Argo CD; nil where it has none.
+// withoutFinalizer returns the finalizers without Argo CD's; nil if there are none to remove.
 func withoutFinalizer(finalizers any) any {
 	list, _ := finalizers.([]any)
 	left := slices.DeleteFunc(slices.Clone(list), func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) })
@@ -73,7 +73,7 @@ func withoutFinalizer(finalizers any) any {
 	return left
 }
 
-// withFinalizer is a list of finalizers with one of Argo CD; nil where it has one.
+// withFinalizer returns the finalizers with one of Argo CD's; nil if it is already present.
 func withFinalizer(finalizers any) any {
 	list, _ := finalizers.([]any)
 	if slices.ContainsFunc(list, func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) }) {
@@ -85,14 +85,14 @@ func withFinalizer(finalizers any) any {
 func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, argoFinalizer) }
 
 func applicationRemoves(live *unstructured.Unstructured) bool {
-	to := entry(live.Object).object("spec", "destination")
+	to := jsonObject(live.Object).object("spec", "destination")
 	isHub := to.text("server") == "https://kubernetes.default.svc" || to.text("name") == "in-cluster"
 	return isHub && slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer)
 }
 
 func applicationInventory(live *unstructured.Unstructured) []InventoryEntry {
 	var found []InventoryEntry
-	for _, one := range entry(live.Object).list("status", "resources") {
+	for _, one := range jsonObject(live.Object).list("status", "resources") {
 		if one.text("version") != "" && one.text("kind") != "" && one.text("name") != "" {
 			found = append(found, InventoryEntry{one.text("group"), one.text("version"), one.text("kind"), one.text("namespace"), one.text("name")})
 		}

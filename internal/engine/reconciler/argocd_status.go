@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// application is the status of an Argo CD Application: it is ready when it is healthy and synced, both for its
-// present spec, and both determined after the last sync.
-func (o *Listing) application(a *Object) verdict.Status {
+// applicationStatus returns the status of an Application: ready when it is healthy and synced, both for the current
+// spec and both determined after the last sync.
+func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
 	since := a.time("status", "health", "lastTransitionTime")
 	if since.IsZero() {
 		since = a.time("metadata", "creationTimestamp")
@@ -23,22 +23,22 @@ func (o *Listing) application(a *Object) verdict.Status {
 		return a.say(verdict.Progressing, at, "is being deleted")
 	}
 	sync, health := a.text("status", "sync", "status"), a.text("status", "health", "status")
-	if wrong, at := a.applicationError(); wrong != "" {
+	if wrong, at := applicationError(a); wrong != "" {
 		return a.say(verdict.Failed, at, "%s", wrong)
 	}
 	if sync == "" || health == "" {
 		return a.say(verdict.Progressing, since, "has no status yet")
 	}
-	if !a.isCompared() {
+	if !isCompared(a) {
 		return a.say(verdict.Progressing, since, "was changed after its status was written")
 	}
-	if said, ok := a.operation(); ok {
+	if said, ok := lastOperation(a); ok {
 		return said
 	}
 	switch sync {
 	case "Synced":
 	case "OutOfSync":
-		return a.say(verdict.Progressing, a.time("status", "reconciledAt"), "is out of sync%s", a.which("status", "OutOfSync"))
+		return a.say(verdict.Progressing, a.time("status", "reconciledAt"), "is out of sync%s", resourcesIn(a, "status", "OutOfSync"))
 	default:
 		return a.say(verdict.Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
@@ -58,23 +58,23 @@ func (o *Listing) application(a *Object) verdict.Status {
 	}
 	switch health {
 	case "Healthy":
-		return a.say(verdict.Ready, verdict.Latest(since, a.deployed()), "is healthy")
+		return a.say(verdict.Ready, verdict.Latest(since, lastDeployed(a)), "is healthy")
 	case "Degraded":
-		return a.say(verdict.Failed, since, "is degraded%s%s", message, a.which("health", "Degraded"))
+		return a.say(verdict.Failed, since, "is degraded%s%s", message, resourcesIn(a, "health", "Degraded"))
 	case "Progressing":
-		return a.say(verdict.Progressing, since, "is progressing%s%s", message, a.which("health", "Progressing"))
+		return a.say(verdict.Progressing, since, "is progressing%s%s", message, resourcesIn(a, "health", "Progressing"))
 	case "Suspended":
-		return a.say(verdict.Progressing, since, "is suspended%s%s", message, a.which("health", "Suspended"))
+		return a.say(verdict.Progressing, since, "is suspended%s%s", message, resourcesIn(a, "health", "Suspended"))
 	case "Missing":
-		return a.say(verdict.Progressing, since, "has objects that do not exist%s%s", message, a.which("health", "Missing"))
+		return a.say(verdict.Progressing, since, "has objects that do not exist%s%s", message, resourcesIn(a, "health", "Missing"))
 	}
 	return a.say(verdict.Unknown, since, "does not know its health%s", message)
 }
 
-// applicationError is the error among an Application's conditions; warnings do not count, nor does the message
-// that a sync would remove everything, since what runs has no error then.
-func (o *Object) applicationError() (string, time.Time) {
-	for _, one := range o.list("status", "conditions") {
+// applicationError returns the first error condition of an Application. It ignores warnings, and the message that a
+// sync would remove everything, because running objects are unaffected.
+func applicationError(a *ListedObject) (string, time.Time) {
+	for _, one := range a.list("status", "conditions") {
 		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
 			return whyOf(one.text("message"), kind), one.time("lastTransitionTime")
 		}
@@ -82,50 +82,50 @@ func (o *Object) applicationError() (string, time.Time) {
 	return "", time.Time{}
 }
 
-// operation is the status of the last sync, unless it has succeeded.
-func (o *Object) operation() (verdict.Status, bool) {
-	started, message := o.time("status", "operationState", "startedAt"), o.text("status", "operationState", "message")
-	phase := o.text("status", "operationState", "phase")
-	retries, _ := o.number("status", "operationState", "retryCount")
-	limit, _ := o.number("status", "operationState", "operation", "retry", "limit")
+// lastOperation returns the status of the last sync, unless it succeeded.
+func lastOperation(a *ListedObject) (verdict.Status, bool) {
+	started, message := a.time("status", "operationState", "startedAt"), a.text("status", "operationState", "message")
+	phase := a.text("status", "operationState", "phase")
+	retries, _ := a.number("status", "operationState", "retryCount")
+	limit, _ := a.number("status", "operationState", "operation", "retry", "limit")
 	switch isEndless := limit < 0; {
-	case phase == "Running" && (retries == 1 || retries > 1 && !isEndless): // it says when it gives up
+	case phase == "Running" && (retries == 1 || retries > 1 && !isEndless): // Argo CD reports when it gives up
 		attempt := fmt.Sprintf("attempt %d", retries+1)
 		if limit > 0 {
 			attempt += fmt.Sprintf(" of %d", limit+1)
 		}
-		return o.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
+		return a.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return o.say(
+		return a.say(
 			verdict.Failed,
-			verdict.Latest(started, o.time("status", "operationState", "finishedAt")),
+			verdict.Latest(started, a.time("status", "operationState", "finishedAt")),
 			"cannot be synced: %s",
 			whyOf(message, phase),
 		), true
 	case phase == "Running" || phase == "Terminating":
-		return o.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
-	case o.has("operation"):
-		return o.say(verdict.Progressing, o.time("status", "reconciledAt"), "is about to be synced"), true
+		return a.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
+	case a.has("operation"):
+		return a.say(verdict.Progressing, a.time("status", "reconciledAt"), "is about to be synced"), true
 	}
 	return verdict.Status{}, false
 }
 
-// isCompared reports whether the status is about the present spec of the Application.
-func (o *Object) isCompared() bool {
-	compared := o.value("status", "sync", "comparedTo")
+// isCompared reports whether the status covers the Application's current spec.
+func isCompared(a *ListedObject) bool {
+	compared := a.value("status", "sync", "comparedTo")
 	if compared == nil {
-		return true // older versions do not say
+		return true // older versions do not report it
 	}
 	for _, field := range []string{"source", "sources"} {
-		if !sameValue(withoutDefaults(o.value("spec", field)), withoutDefaults(o.value("status", "sync", "comparedTo", field))) {
+		if !sameValue(withoutDefaults(a.value("spec", field)), withoutDefaults(a.value("status", "sync", "comparedTo", field))) {
 			return false
 		}
 	}
-	was, is := o.value("status", "sync", "comparedTo", "destination"), o.value("spec", "destination")
+	was, is := a.value("status", "sync", "comparedTo", "destination"), a.value("spec", "destination")
 	return was == nil || sameValue(withoutDefaults(is), withoutDefaults(was))
 }
 
-// withoutDefaults leaves out what is empty: Argo CD writes an empty `jsonnet` where nothing was.
+// withoutDefaults removes empty values: Argo CD writes an empty `jsonnet` where the user has none.
 func withoutDefaults(value any) any {
 	switch within := value.(type) {
 	case map[string]any:
@@ -153,10 +153,10 @@ func withoutDefaults(value any) any {
 
 func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// which names the objects of an Application that are in a state, where it says so.
-func (o *Object) which(field, state string) string {
+// resourcesIn lists the resources of an Application in a state, as ": <names>"; "" if there are none.
+func resourcesIn(a *ListedObject, field, state string) string {
 	var names []string
-	for _, resource := range o.list("status", "resources") {
+	for _, resource := range a.list("status", "resources") {
 		is := resource.text(field)
 		if field == "health" {
 			is = resource.text("health", "status")
@@ -176,46 +176,45 @@ func (o *Object) which(field, state string) string {
 	return ": " + wording.List(names, 3)
 }
 
-func resourceName(resource entry) ObjectName {
+func resourceName(resource jsonObject) ObjectName {
 	return ObjectName{resource.text("kind"), resource.text("namespace"), resource.text("name")}
 }
 
-// deployed is when an Application was synced last with something new.
-func (o *Object) deployed() time.Time {
+// lastDeployed returns the time of the last sync that changed something.
+func lastDeployed(a *ListedObject) time.Time {
 	var last time.Time
-	for _, one := range o.list("status", "history") {
+	for _, one := range a.list("status", "history") {
 		last = verdict.Latest(last, one.time("deployedAt"))
 	}
 	return last
 }
 
-// applicationRunning is what an Application has on its cluster: what it is in sync with, else what was synced last. A sync
-// that has failed is not in the history.
-func (*Listing) applicationRunning(a *Object) Running {
+// applicationRunning returns the synced sources, else those of the last successful sync. History omits failed syncs.
+func applicationRunning(_ *Listing, a *ListedObject) Running {
 	if a.text("status", "sync", "status") == "Synced" {
-		return a.runningOf(a.object("status", "sync"), a.object("status", "sync", "comparedTo"))
+		return applicationRevisions(a, a.object("status", "sync"), a.object("status", "sync", "comparedTo"))
 	}
-	var last entry
+	var last jsonObject
 	for _, one := range a.list("status", "history") {
 		if last == nil || !one.time("deployedAt").Before(last.time("deployedAt")) {
 			last = one
 		}
 	}
-	return a.runningOf(last, last)
+	return applicationRevisions(a, last, last)
 }
 
-// runningOf is what the revisions of the sources of an Application name, with the images of its containers.
-func (o *Object) runningOf(revisions, sources entry) Running {
+// applicationRevisions combines the revisions of an Application's sources with its container images.
+func applicationRevisions(a *ListedObject, revisions, sources jsonObject) Running {
 	texts, list := revisions.texts("revisions"), sources.list("sources")
 	if len(texts) == 0 {
-		texts, list = []string{revisions.text("revision")}, []entry{sources.object("source")}
+		texts, list = []string{revisions.text("revision")}, []jsonObject{sources.object("source")}
 	}
 	var all []Running
 	for i, revision := range texts {
 		if revision == "" {
 			continue
 		}
-		var source entry
+		var source jsonObject
 		if i < len(list) {
 			source = list[i]
 		}
@@ -223,7 +222,7 @@ func (o *Object) runningOf(revisions, sources entry) Running {
 		switch ref := source.text("targetRevision"); {
 		case source.text("chart") != "":
 			is = Running{Version: revision, Chart: source.text("chart")}
-		case ref != revision && ref != "HEAD" && !strings.ContainsAny(ref, "*^~<>=|, "): // a range says nothing of what runs
+		case ref != revision && ref != "HEAD" && !strings.ContainsAny(ref, "*^~<>=|, "): // a range does not tell the running version
 			is.Version = ref
 		}
 		all = append(all, is)
@@ -231,17 +230,17 @@ func (o *Object) runningOf(revisions, sources entry) Running {
 	if len(all) == 0 {
 		return Running{}
 	}
-	return Together(append(all, Running{Images: strings.Join(o.texts("status", "summary", "images"), " ")})...)
+	return MergeRunning(append(all, Running{Images: strings.Join(a.texts("status", "summary", "images"), " ")})...)
 }
 
-// applicationRoot is an Application that follows a folder.
-func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, bool) {
-	sources, several := a.applicationSources()
+// applicationRoot returns the root of an Application that follows the folder.
+func applicationRoot(l *Listing, a *ListedObject, at folder.Location, dir string) (Root, bool) {
+	sources, several := applicationSources(a)
 	for i, source := range sources {
-		if source.text("chart") != "" || clean(source.text("path")) != folder || !source.isOfBranch(at.Branch) {
+		if source.text("chart") != "" || clean(source.text("path")) != dir || !readsBranch(source, at.Branch) {
 			continue
 		}
-		r := Root{Applied: o.argoApplied(a, i, several), SameRepository: SameRepository(source.text("repoURL"), at.URL)}
+		r := Root{Applied: applicationApplied(l, a, i, several), SameRepository: SameRepository(source.text("repoURL"), at.URL)}
 		destination := a.text("spec", "destination", "name")
 		r.ToHub = (destination == "" || destination == "in-cluster") && a.text("spec", "source", "directory", "include") != ""
 		for _, resource := range a.list("status", "resources") {
@@ -254,27 +253,27 @@ func (o *Listing) applicationRoot(a *Object, at Location, folder string) (Root, 
 	return Root{}, false
 }
 
-// applicationSources are the sources of an Application, which has one, or a list of several.
-func (o *Object) applicationSources() (sources []entry, several bool) {
-	if sources = o.list("spec", "sources"); len(sources) > 0 {
+// applicationSources returns the source or the sources of an Application.
+func applicationSources(a *ListedObject) (sources []jsonObject, several bool) {
+	if sources = a.list("spec", "sources"); len(sources) > 0 {
 		return sources, true
 	}
-	return []entry{o.object("spec", "source")}, false
+	return []jsonObject{a.object("spec", "source")}, false
 }
 
-// isOfBranch says whether a source of an Application reads a branch, or leaves that to the repository.
-func (e entry) isOfBranch(branch string) bool {
-	ref := e.text("targetRevision")
+// readsBranch reports whether a source reads the branch or the repository's default branch.
+func readsBranch(source jsonObject, branch string) bool {
+	ref := source.text("targetRevision")
 	return ref == "" || ref == "HEAD" || strings.TrimPrefix(ref, "refs/heads/") == branch
 }
 
-// noFolderArgo is the message of Argo CD about a folder that does not exist.
+// noFolderArgo is Argo CD's message for a missing folder.
 const noFolderArgo = "app path does not exist"
 
-// argoApplied is what a root Application has applied. Its sync status is about a commit that may be newer
-// than the one that it has applied.
-func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
-	revision := func(of entry) string {
+// applicationApplied returns the content that a root Application has applied. Its sync status may be about a newer
+// commit.
+func applicationApplied(l *Listing, a *ListedObject, source int, several bool) Applied {
+	revision := func(of jsonObject) string {
 		text := of.text("revision")
 		if list := of.texts("revisions"); several && source < len(list) {
 			text = list[source]
@@ -286,12 +285,12 @@ func (o *Listing) argoApplied(a *Object, source int, several bool) Applied {
 		}
 		return text
 	}
-	is := Applied{Root: a.ObjectName, Status: o.application(a), Compared: revision(a.object("status", "sync")), Hindered: a.hindered()}
-	_, isSyncing := a.operation()
-	if is.Hindered.Verdict == "" && !isSyncing && a.isCompared() && a.text("status", "sync", "status") != "Synced" {
+	is := Applied{Root: a.ObjectName, Status: applicationStatus(l, a), Compared: revision(a.object("status", "sync")), Hindered: a.hindered()}
+	_, isSyncing := lastOperation(a)
+	if is.Hindered.Verdict == "" && !isSyncing && isCompared(a) && a.text("status", "sync", "status") != "Synced" {
 		is.Hindered = is.Status
 	}
-	wrong, _ := a.applicationError()
+	wrong, _ := applicationError(a)
 	is.NoFolder = strings.Contains(wrong, noFolderArgo)
 	for _, one := range a.list("status", "history") {
 		if commit := revision(one); commit != "" {

@@ -12,21 +12,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// condition is one of the conditions of an object.
+// condition is a condition of an object.
 type condition struct {
 	status, reason, message string
-	changed                 time.Time // when the status changed, which from ready to ready it does not
-	generation              int64     // that it is about; 0 where it does not say
+	changed                 time.Time // last transition of the status; unchanged while it stays ready
+	generation              int64     // observed generation; 0 if not reported
 }
 
-// condition finds a condition; one without a status is none.
-func (o *Object) condition(of string) (condition, bool) {
+// condition returns the condition of a type. It ignores conditions without a status.
+func (o *ListedObject) condition(of string) (condition, bool) {
 	for _, one := range o.list("status", "conditions") {
 		if one.text("type") == of && one.text("status") != "" {
 			generation, _ := one.number("observedGeneration")
 			changed := one.time("lastTransitionTime")
 			if changed.IsZero() {
-				changed = one.time("lastUpdateTime") // which Rancher Fleet has instead
+				changed = one.time("lastUpdateTime") // Rancher Fleet has only this one
 			}
 			return condition{one.text("status"), one.text("reason"), one.text("message"), changed, generation}, true
 		}
@@ -34,9 +34,9 @@ func (o *Object) condition(of string) (condition, bool) {
 	return condition{}, false
 }
 
-// say makes a status of an object from a verdict and a message. The object's name is the cluster's to choose, too: it may be
-// longer than Kubernetes allows, or steer a terminal.
-func (o *Object) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
+// say builds a status. Clusters control the object's name, which may exceed Kubernetes' limits or contain terminal
+// escapes.
+func (o *ListedObject) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
 	return verdict.Status{
 		Verdict: is,
 		Since:   since,
@@ -44,16 +44,16 @@ func (o *Object) say(is verdict.Verdict, since time.Time, format string, argumen
 	}
 }
 
-// waitingReasons are those of conditions that are false because something else comes first.
+// waitingReasons are the reasons of conditions that are false because the object waits for something.
 var waitingReasons = []string{
 	"Progressing", "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "ArtifactNotReady", "NewRevision",
 	"HealthCheckCanceled", "Initializing",
 }
 
-// ready is the status of an object by its conditions, as kstatus reads them but more strictly: without the
-// condition Ready an object is not ready, and an error of the latest generation is a failure at once, also one
-// that will be tried again. waits reports whether a condition waits for something else.
-func (o *Object) ready(waits func(condition) bool) verdict.Status {
+// ready evaluates an object's conditions like kstatus, but more strictly: an object without the condition Ready is
+// not ready, and an error of the latest generation is a failure even if it will be retried. waits reports whether a
+// condition waits for another object.
+func (o *ListedObject) ready(waits func(condition) bool) verdict.Status {
 	ready, ok := o.condition("Ready")
 	if o.text("metadata", "deletionTimestamp") != "" {
 		return o.say(verdict.Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
@@ -88,8 +88,8 @@ func (o *Object) ready(waits func(condition) bool) verdict.Status {
 	return o.say(verdict.Ready, ready.changed, "is ready")
 }
 
-// isCurrent reports whether a condition is about the present spec of the object.
-func (o *Object) isCurrent(c condition) bool {
+// isCurrent reports whether a condition covers the object's current spec.
+func (o *ListedObject) isCurrent(c condition) bool {
 	generation, known := o.number("metadata", "generation")
 	observed, has := o.number("status", "observedGeneration")
 	switch {
@@ -103,15 +103,15 @@ func (o *Object) isCurrent(c condition) bool {
 	return true
 }
 
-// progress is what an object that is not ready is doing.
-func (o *Object) progress(ready condition) string {
+// progress describes the current activity of an object that is not ready.
+func (o *ListedObject) progress(ready condition) string {
 	if doing, ok := o.condition("Reconciling"); ok && doing.status == "True" && doing.message != "" {
 		return doing.message
 	}
 	return whyOf(ready.message, ready.reason)
 }
 
-// whyOf is the first of these texts that says why.
+// whyOf returns the first text that gives a reason.
 func whyOf(texts ...string) string {
 	return cmp.Or(cmp.Or(texts...), "it gives no reason")
 }

@@ -12,17 +12,17 @@ const (
 	syncFinalizer = "configsync.gke.io/reconciler"
 )
 
-// configSync is Config Sync 1.20 and later, on each cluster. Sources are fields of its objects.
+// configSync is Config Sync 1.20 and later on each cluster. Sources are fields of its objects.
 var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla", Namespace: "config-management-system",
 	Reserved:  []string{"config-management-monitoring", "resource-group-system"},
-	NoLook:    "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
+	NoRefresh: "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
 	NoSOPS:    "Config Sync decrypts nothing",
 	NoObjects: noObjects,
 	OneImage:  true,
-	// A label has the name behind "config-management-system_".
+	// The value of a label is "config-management-system_<name>".
 	LongestName: 38,
-	Decisive:    syncDecisive, Deploys: []string{"RootSync"}, ReadsJSON: true, Distinct: true, NoFolder: noFolderSync,
+	Decisive:    syncDecisive, Deployers: []string{"RootSync"}, ReadsJSON: true, RejectsDuplicates: true, NoFolder: noFolderSync,
 	Agent: Agent{
 		Objects: "config-sync", Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
 		Auth:       map[string]string{"github_app": "githubapp", "ssh_private_key": "ssh", "password": "token", "": "none"},
@@ -35,33 +35,33 @@ var configSync = Reconciler{
 	Unordered: func(Manifests, Manifests, bool) string {
 		return "Config Sync waits until another RootSync is set up, and not until what it applies is there"
 	},
-	Kinds: []Kind{
+	Kinds: []ObjectKind{
 		{
 			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Pointers: syncPointers, Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Parameter: "root_sync", Settings: rootSyncSettings, For: (Git | OCI) & Plain, Removal: syncRemoval,
-			Status: (*Listing).sync, Running: (*Listing).syncRunning, Root: (*Listing).syncRoot,
+			Status: syncStatus, Running: syncRunning, Root: rootSyncRoot,
 		},
 		{
 			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Pointers: syncPointers, Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
-			Removal: syncRemoval, Status: (*Listing).sync, Running: (*Listing).syncRunning,
+			Removal: syncRemoval, Status: syncStatus, Running: syncRunning,
 		},
 		{
 			Group: "kpt.dev", Kind: "ResourceGroup", Versions: "v1alpha1", Resource: "resourcegroups", Role: Consumer,
-			Status: (*Listing).resourceGroup,
+			Status: resourceGroupStatus,
 		},
 	},
 }
 
 var syncDecisive = []Decisive{
-	{Group: syncGroup, Kind: "RootSync", Fields: []Field{
-		{"spec.git.revision", nil},                             // it wins over the branch
-		{"spec.override.roleRefs", nil},                        // it may do less
-		{"spec.git.proxy", nil}, {"spec.git.noSSLVerify", nil}, // it reads by way of others
+	{Group: syncGroup, Kind: "RootSync", Fields: []DecisiveField{
+		{"spec.git.revision", nil},                             // takes precedence over the branch
+		{"spec.override.roleRefs", nil},                        // reduces permissions
+		{"spec.git.proxy", nil}, {"spec.git.noSSLVerify", nil}, // reads through another server
 		{"spec.override.statusMode", "disabled"},
 	}},
 }
 
-// The fields are those of the definition of Config Sync 1.22.
+// rootSyncSettings lists the fields of Config Sync 1.22's definition.
 var rootSyncSettings = slices.Concat(
 	decided(byManifests, "sourceFormat", "sourceType", "git.repo", "git.branch", "git.revision", "git.dir", "oci.image", "oci.dir", "helm"),
 	decided(byFlotilla, "override.namespaceStrategy"),
@@ -76,7 +76,7 @@ var rootSyncSettings = slices.Concat(
 	),
 )
 
-// What an object has applied is in its ResourceGroup, and not in its own status.
+// syncRemoval has no inventory: the applied objects are listed in the ResourceGroup, not in the status.
 var syncRemoval = Removal{Keeping: keepSync, Pruning: pruneSync, Waits: true}
 
 func keepSync(live *unstructured.Unstructured) map[string]any {
@@ -87,7 +87,7 @@ func keepSync(live *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Orphan"}, "finalizers": anyOf(left)}}
 }
 
-// pruneSync adds the finalizer, too: the controller does so only some time after it has seen the annotation.
+// pruneSync also adds the finalizer, because the controller does so only some time after it sees the annotation.
 func pruneSync(live *unstructured.Unstructured) map[string]any {
 	finalizers := live.GetFinalizers()
 	if live.GetAnnotations()[syncDeletion] == "Foreground" && slices.Contains(finalizers, syncFinalizer) {

@@ -12,12 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// syncStages are what Config Sync does with a commit, in order; each has its commit and its errors in the status.
+// syncStages are the stages of a sync, in order. The status has a commit and errors for each.
 var syncStages = []string{"source", "rendering", "sync"}
 
-// sync is the status of a RootSync or a RepoSync. It says of itself only whether everything could be applied: whether that
-// is ready, its ResourceGroup says. The same content is applied again from time to time, and stays ready.
-func (o *Listing) sync(s *Object) verdict.Status {
+// syncStatus returns the status of a RootSync or RepoSync. Its own status says only whether everything was applied;
+// its ResourceGroup says whether that is ready. Applying the same content again leaves it ready.
+func syncStatus(l *Listing, s *ListedObject) verdict.Status {
 	syncing, hasSynced := s.condition("Syncing")
 	if at := s.time("metadata", "deletionTimestamp"); !at.IsZero() {
 		if failure, is := s.condition("ReconcilerFinalizerFailure"); is && failure.status == "True" {
@@ -28,7 +28,7 @@ func (o *Listing) sync(s *Object) verdict.Status {
 	if stalled, is := s.condition("Stalled"); is && stalled.status == "True" {
 		return s.say(verdict.Failed, stalled.changed, "has stalled: %s", whyOf(stalled.message, stalled.reason))
 	}
-	if !s.isCurrent(condition{}) || !s.isOfSpec() {
+	if !s.isCurrent(condition{}) || !syncedCurrentSource(s) {
 		return s.say(verdict.Progressing, syncing.changed, "was changed after its status was written")
 	}
 	if again, is := s.condition("Reconciling"); is && again.status == "True" {
@@ -37,53 +37,53 @@ func (o *Listing) sync(s *Object) verdict.Status {
 	if !hasSynced {
 		return s.say(verdict.Progressing, s.time("metadata", "creationTimestamp"), "has no status yet")
 	}
-	if wrong := s.syncError(); wrong != "" {
+	if wrong := syncError(s); wrong != "" {
 		return s.say(verdict.Failed, syncing.changed, "cannot be synced: %s", wrong)
 	}
-	last, now := s.text("status", "lastSyncedCommit"), s.newest()
+	last, now := s.text("status", "lastSyncedCommit"), newestSync(s)
 	if last == "" || now != last {
 		return s.say(verdict.Progressing, syncing.changed, "is syncing %s", cmp.Or(now, "nothing yet"))
 	}
 	own := s.say(verdict.Ready, syncing.changed, "is synced")
-	if o.alone {
+	if l.alone {
 		return own
 	}
-	group := o.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]
-	if reason, unlisted := o.unlisted["ResourceGroup"]; unlisted {
+	group := l.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]
+	if reason, unlisted := l.unlisted["ResourceGroup"]; unlisted {
 		return s.say(verdict.Unknown, own.Since, "has a ResourceGroup that says whether everything is ready, which cannot be read: %s", reason)
 	} else if group == nil {
 		return s.say(verdict.Unknown, own.Since, "has no ResourceGroup, which would say whether everything is ready")
 	}
-	return verdict.Worst(own, o.resourceGroup(group))
+	return verdict.Worst(own, resourceGroupStatus(l, group))
 }
 
-// isOfSpec says whether what was synced last is of the source in the present spec.
-func (o *Object) isOfSpec() bool {
-	source := cmp.Or(o.text("spec", "sourceType"), "git")
+// syncedCurrentSource reports whether the last sync read the source in the current spec.
+func syncedCurrentSource(s *ListedObject) bool {
+	source := cmp.Or(s.text("spec", "sourceType"), "git")
 	for _, field := range []string{"repo", "branch", "revision", "image", "dir"} {
-		wanted, is := o.text("spec", source, field), o.text("status", "sync", source+"Status", field)
+		wanted, is := s.text("spec", source, field), s.text("status", "sync", source+"Status", field)
 		if field == "dir" {
 			wanted, is = clean(wanted), clean(is)
 		}
-		if wanted != "" && wanted != is && o.has("status", "sync", source+"Status") {
+		if wanted != "" && wanted != is && s.has("status", "sync", source+"Status") {
 			return false
 		}
 	}
 	return true
 }
 
-// newest is the newest commit, or digest, that was read.
-func (o *Object) newest() string {
-	return cmp.Or(o.text("status", "source", "commit"), o.text("status", "rendering", "commit"), o.text("status", "sync", "commit"))
+// newestSync returns the newest commit or digest that was read.
+func newestSync(s *ListedObject) string {
+	return cmp.Or(s.text("status", "source", "commit"), s.text("status", "rendering", "commit"), s.text("status", "sync", "commit"))
 }
 
-// syncError is the first error of reading, rendering or applying the newest commit, and how many there are; "" for none.
-// That a source cannot be read has no effect as long as nothing newer of it is known than what is synced.
-func (o *Object) syncError() string {
-	last, newest := o.text("status", "lastSyncedCommit"), o.newest()
+// syncError returns the first error of the newest commit and the number of errors; "" if there are none. A failure to
+// read the source has no effect while the newest known commit is synced.
+func syncError(s *ListedObject) string {
+	last, newest := s.text("status", "lastSyncedCommit"), newestSync(s)
 	for _, stage := range syncStages {
-		errors, commit := o.list("status", stage, "errors"), o.text("status", stage, "commit")
-		count, _ := o.number("status", stage, "errorSummary", "totalCount")
+		errors, commit := s.list("status", stage, "errors"), s.text("status", stage, "commit")
+		count, _ := s.number("status", stage, "errorSummary", "totalCount")
 		if count = max(count, int64(len(errors))); count == 0 || commit != "" && commit != newest ||
 			stage == "source" && last != "" && newest == last {
 			continue
@@ -100,8 +100,8 @@ func (o *Object) syncError() string {
 	return ""
 }
 
-// resourceGroup is the status of what a RootSync or RepoSync has applied.
-func (o *Listing) resourceGroup(g *Object) verdict.Status {
+// resourceGroupStatus returns the status of the objects that a RootSync or RepoSync has applied.
+func resourceGroupStatus(l *Listing, g *ListedObject) verdict.Status {
 	again, known := g.condition("Reconciling")
 	switch {
 	case !g.isCurrent(condition{}):
@@ -118,7 +118,7 @@ func (o *Listing) resourceGroup(g *Object) verdict.Status {
 		{verdict.Progressing, "are not ready yet", []string{"InProgress", "NotFound", "Terminating"}},
 		{verdict.Unknown, "do not say whether they are ready", []string{"Unknown", ""}},
 	} {
-		if names := g.inState(state.of...); len(names) > 0 {
+		if names := resourcesInStates(g, state.of...); len(names) > 0 {
 			return g.say(state.is, again.changed, "has objects that %s: %s", state.says, wording.List(names, 3))
 		}
 	}
@@ -128,10 +128,10 @@ func (o *Listing) resourceGroup(g *Object) verdict.Status {
 	return g.say(verdict.Ready, again.changed, "has only objects that are ready")
 }
 
-// inState names the objects of a ResourceGroup that are in one of some states, with what they say.
-func (o *Object) inState(states ...string) []string {
+// resourcesInStates names the objects of a ResourceGroup in one of the states, with their messages.
+func resourcesInStates(g *ListedObject, states ...string) []string {
 	var names []string
-	for _, one := range o.list("status", "resourceStatuses") {
+	for _, one := range g.list("status", "resourceStatuses") {
 		if !slices.Contains(states, one.text("status")) {
 			continue
 		}
@@ -148,9 +148,9 @@ func (o *Object) inState(states ...string) []string {
 	return names
 }
 
-// syncRoot is a RootSync that follows the folder dir. What Config Sync is busy with, or could not sync, is newer than what it
-// has synced.
-func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
+// rootSyncRoot returns the root of a RootSync that follows dir. Content being synced, or that failed to sync, is
+// newer than the synced content.
+func rootSyncRoot(l *Listing, s *ListedObject, at folder.Location, dir string) (Root, bool) {
 	branch := s.text("spec", "git", "branch")
 	if revision := s.text("spec", "git", "revision"); revision != "" && revision != "HEAD" {
 		branch = revision
@@ -159,7 +159,7 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 		clean(s.text("spec", "git", "dir")) != dir || cmp.Or(branch, "master") != at.Branch {
 		return Root{}, false
 	}
-	is := Applied{Root: s.ObjectName, Status: o.sync(s), Hindered: s.hindered()}
+	is := Applied{Root: s.ObjectName, Status: syncStatus(l, s), Hindered: s.hindered()}
 	if wrong := s.list("status", "source", "errors"); is.Hindered.Verdict == "" && len(wrong) > 0 {
 		since := s.time("status", "source", "lastUpdate")
 		is.Hindered = s.say(verdict.Failed, since, "cannot read its source: %s", whyOf(wrong[0].text("errorMessage")))
@@ -167,7 +167,7 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 	if last := s.text("status", "lastSyncedCommit"); folder.IsCommit(last) {
 		is.Commit = last
 	}
-	if newest := s.newest(); folder.IsCommit(newest) && newest != is.Commit {
+	if newest := newestSync(s); folder.IsCommit(newest) && newest != is.Commit {
 		is.Attempted = newest
 	}
 	for _, stage := range syncStages {
@@ -180,7 +180,7 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 			}
 		}
 	}
-	if group := o.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]; group != nil {
+	if group := l.byName[ObjectName{"ResourceGroup", s.Namespace, s.Name}]; group != nil {
 		for _, one := range group.list("status", "resourceStatuses") {
 			if one.text("status") == "Failed" {
 				is.Failing = append(is.Failing, resourceName(one))
@@ -190,9 +190,8 @@ func (o *Listing) syncRoot(s *Object, at Location, dir string) (Root, bool) {
 	return Root{Applied: is, SameRepository: SameRepository(s.text("spec", "git", "repo"), at.URL)}, true
 }
 
-// syncRunning is what a RootSync or a RepoSync has synced. The status says of which branch, image or chart only what is
-// being synced is.
-func (*Listing) syncRunning(s *Object) Running {
+// syncRunning returns the synced content. The status has the branch, image or chart only of the commit being synced.
+func syncRunning(_ *Listing, s *ListedObject) Running {
 	is := Running{Revision: s.text("status", "lastSyncedCommit")}
 	if is.Revision == "" || s.text("status", "sync", "commit") != is.Revision {
 		return is
@@ -218,5 +217,5 @@ func (*Listing) syncRunning(s *Object) Running {
 	return is
 }
 
-// noFolderSync is the message of Config Sync about a folder that does not exist.
+// noFolderSync is Config Sync's message for a missing folder.
 const noFolderSync = "failed to evaluate the config directory"

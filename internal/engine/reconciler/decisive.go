@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Decisive are the fields of a kind that decide whether an object does its work, and on what. Flotilla does not set them,
-// so a server-side apply leaves them to whoever has added them: what an agent does is as wanted only without them.
+// Decisive lists fields of a kind that decide whether an object does its work, and on what content. Flotilla does not
+// set them, so server-side apply leaves them to other managers. The agent behaves as wanted only without them.
 type Decisive struct {
 	Group, Kind string
-	Fields      []Field
-	// Diverting are further fields, by which an object that follows a folder applies something else than the folder, or applies
-	// it elsewhere.
-	Diverting []Field
+	Fields      []DecisiveField
+	// Diverting lists more fields. They make an object that follows a folder apply other content, or apply it
+	// elsewhere.
+	Diverting []DecisiveField
 }
 
-// Field is a field that somebody may add.
-type Field struct {
-	// Path is the field, as in "spec.suspend"; a key with dots in it is in brackets, at the end.
+// DecisiveField is a field that another manager may add.
+type DecisiveField struct {
+	// Path is the path of the field, as in "spec.suspend". A last key that contains dots is in brackets.
 	Path string
-	// Value is the only value that matters; nil for every one but false, 0, "" and what is empty.
+	// Value is the only decisive value; nil for every non-zero, non-empty value.
 	Value any
 }
 
-// Steps is the path, one step each.
-func (f *Field) Steps() []string {
+// Steps splits the path into keys.
+func (f *DecisiveField) Steps() []string {
 	path, key, hasKey := strings.Cut(strings.TrimSuffix(f.Path, "]"), "[")
 	steps := strings.Split(path, ".")
 	if hasKey {
@@ -34,22 +34,22 @@ func (f *Field) Steps() []string {
 	return steps
 }
 
-// Matters says whether a value of the field is one that matters.
-func (f *Field) Matters(value any) bool {
+// IsDecisive reports whether a value of the field changes what the object does.
+func (f *DecisiveField) IsDecisive(value any) bool {
 	if f.Value != nil {
 		return reflect.DeepEqual(value, f.Value)
 	}
 	return !isEmpty(value) && !reflect.ValueOf(value).IsZero()
 }
 
-// controllers are the kinds that an agent runs as. An autoscaler may set replicas, but not to none.
+// controllers are the kinds that agents run as. An autoscaler may set replicas, but not to zero.
 var controllers = []Decisive{
-	{Group: "apps", Kind: "Deployment", Fields: []Field{{"spec.replicas", int64(0)}, {"spec.paused", nil}}},
-	{Group: "apps", Kind: "StatefulSet", Fields: []Field{{"spec.replicas", int64(0)}}},
+	{Group: "apps", Kind: "Deployment", Fields: []DecisiveField{{"spec.replicas", int64(0)}, {"spec.paused", nil}}},
+	{Group: "apps", Kind: "StatefulSet", Fields: []DecisiveField{{"spec.replicas", int64(0)}}},
 }
 
-// DecisiveFields are those of a kind.
-func DecisiveFields(group, kind string) []Field {
+// DecisiveFields returns the decisive fields of a kind.
+func DecisiveFields(group, kind string) []DecisiveField {
 	of := decisiveOf(group, kind)
 	return slices.Concat(of.Fields, of.Diverting)
 }
@@ -67,11 +67,11 @@ func decisiveOf(group, kind string) Decisive {
 	return Decisive{}
 }
 
-// under are fields below a path.
-func under(path string, fields []Field) []Field {
-	var below []Field
+// under prefixes the paths of fields.
+func under(path string, fields []DecisiveField) []DecisiveField {
+	var below []DecisiveField
 	for _, field := range fields {
-		below = append(below, Field{path + "." + field.Path, field.Value})
+		below = append(below, DecisiveField{path + "." + field.Path, field.Value})
 	}
 	return below
 }

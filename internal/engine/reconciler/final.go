@@ -11,42 +11,42 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Final is how Flotilla itself renders what an object of a reconciler deploys, and how the object then follows what was
-// rendered in the GitOps repository.
+// Final describes how Flotilla renders the objects that a reconciler's object deploys, and how that object then
+// follows the rendered objects in the GitOps repository.
 type Final struct {
-	// Request adds to a request, which has artifact, path and the cluster type's versions, what an object says. What
-	// cannot be rendered is a problem, which begins with the path of a field.
+	// Request adds the settings of an object to a request that has artifact, path and the cluster type's versions.
+	// Each setting that cannot be rendered is a problem, which begins with the path of the field.
 	Request func(object map[string]any, into *objects.Request) (problems []string)
-	// Follow are the changes of the object's spec after which it follows a place. What was rendered is taken out of it.
+	// Follow returns the edits of the object's spec that make it follow a place and drop the rendered settings.
 	Follow func(at Place) []Edit
-	// Path, Repository and Branch are the fields of the spec that have those of the place; Branch is "" if the object names no
-	// branch, and Repository is then the name of an object.
+	// Path, Repository and Branch are the fields of the spec that locate the place. If the object names no branch,
+	// Branch is "" and Repository names a source object.
 	Path, Repository, Branch string
-	// Has is what an object that follows a place has applied, with its status.
-	Has func(all *Listing, one *Object) Applied
-	// Wraps says that a place has to be a chart.
+	// Has returns the content that an object following a place has applied, with its status.
+	Has func(all *Listing, one *ListedObject) Applied
+	// Wraps reports that the place must be a chart.
 	Wraps bool
-	// Drops reports whether an object with these fields of its spec may have unknown fields of what it deploys dropped, in place of
-	// being refused; nil if it never has.
+	// Drops reports whether an object with this spec may lose unknown fields of deployed objects instead of rejecting
+	// them; nil if never.
 	Drops func(spec map[string]any) bool
 }
 
 // Place is a folder of final objects in the GitOps repository.
 type Place struct {
-	// Repository and Branch are those of the GitOps repository, as the agent knows it: a URL, or the name of an object.
+	// Repository and Branch identify the GitOps repository for the agent: a URL, or the name of an object.
 	Repository, Branch string
-	Path               string // of the folder, without a slash at either end
-	Digest             string // of the objects, in hex
+	Path               string // path of the folder without leading or trailing slash
+	Digest             string // digest of the objects, in hex
 }
 
-// Edit is a change of one field of a spec.
+// Edit changes one field of a spec.
 type Edit struct {
-	Path  string // its steps separated by dots
-	Value any    // of JSON; nil removes the field
+	Path  string // keys separated by dots
+	Value any    // JSON value; nil removes the field
 }
 
-// RequestOf completes a request by the objects that Flotilla renders for an assignment, as they are in its folder. It has
-// artifact, path and the cluster type's versions. Each problem is a sentence without a full stop, which names a field.
+// RequestOf completes a request from the objects that Flotilla renders into an assignment's folder. The request has
+// artifact, path and the cluster type's versions. Each problem is a sentence without a full stop that names a field.
 func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request) (problems []string) {
 	for _, object := range rendered {
 		name, _ := object["kind"].(string)
@@ -57,7 +57,7 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 		if kind.Fetch != nil {
 			problems = append(problems, kind.Fetch(object, into)...)
 		}
-		if !slices.Contains(r.Deploys, name) {
+		if !slices.Contains(r.Deployers, name) {
 			continue
 		}
 		if kind.Template != "" {
@@ -69,10 +69,10 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 	return problems
 }
 
-// FinalOf is how an object of a kind that deploys is rendered, and the path of the spec that its edits are for; nil for
-// other kinds.
+// FinalOf returns how Flotilla renders objects deployed by a kind, and the path of the spec to edit; nil for other
+// kinds.
 func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
-	if !slices.Contains(r.Deploys, kind) {
+	if !slices.Contains(r.Deployers, kind) {
 		return nil, ""
 	}
 	of := KindNamed(kind)
@@ -82,7 +82,7 @@ func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 	return of.Final, "spec"
 }
 
-// FinalOfKind is [Reconciler.FinalOf] of the reconciler whose objects of the kind deploy.
+// FinalOfKind is [Reconciler.FinalOf] for the reconciler that deploys with this kind.
 func FinalOfKind(kind string) (final *Final, spec string) {
 	for _, one := range all {
 		if final, spec := one.FinalOf(kind); final != nil {
@@ -92,10 +92,10 @@ func FinalOfKind(kind string) (final *Final, spec string) {
 	return nil, ""
 }
 
-// IsSource says whether objects of a kind fetch content for others.
+// IsSource reports whether objects of a kind fetch content for others.
 func IsSource(kind string) bool { return KindNamed(kind).Is(Source) }
 
-// unescaped undoes what keeps an ApplicationSet from reading a value as a template.
+// unescaped reverts the escaping that keeps an ApplicationSet from reading a value as a template.
 func unescaped(part any) any {
 	if text, isText := part.(string); isText {
 		return strings.ReplaceAll(text, `{{ "{{" }}`, "{{")
@@ -103,14 +103,14 @@ func unescaped(part any) any {
 	return part
 }
 
-// fields reads the fields of an object, and collects what is wrong with them.
+// fields reads the fields of an object and collects problems.
 type fields struct {
 	root     map[string]any
-	prefix   string // of paths in problems
+	prefix   string // of the paths in problems
 	problems []string
 }
 
-// readFields begins at a field of an object.
+// readFields reads below a field of an object.
 func readFields(object map[string]any, at string) *fields {
 	below, _ := object[at].(map[string]any)
 	return &fields{root: below, prefix: at + "."}
@@ -120,14 +120,14 @@ func (f *fields) value(path string) any {
 	if path == "" {
 		return f.root
 	}
-	return entry(f.root).value(strings.Split(path, ".")...)
+	return jsonObject(f.root).value(strings.Split(path, ".")...)
 }
 
 func (f *fields) problem(path, format string, arguments ...any) {
 	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
 }
 
-// none reports a field that has a value other than false or nothing.
+// none reports a field that has a value other than false or empty.
 func (f *fields) none(path, why string) {
 	if isEmpty(f.value(path)) {
 		return
@@ -135,7 +135,7 @@ func (f *fields) none(path, why string) {
 	f.problem(path, "cannot be rendered: %s", why)
 }
 
-// only reports fields below a path that are not among the known ones, as a newer reconciler may render by them.
+// only reports unknown fields below a path, because a newer reconciler may use them to render.
 func (f *fields) only(path string, known ...string) {
 	object := f.object(path)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -145,7 +145,7 @@ func (f *fields) only(path string, known ...string) {
 	}
 }
 
-// typed reads a field of a type; what is its name for people.
+// typed reads a field of type T, which messages call what.
 func typed[T any](f *fields, path, what string) T {
 	value := f.value(path)
 	read, is := value.(T)
@@ -165,7 +165,7 @@ func (f *fields) flag(path string) bool { return typed[bool](f, path, "true or f
 
 func (f *fields) list(path string) []any { return typed[[]any](f, path, "a list") }
 
-// texts reads a list of texts.
+// texts reads a list of strings.
 func (f *fields) texts(path string) []string {
 	var all []string
 	for i, value := range f.list(path) {
@@ -178,7 +178,7 @@ func (f *fields) texts(path string) []string {
 	return all
 }
 
-// textMap reads a map of texts; nil where it is empty.
+// textMap reads a map of strings; nil if it is empty.
 func (f *fields) textMap(path string) map[string]string {
 	object := f.object(path)
 	if len(object) == 0 {
@@ -195,7 +195,7 @@ func (f *fields) textMap(path string) map[string]string {
 	return all
 }
 
-// each reads a list of objects, and collects the problems of each.
+// each reads a list of objects and collects the problems of each.
 func (f *fields) each(path string, read func(one *fields)) {
 	for i, value := range f.list(path) {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -223,7 +223,7 @@ func (f *fields) count(path string) int64 {
 	return 0
 }
 
-// patches reads patches as kustomize has them.
+// patches reads a list of kustomize patches.
 func (f *fields) patches(path string) (all []objects.Patch) {
 	f.each(path, func(one *fields) {
 		one.only("", "patch", "target")
@@ -242,7 +242,7 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 	return all
 }
 
-// images reads images as kustomize has them.
+// images reads a list of kustomize images.
 func (f *fields) images(path string) (all []objects.Image) {
 	f.each(path, func(one *fields) {
 		one.only("", "name", "newName", "newTag", "digest")
@@ -254,9 +254,9 @@ func (f *fields) images(path string) (all []objects.Image) {
 	return all
 }
 
-// noObjects is why reconcilers other than those do not have final objects.
+// noObjects explains why other reconcilers have no final objects.
 const noObjects = "final objects are rendered for Flux and Argo CD alone"
 
-// DigestName is the name of an image that no manifest has, by which the digest of final objects is in the spec of what
-// follows them: changed objects are then a new generation of it, and no status of the former ones is taken for theirs.
+// DigestName is an image name that no manifest uses. It puts the digest of final objects into the spec of the object
+// that follows them. Changed objects then give it a new generation, so an old status cannot count for new objects.
 const DigestName = "flotilla.dev/objects"

@@ -272,7 +272,7 @@ func TestAnObjectFollowsFinalObjects(t *testing.T) {
 	}
 	for _, name := range reconciler.Names() {
 		of := reconciler.Named(name)
-		for _, kind := range of.Deploys {
+		for _, kind := range of.Deployers {
 			if final, _ := of.FinalOf(kind); (final == nil) != (of.NoObjects != "") {
 				t.Errorf("%s of %s: either its objects are rendered, or it says why not", kind, name)
 			}

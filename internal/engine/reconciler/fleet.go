@@ -5,16 +5,16 @@ const (
 	repoLabel  = "fleet.cattle.io/repo-name"
 )
 
-// fleet is Rancher Fleet 0.12 and later, in each cluster for itself. Sources are fields of its objects.
+// fleet is Rancher Fleet 0.12 and later, installed in each cluster. Sources are fields of its objects.
 var fleet = Reconciler{
 	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
-	SecretValues: &SecretValues{}, Decisive: fleetDecisive, Own: fleetOwn, Deploys: []string{"GitRepo", "HelmOp"},
+	SecretValues: &SecretValues{}, Decisive: fleetDecisive, Own: fleetOwn, Deployers: []string{"GitRepo", "HelmOp"},
 	NoRename: "Rancher Fleet names what it deploys after the folder, and removes it when the folder moves",
 	Agent: Agent{
 		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
 		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 	},
-	NoLook: "Rancher Fleet looks when its polling interval has passed, or when the Git host tells its webhook of a push: forceSyncGeneration only deploys again what it has " +
+	NoRefresh: "Rancher Fleet looks when its polling interval has passed, or when the Git host tells its webhook of a push: forceSyncGeneration only deploys again what it has " +
 		"read. Set up the webhook at the Git host, or a shorter interval of flotilla_agent",
 	NoSOPS:    "Rancher Fleet decrypts nothing",
 	NoObjects: noObjects,
@@ -24,24 +24,24 @@ var fleet = Reconciler{
 		}
 		return "Rancher Fleet cannot apply anything before a GitRepo"
 	},
-	Kinds: []Kind{
+	Kinds: []ObjectKind{
 		{
 			Group: fleetGroup, Kind: "GitRepo", Versions: "v1alpha1", Resource: "gitrepos", Pointers: gitRepoPointers,
 			Role: Follows | Consumer | Maker, Makes: []string{"Bundle"}, Label: repoLabel,
 			Parameter: "git_repo", Settings: gitRepoSettings, For: Git, Account: "serviceAccount", Removal: fleetRemoval,
-			Status: (*Listing).gitRepo, Running: (*Listing).gitRepoRunning, Root: (*Listing).gitRepoRoot,
+			Status: gitRepoStatus, Running: gitRepoRunning, Root: gitRepoRoot,
 		},
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops", Pointers: helmOpPointers,
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
 			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: []string{"dependsOn", "helm.valuesFrom"},
-			Status: (*Listing).gitRepo, Running: (*Listing).helmOpRunning,
+			Status: gitRepoStatus, Running: helmOpRunning,
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",
 			Role: Consumer | Maker, Makes: []string{"BundleDeployment"},
 			Label: "fleet.cattle.io/bundle-name", NamespaceLabel: "fleet.cattle.io/bundle-namespace", Removal: fleetRemoval,
-			Status: (*Listing).bundle,
+			Status: bundleStatus,
 		},
 		{
 			Group:    fleetGroup,
@@ -49,7 +49,7 @@ var fleet = Reconciler{
 			Versions: "v1alpha1",
 			Resource: "bundledeployments",
 			Role:     Consumer,
-			Status:   (*Listing).bundleDeployment,
+			Status:   bundleDeploymentStatus,
 		},
 	},
 }
@@ -59,13 +59,14 @@ var fleetRemoval = Removal{
 }
 
 var fleetDecisive = []Decisive{
-	{Group: fleetGroup, Kind: "GitRepo", Fields: []Field{
-		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision wins over the branch
+	{Group: fleetGroup, Kind: "GitRepo", Fields: []DecisiveField{
+		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision takes precedence over the branch
 		{"spec.serviceAccount", nil}, {"spec.insecureSkipTLSVerify", nil},
-	}, Diverting: []Field{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
+	}, Diverting: []DecisiveField{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
 }
 
-// fleetOwn has the Bundles that a GitRepo makes by the program fleet, which people use, too: their Bundles have no GitRepo.
+// fleetOwn includes the Bundles that GitRepos create through the fleet CLI. Users run that CLI too, but their Bundles
+// have no GitRepo.
 var fleetOwn = []Own{
 	{Managers: []string{"fleetcontroller", "fleetagent", "gitjob"}},
 	{Group: fleetGroup, Kind: "Bundle", Label: repoLabel, Managers: []string{"fleet", "fleetcontroller", "fleetagent", "gitjob"}},

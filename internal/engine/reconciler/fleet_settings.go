@@ -2,7 +2,7 @@ package reconciler
 
 import "slices"
 
-// The fields are those of the definitions of Rancher Fleet 0.15.
+// The following tables list the fields of Rancher Fleet 0.15's definitions.
 
 var gitRepoSettings = slices.Concat(
 	decided(byManifests, "repo", "branch", "revision", "paths"),
@@ -11,7 +11,7 @@ var gitRepoSettings = slices.Concat(
 	reaching(Accounts, "serviceAccount"),
 	reaching(Clusters, "targets"),
 	reaching(Namespaces, "deleteNamespace"),
-	reaching(Content, "helmRepoURLRegex"), // of the hosts that get the credentials for charts
+	reaching(Content, "helmRepoURLRegex"), // selects the hosts that get chart credentials
 	trusting(Nothing, "caBundle", "insecureSkipTLSVerify"),
 	reaching(Nothing,
 		"bundles", "correctDrift", "disablePolling", "forceSyncGeneration", "imageScanCommit", "imageScanInterval",
@@ -40,6 +40,6 @@ var helmOpSettings = slices.Concat(
 	reaching(Nothing,
 		"correctDrift", "deleteCRDResources", "dependsOn", "diff", "forceSyncGeneration", "helm", "helm.values.*", "helm.templateValues.*",
 		"helmOpOptions", "ignore", "keepResources", "paused", "pollingInterval",
-		"diff.comparePatches.namespace", // of objects that the chart has
+		"diff.comparePatches.namespace", // of objects in the chart
 	),
 )

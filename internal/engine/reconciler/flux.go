@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// AppliedByFlux is the label that Flux sets on what a Kustomization has applied, with the name of that.
+// AppliedByFlux is the label that Flux sets on applied objects, with the name of the Kustomization.
 const AppliedByFlux = "kustomize" + ofFlux + "/name"
 
 const (
@@ -21,11 +21,11 @@ const (
 // flux is Flux 2.6 and later.
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
-	Deploys: []string{"Kustomization", "HelmRelease"}, Repository: AgentName, NoVariable: noVariable, NoFolder: noFolderFlux,
-	// The label is read by Flux 2.7 and later. Earlier versions look at the Secret when they look at the HelmRelease.
+	Deployers: []string{"Kustomization", "HelmRelease"}, Repository: AgentName, NoVariable: noVariable, NoFolder: noFolderFlux,
+	// Flux 2.7 and later read the label. Earlier versions read the Secret when they reconcile the HelmRelease.
 	SecretValues: &SecretValues{Namespace: "flux-system", Labels: map[string]string{"reconcile.fluxcd.io/watch": "Enabled"}},
-	// Kustomizations watch their source: what it has got reaches them at once.
-	Look: &Look{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
+	// Kustomizations watch their source and see its new revision at once.
+	Refresh: &Refresh{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
 		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml", Contexts: []string{"kustomization/{cluster}/*"},
@@ -43,21 +43,21 @@ var flux = Reconciler{
 		}
 		return "Flux can order Kustomizations and it can order HelmReleases, but not one with the other"
 	},
-	Kinds: []Kind{
+	Kinds: []ObjectKind{
 		{
 			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations", Pointers: kustomizationPointers,
 			Role:      Follows | Consumer,
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
 			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: []string{"dependsOn"},
-			Final: kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: (*Listing).kustomization, Running: (*Listing).kustomizationRunning, Root: (*Listing).kustomizationRoot,
+			Final: kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: kustomizationStatus, Running: kustomizationRunning, Root: kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases", Pointers: helmReleasePointers,
 			Role: Consumer,
 			Sources: []Reference{
 				{Field: "spec.chartRef", Kinds: []string{"OCIRepository", "HelmChart", "ExternalArtifact"}},
-				{Field: "status.helmChart", Kinds: []string{"HelmChart"}}, // which it makes of spec.chart
+				{Field: "status.helmChart", Kinds: []string{"HelmChart"}}, // created from spec.chart
 			},
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
@@ -66,26 +66,26 @@ var flux = Reconciler{
 				"chartRef",
 				"chart",
 			}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
-			Final: helmReleaseFinal, Status: (*Listing).helmRelease, Running: (*Listing).helmReleaseRunning,
+			Final: helmReleaseFinal, Status: helmReleaseStatus, Running: helmReleaseRunning,
 		},
 		{
-			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: (*Object).hasVersion,
+			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: hasVersion,
 			Sources: []Reference{{Field: "spec.sourceRef", Kinds: []string{"HelmRepository", "GitRepository", "Bucket"}}},
 			Has:     []string{"status.observedSourceArtifactRevision"},
 		},
 		{
-			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
+			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: hasRef,
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
 			Fetch: fetchGit,
 		},
 		{
-			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: (*Object).hasRef,
+			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: hasRef,
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Fetch: fetchOCI,
 		},
 		{
-			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: (*Object).isOCI,
+			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: isOCI,
 			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},
@@ -94,30 +94,30 @@ var flux = Reconciler{
 }
 
 var fluxDecisive = []Decisive{
-	{Group: "kustomize" + ofFlux, Kind: "Kustomization", Fields: []Field{
-		{"spec.suspend", nil}, {"spec.dependsOn", nil}, // it waits
-		{"spec.serviceAccountName", nil}, // it may do less
-		{"spec.decryption", nil},         // it has keys that nobody wants it to have
+	{Group: "kustomize" + ofFlux, Kind: "Kustomization", Fields: []DecisiveField{
+		{"spec.suspend", nil}, {"spec.dependsOn", nil}, // waits
+		{"spec.serviceAccountName", nil}, // reduces permissions
+		{"spec.decryption", nil},         // has keys that are not wanted
 		{"spec.postBuild", nil},
-	}, Diverting: []Field{
-		{"spec.kubeConfig", nil}, {"spec.targetNamespace", nil}, // it applies elsewhere
+	}, Diverting: []DecisiveField{
+		{"spec.kubeConfig", nil}, {"spec.targetNamespace", nil}, // applies elsewhere
 		{"spec.components", nil}, {"spec.images", nil}, {"spec.namePrefix", nil}, {"spec.nameSuffix", nil}, {"spec.patches", nil},
 	}},
-	{Group: fluxSources, Kind: "GitRepository", Fields: []Field{
+	{Group: fluxSources, Kind: "GitRepository", Fields: []DecisiveField{
 		{"spec.suspend", nil},
-		{"spec.ref.commit", nil}, {"spec.ref.name", nil}, {"spec.ref.semver", nil}, {"spec.ref.tag", nil}, // they win over the branch
+		{"spec.ref.commit", nil}, {"spec.ref.name", nil}, {"spec.ref.semver", nil}, {"spec.ref.tag", nil}, // take precedence over the branch
 		{"spec.ignore", nil}, {"spec.include", nil}, {"spec.sparseCheckout", nil}, {"spec.verify", nil},
-		{"spec.proxySecretRef", nil}, // it reads by way of others
+		{"spec.proxySecretRef", nil}, // reads through another server
 	}},
 	{
 		Group:  "notification" + ofFlux,
 		Kind:   "Provider",
-		Fields: []Field{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}},
+		Fields: []DecisiveField{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}},
 	},
-	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []Field{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
+	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []DecisiveField{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
 }
 
-// fluxOwn leaves out what kustomize-controller has applied, and what helm-controller has of a chart: that is of people.
+// fluxOwn excludes objects applied by kustomize-controller and the objects of charts: these belong to users.
 var fluxOwn = []Own{
 	{
 		Group:    fluxSources,
@@ -127,7 +127,7 @@ var fluxOwn = []Own{
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
 }
 
-// variable is the form that Flux requires of the variables that it substitutes.
+// variable matches the names of variables that Flux substitutes.
 var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 func noVariable(key, value string, isText bool) string {
@@ -142,15 +142,15 @@ func noVariable(key, value string, isText bool) string {
 	return ""
 }
 
-// enoughConcurrency is a number of workers that is rarely blocked as a whole by workloads that do not get ready.
+// enoughConcurrency is a number of workers that unready workloads rarely block all at once.
 const enoughConcurrency = 10
 
-// checkConcurrency says why a Deployment of kustomize-controller may apply changes too late; "" where it has enough workers. A
-// Kustomization that waits for health blocks a worker. With few workers, some workloads that do not get ready can
-// prevent the root objects from applying the next commit.
+// checkConcurrency returns a warning if a kustomize-controller Deployment may apply changes too late; "" if it has
+// enough workers. A Kustomization that waits for health blocks a worker. With few workers, a few unready workloads
+// can prevent the root objects from applying the next commit.
 func checkConcurrency(deployment *unstructured.Unstructured) string {
 	workers := 4
-	for _, container := range entry(deployment.Object).list("spec", "template", "spec", "containers") {
+	for _, container := range jsonObject(deployment.Object).list("spec", "template", "spec", "containers") {
 		for _, text := range container.texts("args") {
 			if gates, ok := strings.CutPrefix(text, "--feature-gates="); ok && strings.Contains(gates, "CancelHealthCheckOnNewRevision=true") {
 				return ""

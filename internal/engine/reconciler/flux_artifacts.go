@@ -2,21 +2,21 @@ package reconciler
 
 import "strings"
 
-// Copy is a folder of a source that an ArtifactGenerator of Flux copies into an artifact. From and To are paths, without a
-// slash at either end.
+// Copy is a folder of a source that a Flux ArtifactGenerator copies into an artifact. From and To are paths without
+// leading or trailing slash.
 type Copy struct {
 	Kind, Name, From, To string
 }
 
-// IsGenerator says whether objects of a kind make ExternalArtifacts of folders of sources.
+// IsGenerator reports whether objects of a kind create ExternalArtifacts from folders of sources.
 func IsGenerator(group, kind string) bool {
 	return group == "source.extensions.fluxcd.io" && kind == "ArtifactGenerator"
 }
 
-// IsGenerated says whether objects of a kind are made by a generator.
-func (k *Kind) IsGenerated() bool { return k.Kind == "ExternalArtifact" }
+// IsGenerated reports whether a generator creates the objects of the kind.
+func (k *ObjectKind) IsGenerated() bool { return k.Kind == "ExternalArtifact" }
 
-// CopiesOf returns what a generator copies into the artifact of a name, of that what is copied as a whole.
+// CopiesOf returns the whole folders that a generator copies into the named artifact.
 func CopiesOf(spec map[string]any, artifact string) (copies []Copy) {
 	read := readFields(map[string]any{"spec": spec}, "spec")
 	sources := map[string]Copy{}
@@ -27,12 +27,12 @@ func CopiesOf(spec map[string]any, artifact string) (copies []Copy) {
 		if one.text("name") != artifact {
 			return
 		}
-		one.each("copy", func(entry *fields) {
-			alias, from, _ := strings.Cut(strings.TrimPrefix(entry.text("from"), "@"), "/")
+		one.each("copy", func(item *fields) {
+			alias, from, _ := strings.Cut(strings.TrimPrefix(item.text("from"), "@"), "/")
 			from, isAll := strings.CutSuffix("/"+from, "/**")
-			to, isInto := strings.CutPrefix(entry.text("to"), "@artifact/")
+			to, isInto := strings.CutPrefix(item.text("to"), "@artifact/")
 			source, isKnown := sources[alias]
-			if isAll && isInto && isKnown && !strings.ContainsAny(from, "*?[") && len(entry.list("exclude")) == 0 {
+			if isAll && isInto && isKnown && !strings.ContainsAny(from, "*?[") && len(item.list("exclude")) == 0 {
 				source.From, source.To = strings.Trim(from, "/"), strings.Trim(to, "/")
 				copies = append(copies, source)
 			}

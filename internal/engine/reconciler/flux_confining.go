@@ -10,19 +10,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Confinement says which arguments confine the controllers of an agent. Without them, a user who may create the agent's
-// objects in one namespace gets the rights of the controllers, on the whole cluster.
+// Confinement lists the arguments that confine the controllers of an agent. Without them, a user who may create the
+// agent's objects in one namespace gets the controllers' permissions on the whole cluster.
 type Confinement struct {
-	// Selector selects the controllers' Deployments by labels. In the agent's namespace, images are enough.
+	// Selector selects the controllers' Deployments by label. In the agent's namespace, images identify them.
 	Selector string
-	// Arguments are the arguments that each controller needs, by its name.
+	// Arguments maps the name of a controller to the arguments it needs.
 	Arguments map[string][]Argument
 }
 
 // Argument is an argument of a controller.
 type Argument struct {
 	Flag string
-	// Value is the value that the flag needs; "" for any. The value that Flotilla sets is then the controller's own account.
+	// Value is the required value of the flag; "" for any. In that case Flotilla sets the controller's own account.
 	Value string
 }
 
@@ -52,7 +52,8 @@ var fluxConfinement = func() *Confinement {
 	}
 }()
 
-// Missing returns the arguments that a Deployment lacks, as they are to be given; none if it is no controller of the agent.
+// Missing returns the arguments that a Deployment lacks, as they must be given; none if it is not a controller of the
+// agent.
 func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
 	name, container := c.controller(deployment)
 	if container == nil {
@@ -68,7 +69,7 @@ func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
 	return missing
 }
 
-// Add adds the arguments that a Deployment lacks, and returns them. A later argument wins over an earlier one.
+// Add appends the arguments that a Deployment lacks, and returns them. A later argument overrides an earlier one.
 func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
 	missing := c.Missing(deployment)
 	if len(missing) == 0 {
@@ -84,10 +85,10 @@ func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
 	return missing
 }
 
-// controller returns the name of the controller that a Deployment runs, and its container; nil if it runs none. A mirror may
-// have another name for the image.
-func (c *Confinement) controller(deployment *unstructured.Unstructured) (string, entry) {
-	containers := entry(deployment.Object).list("spec", "template", "spec", "containers")
+// controller returns the name and container of the controller that a Deployment runs; nil if it runs none. A mirror
+// may use another name for the image.
+func (c *Confinement) controller(deployment *unstructured.Unstructured) (string, jsonObject) {
+	containers := jsonObject(deployment.Object).list("spec", "template", "spec", "containers")
 	for _, container := range containers {
 		image, _, _ := strings.Cut(container.text("image"), "@")
 		name, _, _ := strings.Cut(path.Base(image), ":")
@@ -97,26 +98,27 @@ func (c *Confinement) controller(deployment *unstructured.Unstructured) (string,
 	}
 	for _, name := range []string{deployment.GetLabels()["app.kubernetes.io/component"], deployment.GetName()} {
 		if c.Arguments[name] != nil && len(containers) > 0 {
-			at := slices.IndexFunc(containers, func(container entry) bool { return container.text("name") == "manager" })
+			at := slices.IndexFunc(containers, func(container jsonObject) bool { return container.text("name") == "manager" })
 			return name, containers[max(at, 0)]
 		}
 	}
 	return "", nil
 }
 
-// valueFor returns the value that Flotilla gives. The account of the controller itself exists in the controllers' namespace
-// alone: objects there go on, and an object in any other namespace has the rights of an account of that namespace.
+// valueFor returns the value that Flotilla sets. The default is the controller's own account, which exists only in
+// the controllers' namespace: objects there keep working, and objects in other namespaces get the permissions of an
+// account of their namespace.
 func (a Argument) valueFor(controller string, deployment *unstructured.Unstructured) string {
 	if a.Value != "" {
 		return a.Value
 	}
-	if account := entry(deployment.Object).text("spec", "template", "spec", "serviceAccountName"); account != "" {
+	if account := jsonObject(deployment.Object).text("spec", "template", "spec", "serviceAccountName"); account != "" {
 		return account
 	}
 	return controller
 }
 
-// flagIn returns the last value of a flag among arguments; "" if it is not given. A flag without a value is "true".
+// flagIn returns the last value of a flag in arguments; "" if it is absent. A flag without a value is "true".
 func flagIn(arguments []string, flag string) string {
 	value := ""
 	for i, argument := range arguments {
@@ -136,7 +138,7 @@ func flagIn(arguments []string, flag string) string {
 	return value
 }
 
-// Lacks is a clause about the arguments that a Deployment lacks.
-func Lacks(deployment *unstructured.Unstructured, missing []string) string {
+// DescribeMissing is a clause that lists the arguments a Deployment lacks.
+func DescribeMissing(deployment *unstructured.Unstructured, missing []string) string {
 	return "Deployment " + deployment.GetNamespace() + "/" + deployment.GetName() + " lacks " + wording.List(missing, wording.Named)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// kustomizationFinal is what kustomize-controller does with a Kustomization.
+// kustomizationFinal renders like kustomize-controller.
 var kustomizationFinal = &Final{
-	Path: "path", Repository: "sourceRef.name", Has: (*Listing).kustomizationHas,
+	Path: "path", Repository: "sourceRef.name", Has: kustomizationHas,
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
 		f.none("postBuild.substituteFrom", "its values are on the cluster alone; use postBuild.substitute")
@@ -34,10 +34,10 @@ var kustomizationFinal = &Final{
 	},
 }
 
-// helmReleaseFinal is what helm-controller does with a HelmRelease.
+// helmReleaseFinal renders like helm-controller.
 var helmReleaseFinal = &Final{
-	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: (*Listing).helmReleaseHas, Wraps: true,
-	// Helm 3 creates objects without validation of fields. Helm 4, in helm-controller 1.6, asks for it.
+	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: helmReleaseHas, Wraps: true,
+	// Helm 3 creates objects without field validation. Helm 4, in helm-controller 1.6, requests it.
 	Drops: func(map[string]any) bool { return true },
 	Request: func(object map[string]any, into *objects.Request) []string {
 		f := readFields(object, "spec")
@@ -83,7 +83,7 @@ var helmReleaseFinal = &Final{
 	},
 }
 
-// helmHooks returns the hooks that helm-controller runs at some time in the life of a release.
+// helmHooks returns the hooks that helm-controller runs during the life of a release.
 func (f *fields) helmHooks() *objects.Hooks {
 	hooks := &objects.Hooks{}
 	for _, action := range []struct {
@@ -103,8 +103,8 @@ func (f *fields) helmHooks() *objects.Hooks {
 	return hooks
 }
 
-// versionMetadata is the build metadata that Flux gives the version of a chart: the beginning of the commit, or of the digest of an
-// image. With valuesFiles it also has the generation of the HelmChart, which is known on the cluster alone.
+// versionMetadata returns the build metadata that Flux adds to a chart's version: the start of the commit or of the
+// image's digest. With valuesFiles, Flux adds the generation of the HelmChart too, which only the cluster knows.
 func (f *fields) versionMetadata(into *objects.Request) string {
 	const length = 12
 	revision := ""
@@ -117,7 +117,7 @@ func (f *fields) versionMetadata(into *objects.Request) string {
 	return revision[:min(length, len(revision))]
 }
 
-// fetchGit is what source-controller does with a GitRepository.
+// fetchGit reads the settings of a GitRepository.
 func fetchGit(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
@@ -128,10 +128,10 @@ func fetchGit(object map[string]any, into *objects.Request) []string {
 	return f.problems
 }
 
-// chartLayer is the layer of an image that has a chart.
+// chartLayer is the media type of the image layer with a chart.
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// fetchOCI is what source-controller does with an OCIRepository, which copies the archive of a chart.
+// fetchOCI reads the settings of an OCIRepository. For charts, Flux copies the archive.
 func fetchOCI(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	ignore, layer := f.text("ignore"), f.text("layerSelector.mediaType")

@@ -7,7 +7,7 @@ import (
 )
 
 var fluxRemoval = Removal{
-	// The finalizer looks at the spec at the time of the deletion.
+	// The finalizer reads the spec at the time of deletion.
 	Keeping: patching(change{"spec.prune", from(true, false)}, change{"spec.deletionPolicy", func(policy any) any {
 		switch policy {
 		case nil, "", "MirrorPrune", "Orphan":
@@ -15,7 +15,7 @@ var fluxRemoval = Removal{
 		}
 		return "Orphan"
 	}}),
-	// While it is suspended, its finalizer removes nothing.
+	// The finalizer of a suspended Kustomization removes nothing.
 	Pruning: patching(
 		change{"spec.prune", to(true)},
 		change{"spec.deletionPolicy", from("Orphan", "Delete")},
@@ -33,7 +33,7 @@ func keptByFlux(applied *unstructured.Unstructured) bool {
 func markForFlux(*unstructured.Unstructured) (annotation, value string) { return fluxPrune, "disabled" }
 
 func fluxRemoves(live *unstructured.Unstructured) bool {
-	spec := entry(live.Object).object("spec")
+	spec := jsonObject(live.Object).object("spec")
 	switch policy := spec.text("deletionPolicy"); policy {
 	case "", "MirrorPrune":
 		return spec.flag("prune") && !spec.flag("suspend")
@@ -44,7 +44,7 @@ func fluxRemoves(live *unstructured.Unstructured) bool {
 
 func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
 	var found []InventoryEntry
-	for _, one := range entry(live.Object).list("status", "inventory", "entries") {
+	for _, one := range jsonObject(live.Object).list("status", "inventory", "entries") {
 		if applied, ok := parseEntry(one.text("id"), one.text("v")); ok {
 			found = append(found, applied)
 		}
@@ -52,7 +52,7 @@ func fluxInventory(live *unstructured.Unstructured) []InventoryEntry {
 	return found
 }
 
-// parseEntry reads <namespace>_<name>_<group>_<kind>. A colon in the name is written as two underscores.
+// parseEntry parses <namespace>_<name>_<group>_<kind>. Two underscores in the name stand for a colon.
 func parseEntry(id, version string) (InventoryEntry, bool) {
 	namespace, rest, ok := strings.Cut(id, "_")
 	if !ok {

@@ -2,13 +2,13 @@ package reconciler
 
 import "slices"
 
-// The fields are those of the definitions of source-controller 1.9, kustomize-controller 1.9 and helm-controller 1.6.
+// The following tables list the fields of source-controller 1.9, kustomize-controller 1.9 and helm-controller 1.6.
 
 var kustomizationSettings = slices.Concat(
 	decided(byManifests, "path", "sourceRef"),
 	decided(byNamespace, "targetNamespace"),
 	reaching(Secrets, "decryption.secretRef", "postBuild.substituteFrom"),
-	// A provider decrypts with what the controller's account may, too.
+	// A provider decrypts with the permissions of the controller's account, too.
 	reaching(Accounts, "serviceAccountName", "decryption.provider", "decryption.serviceAccountName"),
 	reaching(Clusters, "kubeConfig"),
 	reaching(Namespaces, "dependsOn.namespace"),
@@ -41,7 +41,7 @@ var kustomizationSettings = slices.Concat(
 		"wait",
 		"healthChecks.namespace",
 		"ignore.target.namespace",
-		"patches.target.namespace", // of objects that the team's account reads, or its manifests have
+		"patches.target.namespace", // of objects in the manifests, or readable by the team's account
 	),
 )
 
@@ -52,7 +52,7 @@ var gitRepositorySettings = slices.Concat(
 	trusting(Nothing, "verify"),
 	reaching(Accounts, "provider", "serviceAccountName"),
 	reaching(Objects, "include.repository"),
-	reaching(Content, "recurseSubmodules"), // which are fetched with the credentials of the source, from any host
+	reaching(Content, "recurseSubmodules"), // fetched with the source's credentials, from any host
 	reaching(Nothing, "ignore", "include", "interval", "sparseCheckout", "suspend", "timeout"),
 )
 
@@ -72,7 +72,7 @@ var helmRepositorySettings = slices.Concat(
 	trusting(Nothing, "insecure"),
 	reaching(Accounts, "provider"),
 	reaching(Namespaces, "accessFrom"),
-	reaching(Content, "passCredentials"), // to any host that the index names
+	reaching(Content, "passCredentials"), // sent to any host that the index names
 	reaching(Nothing, "interval", "suspend", "timeout"),
 )
 
@@ -111,8 +111,8 @@ var helmReleaseSettings = slices.Concat(
 		"upgrade",
 		"values.*",
 		"waitStrategy",
-		"install.createNamespace", // of the deployment target's own
+		"install.createNamespace", // of the deployment target itself
 		"driftDetection.ignore.target.namespace",
-		"postRenderers.kustomize.patches.target.namespace", // of objects that the chart has
+		"postRenderers.kustomize.patches.target.namespace", // of objects in the chart
 	),
 )

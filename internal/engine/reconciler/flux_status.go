@@ -11,16 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// kustomization is the status of a Flux Kustomization. Without a health check, ready means only that it has
-// applied its manifests.
-func (o *Listing) kustomization(k *Object) verdict.Status {
+// kustomizationStatus returns the status of a Kustomization. Without a health check, the condition Ready means only
+// that its manifests are applied.
+func kustomizationStatus(l *Listing, k *ListedObject) verdict.Status {
 	own := k.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
 			strings.HasPrefix(c.message, "Source is not ready"))
 	})
-	own = k.tried(own)
-	own.Since = k.since(own)
-	own = o.linked(k, own, 0)
+	own = judgeAttempts(k, own)
+	own.Since = readySince(k, own)
+	own = l.linked(k, own, 0)
 	if own.Verdict == verdict.Ready && !checksHealth(k) {
 		return k.say(
 			verdict.Unknown,
@@ -31,12 +31,12 @@ func (o *Listing) kustomization(k *Object) verdict.Status {
 	return own
 }
 
-// since is since when a Kustomization has its status. Its condition Ready moves each time Flux looks, which it does at every
-// interval and at every revision of the source: since when what it has applied is ready, Flux 2.7 and later say in the
-// history, which has an entry for each content and outcome, with the first and the last time. Earlier versions do not.
-func (o *Object) since(own verdict.Status) time.Time {
-	history := o.list("status", "history")
-	if len(history) == 0 || history[0].text("metadata", "revision") != o.text("status", "lastAppliedRevision") {
+// readySince returns the start of a Kustomization's status. The condition Ready moves at every interval and every
+// revision of the source. Flux 2.7 and later record in the history when each content and outcome was first and last
+// seen. Earlier versions do not.
+func readySince(k *ListedObject, own verdict.Status) time.Time {
+	history := k.list("status", "history")
+	if len(history) == 0 || history[0].text("metadata", "revision") != k.text("status", "lastAppliedRevision") {
 		return own.Since
 	}
 	last := history[0]
@@ -45,9 +45,10 @@ func (o *Object) since(own verdict.Status) time.Time {
 	}
 	since := last.time("firstReconciled")
 	for _, other := range history[1:] {
-		// Something else was there, or it was not ready: it is ready at the latest when Flux had looked once more.
+		// Other content, or an unhealthy state, was last seen here: the content was ready at the latest after the
+		// next look.
 		if ended := other.time("lastReconciled"); !ended.Before(since) {
-			since = ended.Add(o.longestLook())
+			since = ended.Add(longestInterval(k))
 		}
 	}
 	if own.Since.Before(since) {
@@ -56,10 +57,10 @@ func (o *Object) since(own verdict.Status) time.Time {
 	return since
 }
 
-// longestLook is how long it takes at most until Flux has looked at a Kustomization again.
-func (o *Object) longestLook() time.Duration {
+// longestInterval returns the longest time until Flux has reconciled a Kustomization again.
+func longestInterval(k *ListedObject) time.Duration {
 	duration := func(field string, otherwise time.Duration) time.Duration {
-		if given, err := time.ParseDuration(o.text("spec", field)); err == nil {
+		if given, err := time.ParseDuration(k.text("spec", field)); err == nil {
 			return given
 		}
 		return otherwise
@@ -68,92 +69,90 @@ func (o *Object) longestLook() time.Duration {
 	return max(interval, duration("retryInterval", interval)) + duration("timeout", interval)
 }
 
-// tried is the status of a Kustomization in the light of how often Flux has tried the present revision, which Flux 2.7
-// and later say. Flux never gives up: what could not be applied once is tried again, and has failed when that fails,
-// too. A health check that has failed has waited for its timeout, so it counts at once. What has failed stays so while
-// it is tried again.
-func (o *Object) tried(own verdict.Status) verdict.Status {
-	history := o.list("status", "history")
+// judgeAttempts considers how often Flux has tried the current revision, which Flux 2.7 and later record. Flux never
+// gives up, so content that could not be applied once is progressing, and has failed after the second failure. A
+// failed health check counts at once, because it has waited for its timeout. A failure lasts while it is retried.
+func judgeAttempts(k *ListedObject, own verdict.Status) verdict.Status {
+	history := k.list("status", "history")
 	if own.Verdict != verdict.Failed && own.Verdict != verdict.Progressing || len(history) == 0 {
 		return own
 	}
 	last := history[0]
 	outcome, attempts := last.text("lastReconciledStatus"), int64(0)
-	if revision := last.text("metadata", "revision"); revision != "" && revision == o.text("status", "lastAttemptedRevision") {
+	if revision := last.text("metadata", "revision"); revision != "" && revision == k.text("status", "lastAttemptedRevision") {
 		attempts, _ = last.number("totalReconciliations")
 	}
-	ready, _ := o.condition("Ready")
-	observed, _ := o.number("status", "observedGeneration")
-	generation, _ := o.number("metadata", "generation")
+	ready, _ := k.condition("Ready")
+	observed, _ := k.number("status", "observedGeneration")
+	generation, _ := k.number("metadata", "generation")
 	switch isLasting := attempts > 1 || outcome == "HealthCheckFailed"; {
-	case attempts == 0 || outcome == "ReconciliationSucceeded" || o.flag("spec", "suspend") || o.has("metadata", "deletionTimestamp"):
+	case attempts == 0 || outcome == "ReconciliationSucceeded" || k.flag("spec", "suspend") || k.has("metadata", "deletionTimestamp"):
 	case own.Verdict == verdict.Failed && ready.reason == outcome && !isLasting:
-		return o.say(verdict.Progressing, ready.changed, "could not be applied, and is tried again: %s", whyOf(ready.message, ready.reason))
+		return k.say(verdict.Progressing, ready.changed, "could not be applied, and is tried again: %s", whyOf(ready.message, ready.reason))
 	case own.Verdict == verdict.Failed && ready.reason == outcome:
 		own.Since = last.time("firstReconciled")
-	case own.Verdict == verdict.Progressing && ready.reason == "Progressing" && isLasting && observed == generation && o.isCurrent(ready):
-		return o.say(
+	case own.Verdict == verdict.Progressing && ready.reason == "Progressing" && isLasting && observed == generation && k.isCurrent(ready):
+		return k.say(
 			verdict.Failed,
 			last.time("firstReconciled"),
 			"has failed %s, and is tried again: %s",
 			wording.Count(int(attempts), "time", "times"),
-			o.progress(ready),
+			k.progress(ready),
 		)
 	}
 	return own
 }
 
-func checksHealth(k *Object) bool {
+func checksHealth(k *ListedObject) bool {
 	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
 
-// helmRelease is the status of a Flux HelmRelease. Its revision is the version of a chart.
-func (o *Listing) helmRelease(h *Object) verdict.Status {
+// helmReleaseStatus returns the status of a HelmRelease. Its revision is the version of a chart.
+func helmReleaseStatus(l *Listing, h *ListedObject) verdict.Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
 	})
-	own = h.retried(own)
+	own = judgeRetries(h, own)
 	if history := h.list("status", "history"); len(history) > 0 {
 		own.Since = verdict.Latest(own.Since, history[0].time("lastDeployed"))
 	}
-	own = o.linked(h, own, 0)
+	own = l.linked(h, own, 0)
 	if own.Verdict == verdict.Ready && (h.flag("spec", "install", "disableWait") || h.flag("spec", "upgrade", "disableWait")) {
 		return h.say(verdict.Unknown, own.Since, "has installed its chart; it has `disableWait`, so it is not known whether that is ready")
 	}
 	return own
 }
 
-// retried is the status of a HelmRelease that could not be installed or upgraded, as long as Flux tries again. Where it
-// has a number of retries, it says when it gives up: it has stalled. Where it has none, it has failed when the first
-// retry has.
-func (o *Object) retried(own verdict.Status) verdict.Status {
-	ready, _ := o.condition("Ready")
-	again, is := o.condition("Reconciling")
-	stalled, gaveUp := o.condition("Stalled")
+// judgeRetries considers the retries of a failed install or upgrade. With a limited number of retries, Flux reports
+// Stalled when it gives up. Without a limit, the release has failed after the first failed retry.
+func judgeRetries(h *ListedObject, own verdict.Status) verdict.Status {
+	ready, _ := h.condition("Ready")
+	again, is := h.condition("Reconciling")
+	stalled, gaveUp := h.condition("Stalled")
 	if own.Verdict != verdict.Failed || !is || again.status != "True" || again.reason != "ProgressingWithRetry" ||
 		gaveUp && stalled.status == "True" {
 		return own
 	}
-	installs, _ := o.number("status", "installFailures")
-	upgrades, _ := o.number("status", "upgradeFailures")
+	installs, _ := h.number("status", "installFailures")
+	upgrades, _ := h.number("status", "upgradeFailures")
 	if isEndless := strings.HasPrefix(again.message, "retrying after "); isEndless && installs+upgrades > 1 {
 		return own
 	}
-	return o.say(verdict.Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
+	return h.say(verdict.Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
 }
 
-// hasVersion says whether the artifact of a HelmChart is certainly of the version in its present spec.
-func (o *Object) hasVersion() bool {
-	version := o.text("spec", "version")
-	return isExact(version) && strings.TrimPrefix(o.text("status", "artifact", "revision"), "v") == strings.TrimPrefix(version, "v") &&
-		o.text("status", "observedChartName") == o.text("spec", "chart")
+// hasVersion reports whether the artifact of a HelmChart certainly has the version in its current spec.
+func hasVersion(chart *ListedObject) bool {
+	version := chart.text("spec", "version")
+	return isExact(version) && strings.TrimPrefix(chart.text("status", "artifact", "revision"), "v") == strings.TrimPrefix(version, "v") &&
+		chart.text("status", "observedChartName") == chart.text("spec", "chart")
 }
 
-// hasRef says whether the artifact of a source is certainly of the ref in its present spec.
-func (o *Object) hasRef() bool {
-	revision := o.text("status", "artifact", "revision")
+// hasRef reports whether the artifact of a source certainly has the ref in its current spec.
+func hasRef(source *ListedObject) bool {
+	revision := source.text("status", "artifact", "revision")
 	name, digest, _ := strings.Cut(revision, "@")
-	ref := func(field string) string { return o.text("spec", "ref", field) }
+	ref := func(field string) string { return source.text("spec", "ref", field) }
 	switch {
 	case revision == "":
 		return false
@@ -171,12 +170,12 @@ func (o *Object) hasRef() bool {
 	return false
 }
 
-// isOCI says whether a HelmRepository has neither a status nor an artifact: charts in an OCI registry are found without an
-// index.
-func (o *Object) isOCI() bool { return o.text("spec", "type") == "oci" }
+// isOCI reports whether a HelmRepository is for an OCI registry. Such a HelmRepository has neither status nor
+// artifact.
+func isOCI(repository *ListedObject) bool { return repository.text("spec", "type") == "oci" }
 
-// commitOf is the commit in a revision of Flux, as in main@sha1:<commit>, or in the older main/<commit>; ""
-// where it names none, which the version of a chart and the digest of an image do not.
+// commitOf returns the commit in a Flux revision such as main@sha1:<commit> or the older main/<commit>; "" for chart
+// versions and image digests.
 func commitOf(revision string) string {
 	if strings.Contains(revision, "sha256:") {
 		return ""
@@ -188,13 +187,13 @@ func commitOf(revision string) string {
 	return revision
 }
 
-// kustomizationRunning is what a Kustomization has applied; where it waits for health, what is healthy, too.
-func (*Listing) kustomizationRunning(k *Object) Running {
+// kustomizationRunning returns the applied content, which is also healthy if the Kustomization waits for health.
+func kustomizationRunning(_ *Listing, k *ListedObject) Running {
 	return fluxRunning(k.text("status", "lastAppliedRevision"))
 }
 
-// fluxRunning is what a revision of Flux names, as in main@sha1:<commit>, sha1:<commit> or 1.2.3@sha256:<digest>, or in the
-// older main/<commit>.
+// fluxRunning parses a Flux revision: main@sha1:<commit>, sha1:<commit>, 1.2.3@sha256:<digest>, or the older
+// main/<commit>.
 func fluxRunning(revision string) Running {
 	at := strings.LastIndexByte(revision, '@')
 	if commit := commitOf(revision); at < 0 && commit != "" && !strings.Contains(revision, ":") {
@@ -203,9 +202,9 @@ func fluxRunning(revision string) Running {
 	return Running{Version: revision[:max(at, 0)], Revision: strings.TrimPrefix(revision[at+1:], "sha1:")}
 }
 
-// helmReleaseRunning is the release of a HelmRelease that is deployed: of several in its history, the newest. An upgrade
-// that has failed leaves the former release deployed.
-func (*Listing) helmReleaseRunning(h *Object) Running {
+// helmReleaseRunning returns the newest deployed release in the history. A failed upgrade leaves the previous release
+// deployed.
+func helmReleaseRunning(_ *Listing, h *ListedObject) Running {
 	for _, release := range h.list("status", "history") {
 		if release.text("status") != "deployed" {
 			continue
@@ -214,7 +213,7 @@ func (*Listing) helmReleaseRunning(h *Object) Running {
 			Version: release.text("chartVersion"), Revision: release.text("ociDigest"),
 			Chart: release.text("chartName"), AppVersion: release.text("appVersion"),
 		}
-		// Flux adds the first digits of what a chart was made from to its version: of the digest of an image, or of a commit.
+		// Flux appends the first digits of the chart's origin to its version: of an image digest or a commit.
 		version, source, added := strings.Cut(is.Version, "+")
 		_, digest, _ := strings.Cut(is.Revision, ":")
 		switch {
@@ -228,35 +227,35 @@ func (*Listing) helmReleaseRunning(h *Object) Running {
 	return Running{}
 }
 
-// noFolderFlux is the message of Flux about a folder that does not exist.
+// noFolderFlux is Flux' message for a missing folder.
 const noFolderFlux = "kustomization path not found"
 
-// kustomizationRoot is a Kustomization that follows a folder.
-func (o *Listing) kustomizationRoot(k *Object, at Location, folder string) (Root, bool) {
-	if clean(k.text("spec", "path")) != folder {
+// kustomizationRoot returns the root of a Kustomization that follows the folder.
+func kustomizationRoot(l *Listing, k *ListedObject, at folder.Location, dir string) (Root, bool) {
+	if clean(k.text("spec", "path")) != dir {
 		return Root{}, false
 	}
-	source := o.source(k)
+	source := l.source(k)
 	if source == nil || source.Kind != "GitRepository" {
-		return Root{Applied: o.fluxApplied(k, source)}, true
+		return Root{Applied: kustomizationApplied(l, k, source)}, true
 	}
 	if branch := source.text("spec", "ref", "branch"); branch != "" && branch != at.Branch {
 		return Root{}, false
 	}
-	return Root{Applied: o.fluxApplied(k, source), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
+	return Root{Applied: kustomizationApplied(l, k, source), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
 }
 
-// fluxApplied is what a root Kustomization has applied. Its status names a revision as applied only when all that
-// it waits for is ready, which is later than it was applied.
-func (o *Listing) fluxApplied(k, source *Object) Applied {
+// kustomizationApplied returns the content that a root Kustomization has applied. Its status names a revision as
+// applied only after everything it waits for is ready, which is later than the apply.
+func kustomizationApplied(l *Listing, k, source *ListedObject) Applied {
 	revision := func(field, origin string) string {
 		commit := commitOf(k.text("status", field))
-		if source != nil && source.Kind != "GitRepository" { // whose revisions are digests
+		if source != nil && source.Kind != "GitRepository" { // other sources have digests as revisions
 			commit = commitOf(k.text("status", origin))
 		}
 		return commit
 	}
-	a := Applied{Root: k.ObjectName, Status: o.kustomization(k), Hindered: fluxHindered(k, source)}
+	a := Applied{Root: k.ObjectName, Status: kustomizationStatus(l, k), Hindered: fluxHindered(k, source)}
 	a.Commit = revision("lastAppliedRevision", "lastAppliedOriginRevision")
 	attempted := revision("lastAttemptedRevision", "lastAttemptedOriginRevision")
 	if source == nil || source.Kind == "GitRepository" {
@@ -280,21 +279,21 @@ func (o *Listing) fluxApplied(k, source *Object) Applied {
 	default:
 		a.Attempted = attempted
 	}
-	for _, entry := range k.list("status", "history") {
-		if status := entry.text("lastReconciledStatus"); status != "ReconciliationSucceeded" && status != "HealthCheckFailed" {
+	for _, past := range k.list("status", "history") {
+		if status := past.text("lastReconciledStatus"); status != "ReconciliationSucceeded" && status != "HealthCheckFailed" {
 			continue
 		}
-		if commit := commitOf(entry.text("metadata", "revision")); commit != "" {
-			a.History = append(a.History, Moment{commit, entry.time("firstReconciled")})
+		if commit := commitOf(past.text("metadata", "revision")); commit != "" {
+			a.History = append(a.History, Moment{commit, past.time("firstReconciled")})
 		}
 	}
 	slices.SortStableFunc(a.History, func(a, b Moment) int { return a.Time.Compare(b.Time) })
 	return a
 }
 
-// fluxHindered is why a root Kustomization does not keep the cluster as its branch has it. A source that cannot be read is as
-// good as another for what names one version of it. A root is to get what is new.
-func fluxHindered(k, source *Object) verdict.Status {
+// fluxHindered returns why a root Kustomization does not keep the cluster in line with its branch. An unreadable
+// source does not affect a workload that pins one version, but a root must receive new commits.
+func fluxHindered(k, source *ListedObject) verdict.Status {
 	if own := k.hindered(); own.Verdict != "" {
 		return own
 	}
@@ -312,10 +311,10 @@ func fluxHindered(k, source *Object) verdict.Status {
 	return verdict.Status{}
 }
 
-// fluxObject is an object in a message of Flux: its kind, its namespace if it has one, and its name.
+// fluxObject matches an object in a Flux message: kind, optional namespace, name.
 var fluxObject = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]*)/(?:([a-z0-9-]+)/)?([a-z0-9][a-z0-9.:-]*)`)
 
-// namedIn are the objects that a message of Flux names, as in "ConfigMap/web/settings dry-run failed".
+// namedIn returns the objects that a Flux message names, as in "ConfigMap/web/settings dry-run failed".
 func namedIn(message string) []ObjectName {
 	var names []ObjectName
 	for _, found := range fluxObject.FindAllStringSubmatch(message, -1) {
@@ -324,7 +323,7 @@ func namedIn(message string) []ObjectName {
 	return names
 }
 
-// isExact says whether the version of a chart is one version, and not a range of them.
+// isExact reports whether a chart version is a single version rather than a range.
 func isExact(version string) bool {
 	version = strings.TrimPrefix(version, "v")
 	core, _, _ := strings.Cut(version, "-")

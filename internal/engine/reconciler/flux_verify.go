@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// verifiedGit reports whether a GitRepository requires signed commits, and what of that Flotilla cannot check itself.
+// verifiedGit reports whether a GitRepository requires signed commits, and adds problems for checks that Flotilla
+// cannot do.
 func verifiedGit(f *fields) (isRequired bool) {
 	return f.verification("verify", func(verify *fields) {
 		verify.only("", "mode", "secretRef")
@@ -14,7 +15,7 @@ func verifiedGit(f *fields) (isRequired bool) {
 	})
 }
 
-// verifiedCosign is verifiedGit for the signatures of artifacts and charts in registries, in the field at a path.
+// verifiedCosign is verifiedGit for signatures of artifacts and charts in registries, configured at path.
 func verifiedCosign(f *fields, path string) (isRequired bool) {
 	return f.verification(path, func(verify *fields) {
 		verify.only("", "provider", "secretRef", "matchOIDCIdentity", "trustedRootSecretRef")
@@ -35,15 +36,15 @@ func (f *fields) verification(path string, read func(verify *fields)) (isRequire
 	verify := &fields{root: f.object(path), prefix: f.prefix + path + "."}
 	read(verify)
 	for _, problem := range verify.problems {
-		f.problems = append(f.problems, strings.Replace(problem, ". ", " ", 1)) // of the field itself
+		f.problems = append(f.problems, strings.Replace(problem, ". ", " ", 1)) // a problem of the field itself
 	}
 	return true
 }
 
-// fluxUnverified says why a source is not verified although parameters require that of its kind; "" where they do not, or it is. A
-// registry is asked by two kinds of objects, and which of them is for the team to choose.
+// fluxUnverified returns why a source is not verified although parameters require it for its kind; "" if it is
+// verified or verification is not required. Two kinds read registries, and the team chooses which.
 func fluxUnverified(parameters map[string]any, from Manifests, isRegistry bool) string {
-	requires := func(path string) bool { return entry(parameters).value(strings.Split(path, ".")...) != nil }
+	requires := func(path string) bool { return jsonObject(parameters).value(strings.Split(path, ".")...) != nil }
 	const ofCharts, ofArtifacts, ofGit = "helm_release.chart.spec.verify", "oci_repository.verify", "git_repository.verify"
 	switch {
 	case from.Has(Helm) && isRegistry && requires(ofArtifacts) && !requires(ofCharts):

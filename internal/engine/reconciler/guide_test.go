@@ -16,9 +16,9 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string][]reconciler.Kind{"any, where folders have them": reconciler.Suppliers()}
+	rows := map[string][]reconciler.ObjectKind{"any, where folders have them": reconciler.Suppliers()}
 	for name, row := range map[string]string{"flux": "Flux", "argocd": "Argo CD, also on a hub", "argocd-hub": "Argo CD, also on a hub", "fleet": "Rancher Fleet", "config-sync": "Config Sync"} {
-		rows[row] = reconciler.Named(name).Listed()
+		rows[row] = reconciler.Named(name).ListedKinds()
 	}
 	for row, kinds := range rows {
 		var resources []string

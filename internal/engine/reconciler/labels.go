@@ -1,7 +1,6 @@
 package reconciler
 
-// The labels of the objects that Flotilla makes. Those that name something have the name in the form that package render
-// gives names in labels.
+// The labels of objects that Flotilla creates. Package render shortens the names in their values.
 const (
 	LabelPrefix      = "flotilla.dev/"
 	OwnerLabel       = LabelPrefix + "owner"
@@ -11,5 +10,5 @@ const (
 	EnvironmentLabel = LabelPrefix + "environment"
 
 	ManagedLabel = "app.kubernetes.io/managed-by"
-	ManagedBy    = "flotilla" // its value
+	ManagedBy    = "flotilla" // the value of ManagedLabel
 )

@@ -9,11 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// What an object is reconciled from, and what was made of it, is a chain of links: it is ready when each link has what
-// the link before gives. A link that could not be read makes it unknown.
+// An object, its sources and the objects it creates form a chain of links. It is ready if each link has the output of
+// the previous one. A link that cannot be read makes it unknown.
 
-// sources are the names of the objects that an object gets its content from.
-func (o *Object) sources() []ObjectName {
+// sources names the objects that provide an object's content.
+func (o *ListedObject) sources() []ObjectName {
 	for _, reference := range o.of.Sources {
 		var names []ObjectName
 		for _, value := range valuesAt(o.from.Object, strings.Split(reference.Field, ".")) {
@@ -25,7 +25,7 @@ func (o *Object) sources() []ObjectName {
 					name.Namespace, name.Name = namespace, last
 				}
 			case map[string]any:
-				named := entry(value)
+				named := jsonObject(value)
 				name.Name = named.text("name")
 				name.Kind = cmp.Or(named.text("kind"), name.Kind)
 				name.Namespace = cmp.Or(named.text("namespace"), name.Namespace)
@@ -41,7 +41,7 @@ func (o *Object) sources() []ObjectName {
 	return nil
 }
 
-// valuesAt are what is at a path. A step that ends with "[]" is a list, of which each element counts.
+// valuesAt returns the values at a path. A step that ends with "[]" matches each element of a list.
 func valuesAt(value any, path []string) []any {
 	if len(path) == 0 {
 		if value == nil {
@@ -62,23 +62,22 @@ func valuesAt(value any, path []string) []any {
 	return values
 }
 
-// source is what an object gets its content from, where it is one object that was listed; else nil.
-func (o *Listing) source(of *Object) *Object {
+// source returns the only source of an object, if it was listed; else nil.
+func (l *Listing) source(of *ListedObject) *ListedObject {
 	if names := of.sources(); len(names) == 1 {
-		return o.byName[names[0]]
+		return l.byName[names[0]]
 	}
 	return nil
 }
 
-// longestChain is how many objects can get their content from one another, in a row. Clusters may say that they do so
-// in a circle.
+// longestChain limits how many objects can get their content from one another in a row. A cluster may report a cycle.
 const longestChain = 8
 
-// linked is the status of an object together with what it gets its content from. before is how many objects get
-// theirs from it, in a row.
-func (o *Listing) linked(of *Object, own verdict.Status, before int) verdict.Status {
+// linked combines the status of an object with the status of its sources. depth is the number of objects between it
+// and the start of the chain.
+func (l *Listing) linked(of *ListedObject, own verdict.Status, before int) verdict.Status {
 	switch {
-	case o.alone:
+	case l.alone:
 		return own
 	case before == longestChain:
 		return verdict.Worst(own, of.say(verdict.Unknown, time.Time{}, "gets its content by way of too many objects"))
@@ -88,30 +87,30 @@ func (o *Listing) linked(of *Object, own verdict.Status, before int) verdict.Sta
 		return verdict.Worst(own, of.say(verdict.Unknown, time.Time{}, "does not say where its content comes from"))
 	}
 	for _, name := range names {
-		source := o.byName[name]
+		source := l.byName[name]
 		if source == nil {
-			own = verdict.Worst(own, o.absent(of, name))
+			own = verdict.Worst(own, l.absent(of, name))
 			continue
 		}
-		if o.anyRevision && name.Kind == "GitRepository" {
+		if l.anyRevision && name.Kind == "GitRepository" {
 			continue
 		}
 		if own.Verdict == verdict.Ready {
 			own = verdict.Worst(own, of.compared(source))
 		}
-		own = verdict.Worst(own, o.sourceStatus(source, own, before+1))
+		own = verdict.Worst(own, l.sourceStatus(source, own, before+1))
 	}
 	return own
 }
 
-// needsSource says whether an object is nothing without a source.
-func (o *Object) needsSource() bool {
+// needsSource reports whether an object is incomplete without a source.
+func (o *ListedObject) needsSource() bool {
 	return slices.ContainsFunc(o.of.Sources, func(reference Reference) bool { return !reference.Optional })
 }
 
-// absent says what it means that an object that another one needs was not listed.
-func (o *Listing) absent(of *Object, name ObjectName) verdict.Status {
-	reason, unlisted := o.unlisted[name.Kind]
+// absent returns the status of an object that depends on an object that was not listed.
+func (l *Listing) absent(of *ListedObject, name ObjectName) verdict.Status {
+	reason, unlisted := l.unlisted[name.Kind]
 	switch {
 	case unlisted:
 		return of.say(verdict.Unknown, time.Time{}, "depends on %s, which cannot be read: %s", name, reason)
@@ -121,11 +120,11 @@ func (o *Listing) absent(of *Object, name ObjectName) verdict.Status {
 	return of.say(verdict.Progressing, time.Time{}, "depends on %s, which does not exist", name)
 }
 
-// compared says whether an object has what its source gives.
-func (o *Object) compared(source *Object) verdict.Status {
+// compared reports whether an object has the current output of its source.
+func (o *ListedObject) compared(source *ListedObject) verdict.Status {
 	gives := source.gives()
 	if gives == "" {
-		return verdict.Status{Verdict: verdict.Ready} // the source's own status says that it has nothing yet
+		return verdict.Status{Verdict: verdict.Ready} // the source's own status reports that it has no output yet
 	}
 	var has []string
 	for _, field := range o.of.Has {
@@ -145,17 +144,17 @@ func (o *Object) compared(source *Object) verdict.Status {
 	return o.say(verdict.Progressing, source.time("status", "artifact", "lastUpdateTime"), "has %s, and its source has %s", has[0], gives)
 }
 
-// gives is the revision that others get of a source; "" where it has none.
-func (o *Object) gives() string {
+// gives returns the revision that a source provides; "" if none.
+func (o *ListedObject) gives() string {
 	if o.of.Gives == "" {
 		return ""
 	}
 	return o.text(strings.Split(o.of.Gives, ".")...)
 }
 
-// sourceStatus is the effect of a source on the status of what is reconciled from it. A source that cannot be
-// reached has no effect as long as it has an artifact of the wanted ref.
-func (o *Listing) sourceStatus(source *Object, otherwise verdict.Status, before int) verdict.Status {
+// sourceStatus returns the effect of a source on its consumer. A source that cannot be reached has no effect while it
+// has an artifact of the wanted ref.
+func (l *Listing) sourceStatus(source *ListedObject, otherwise verdict.Status, before int) verdict.Status {
 	if source.of.Silent != nil && source.of.Silent(source) {
 		return otherwise
 	}
@@ -163,8 +162,8 @@ func (o *Listing) sourceStatus(source *Object, otherwise verdict.Status, before 
 	if hasWanted && own.Verdict == verdict.Failed {
 		own.Verdict = verdict.Ready
 	}
-	if !source.needsSource() || !hasWanted { // which version of a chart is newest matters only where none is wanted
-		own = o.linked(source, own, before)
+	if !source.needsSource() || !hasWanted { // the newest chart version matters only if no exact version is wanted
+		own = l.linked(source, own, before)
 	}
 	if own.Verdict == verdict.Ready && source.gives() == "" {
 		own = source.say(verdict.Progressing, own.Since, "has nothing yet")
@@ -175,10 +174,11 @@ func (o *Listing) sourceStatus(source *Object, otherwise verdict.Status, before 
 	return own
 }
 
-// madeBy are the objects that an object has made, as their labels say. Makers of one name can be in several namespaces.
-func (o *Listing) madeBy(maker *Object) []*Object {
-	var made []*Object
-	for _, one := range o.All {
+// madeBy returns the objects that a maker created, according to their labels. Makers in different namespaces may
+// share a name.
+func (l *Listing) madeBy(maker *ListedObject) []*ListedObject {
+	var made []*ListedObject
+	for _, one := range l.All {
 		if !maker.of.MakesKind(one.Kind) {
 			continue
 		}

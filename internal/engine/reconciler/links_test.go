@@ -49,7 +49,7 @@ func TestTheTableIsThatOfTheDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps.Copy(files, suppliers)
-	seen := map[*reconciler.Kind]bool{}
+	seen := map[*reconciler.ObjectKind]bool{}
 	for _, texts := range files {
 		for document := range strings.SplitSeq(strings.Join(joined(texts), "\n---\n"), "\n---") {
 			var definition struct {
@@ -97,7 +97,7 @@ func joined(texts [][]byte) []string {
 	return all
 }
 
-func checkFields(t *testing.T, kind *reconciler.Kind, schema *field) {
+func checkFields(t *testing.T, kind *reconciler.ObjectKind, schema *field) {
 	t.Helper()
 	has := slices.Clone(kind.Has)
 	if kind.Gives != "" {

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Manifests is a set of what the manifests of deployment targets can be: charts or not, in each storage.
+// Manifests is a set of forms that the manifests of deployment targets can have: charts or not, in each storage.
 type Manifests int
 
-// The sets. A deployment target's manifests are in one of the first three, and in one of the two that follow.
+// The sets. The manifests of a deployment target are in one of the first three and in one of Plain and Charts.
 const (
 	Git Manifests = 1<<iota | 8<<iota
 	Helm
@@ -19,7 +19,7 @@ const (
 	Any              = Plain | Charts
 )
 
-// ManifestsOf are the manifests of a storage that are charts, or that are not.
+// ManifestsOf returns the set for a storage, with or without charts.
 func ManifestsOf(storage string, isChart bool) Manifests {
 	form, in := Plain, OCI
 	if isChart {
@@ -34,10 +34,10 @@ func ManifestsOf(storage string, isChart bool) Manifests {
 	return form & in
 }
 
-// Has says whether some of the manifests are in the set.
+// Has reports whether the sets overlap.
 func (m Manifests) Has(some Manifests) bool { return m&some != 0 }
 
-// String is a set as messages say it.
+// String describes a set for messages.
 func (m Manifests) String() string {
 	return map[Manifests]string{
 		Git: `storage "git"`, Helm: `storage "helm"`, OCI: `storage "oci"`, Helm | OCI: `storage "helm" or "oci"`,
@@ -46,44 +46,44 @@ func (m Manifests) String() string {
 	}[m]
 }
 
-// KindFor returns the kind of the object that deploys manifests; nil where Flotilla renders none.
-func (r *Reconciler) KindFor(manifests Manifests) *Kind {
+// KindFor returns the kind of the object that deploys manifests; nil if Flotilla renders none.
+func (r *Reconciler) KindFor(manifests Manifests) *ObjectKind {
 	for i := range r.Kinds {
-		if kind := &r.Kinds[i]; kind.For.Has(manifests) && slices.Contains(r.Deploys, kind.Kind) {
+		if kind := &r.Kinds[i]; kind.For.Has(manifests) && slices.Contains(r.Deployers, kind.Kind) {
 			return kind
 		}
 	}
 	return nil
 }
 
-// Deploying returns the reconciler whose object, among those of a folder, deploys what an assignment has; nil where there is none.
+// Deploying returns the reconciler that deploys with one of the objects of a folder; nil if there is none.
 func Deploying(objects []map[string]any) *Reconciler {
 	for _, object := range objects {
 		of := (&unstructured.Unstructured{Object: object}).GroupVersionKind()
 		if KindOf(of.Group, of.Kind) == nil {
 			continue
 		}
-		if by := first(all, func(one *Reconciler) bool { return slices.Contains(one.Deploys, of.Kind) }); by != nil {
+		if by := first(all, func(one *Reconciler) bool { return slices.Contains(one.Deployers, of.Kind) }); by != nil {
 			return by
 		}
 	}
 	return nil
 }
 
-// DeployedManifests are the manifests for which Flotilla renders an object.
+// DeployedManifests returns the manifests that Flotilla renders an object for.
 func (r *Reconciler) DeployedManifests() Manifests {
 	var all Manifests
 	for _, kind := range r.Kinds {
-		if slices.Contains(r.Deploys, kind.Kind) {
+		if slices.Contains(r.Deployers, kind.Kind) {
 			all |= kind.For
 		}
 	}
 	return all
 }
 
-// HasParameter says whether a reconciler has a kind over whose spec a parameter is merged.
+// HasParameter reports whether a parameter is merged over the spec of one of the reconciler's kinds.
 func (r *Reconciler) HasParameter(name string) bool {
-	return r != nil && slices.ContainsFunc(r.Kinds, func(kind Kind) bool { return kind.Parameter == name })
+	return r != nil && slices.ContainsFunc(r.Kinds, func(kind ObjectKind) bool { return kind.Parameter == name })
 }
 
 // Substituting returns the reconciler that replaces variables in manifests.
@@ -91,7 +91,7 @@ func Substituting() *Reconciler {
 	return first(all, func(one *Reconciler) bool { return one.NoVariable != nil })
 }
 
-// HasProjects says whether objects of a reconciler belong to projects.
+// HasProjects reports whether objects of a reconciler belong to projects.
 func (r *Reconciler) HasProjects() bool {
-	return r != nil && slices.ContainsFunc(r.Kinds, func(kind Kind) bool { return kind.Project != "" })
+	return r != nil && slices.ContainsFunc(r.Kinds, func(kind ObjectKind) bool { return kind.Project != "" })
 }

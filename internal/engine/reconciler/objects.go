@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ObjectName names an object of a kind that a reconciler has.
+// ObjectName identifies an object of a reconciler's kind.
 type ObjectName struct{ Kind, Namespace, Name string }
 
 func (n ObjectName) String() string {
@@ -23,45 +23,45 @@ func CompareNames(a, b ObjectName) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Answer is a cluster's answer to listing its agent's objects.
+// Answer is the result of listing an agent's objects on a cluster.
 type Answer struct {
-	// Objects are of the kinds that reconcilers have, in any order.
+	// Objects has objects of reconcilers' kinds, in any order.
 	Objects []*unstructured.Unstructured
-	// Unlisted are kinds that could not be listed, by the reason: not served, or forbidden.
+	// Unlisted maps kinds that could not be listed to the reason: not served, or forbidden.
 	Unlisted map[string]string
 }
 
-// Listing has the objects of one cluster, in order, each once.
+// Listing indexes the objects of one cluster, sorted and without duplicates.
 type Listing struct {
-	All    []*Object
-	byName map[ObjectName]*Object
-	// unlisted are kinds of which nothing is known, by the reason.
+	All    []*ListedObject
+	byName map[ObjectName]*ListedObject
+	// unlisted maps kinds that could not be listed to the reason.
 	unlisted map[string]string
-	// alone says that one object was read by itself, without those that it depends on.
+	// alone means that an object was read without its dependencies.
 	alone bool
-	// anyRevision says that what an object has of a GitRepository may be older than what that has: it is compared otherwise.
+	// anyRevision skips the comparison with the revision of a GitRepository, which is compared by folder instead.
 	anyRevision bool
 }
 
-// Object is one of a cluster's objects.
-type Object struct {
+// ListedObject is an object of a cluster whose kind is in the tables.
+type ListedObject struct {
 	ObjectName
-	entry
-	of   *Kind
+	jsonObject
+	of   *ObjectKind
 	from *unstructured.Unstructured
 }
 
-func newObject(u *unstructured.Unstructured) *Object {
-	return &Object{nameOf(u), u.Object, kindOf(u), u}
+func newObject(u *unstructured.Unstructured) *ListedObject {
+	return &ListedObject{nameOf(u), u.Object, kindOf(u), u}
 }
 
-// Index puts what a cluster listed in order. Objects of other kinds are left out.
-func Index(listed Answer) *Listing {
-	o := &Listing{byName: map[ObjectName]*Object{}, unlisted: listed.Unlisted}
+// NewListing indexes the listed objects and drops objects of other kinds.
+func NewListing(listed Answer) *Listing {
+	o := &Listing{byName: map[ObjectName]*ListedObject{}, unlisted: listed.Unlisted}
 	sorted := slices.DeleteFunc(slices.Clone(listed.Objects), func(u *unstructured.Unstructured) bool {
 		return u == nil || u.GetName() == "" || kindOf(u) == nil
 	})
-	// Of an object in two versions either says the same.
+	// All versions of an object have the same content.
 	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(CompareNames(nameOf(a), nameOf(b)), cmp.Compare(b.GetAPIVersion(), a.GetAPIVersion()))
 	})
@@ -74,8 +74,8 @@ func Index(listed Answer) *Listing {
 	return o
 }
 
-// kindOf is the kind of an object; nil where objects of its kind say nothing about what runs.
-func kindOf(u *unstructured.Unstructured) *Kind {
+// kindOf returns the kind of an object; nil if its status does not affect verdicts.
+func kindOf(u *unstructured.Unstructured) *ObjectKind {
 	of := u.GroupVersionKind()
 	if kind := KindOf(of.Group, of.Kind); kind.Is(anyRole) {
 		return kind
@@ -87,19 +87,19 @@ func nameOf(u *unstructured.Unstructured) ObjectName {
 	return ObjectName{u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// Labels are the labels of an object.
-func (o *Object) Labels() map[string]string { return o.from.GetLabels() }
+// Labels returns the labels of an object.
+func (o *ListedObject) Labels() map[string]string { return o.from.GetLabels() }
 
-// entry is an object, or a part of one. Fields with an unexpected type read as absent.
-type entry map[string]any
+// jsonObject is an object, or a part of one. Fields of an unexpected type read as absent.
+type jsonObject map[string]any
 
-// entryOf is a value that is an object; nil where it is none.
-func entryOf(value any) entry {
+// asObject returns a value that is an object; nil for other values.
+func asObject(value any) jsonObject {
 	fields, _ := value.(map[string]any)
 	return fields
 }
 
-// isEmpty says whether a value is false, or has nothing in it.
+// isEmpty reports whether a value is nil, false or empty.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -116,7 +116,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-func (e entry) value(fields ...string) any {
+func (e jsonObject) value(fields ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(e, fields...)
 	if err != nil {
 		return nil
@@ -124,20 +124,20 @@ func (e entry) value(fields ...string) any {
 	return value
 }
 
-func (e entry) has(fields ...string) bool { return e.value(fields...) != nil }
+func (e jsonObject) has(fields ...string) bool { return e.value(fields...) != nil }
 
-func (e entry) text(fields ...string) string {
+func (e jsonObject) text(fields ...string) string {
 	text, _ := e.value(fields...).(string)
 	return text
 }
 
-func (e entry) flag(fields ...string) bool {
+func (e jsonObject) flag(fields ...string) bool {
 	flag, _ := e.value(fields...).(bool)
 	return flag
 }
 
-// number reads a whole number, however it was decoded.
-func (e entry) number(fields ...string) (int64, bool) {
+// number reads an integer decoded as either number type.
+func (e jsonObject) number(fields ...string) (int64, bool) {
 	switch number := e.value(fields...).(type) {
 	case int64:
 		return number, true
@@ -147,8 +147,8 @@ func (e entry) number(fields ...string) (int64, bool) {
 	return 0, false
 }
 
-// time reads a time in whole seconds; zero when it is none.
-func (e entry) time(fields ...string) time.Time {
+// time reads a time in whole seconds; zero if invalid.
+func (e jsonObject) time(fields ...string) time.Time {
 	at, err := time.Parse(time.RFC3339, e.text(fields...))
 	if err != nil {
 		return time.Time{}
@@ -156,22 +156,22 @@ func (e entry) time(fields ...string) time.Time {
 	return at.UTC().Truncate(time.Second)
 }
 
-func (e entry) object(fields ...string) entry { return entryOf(e.value(fields...)) }
+func (e jsonObject) object(fields ...string) jsonObject { return asObject(e.value(fields...)) }
 
-// list reads a list of objects; what else is in it is left out.
-func (e entry) list(fields ...string) []entry {
+// list reads the objects of a list and skips other elements.
+func (e jsonObject) list(fields ...string) []jsonObject {
 	list, _ := e.value(fields...).([]any)
-	entries := make([]entry, 0, len(list))
+	entries := make([]jsonObject, 0, len(list))
 	for _, one := range list {
-		if fields := entryOf(one); fields != nil {
+		if fields := asObject(one); fields != nil {
 			entries = append(entries, fields)
 		}
 	}
 	return entries
 }
 
-// texts reads a list of texts; what else is in it is "".
-func (e entry) texts(fields ...string) []string {
+// texts reads the elements of a list; other types than string become "".
+func (e jsonObject) texts(fields ...string) []string {
 	list, _ := e.value(fields...).([]any)
 	texts := make([]string, len(list))
 	for i, one := range list {

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Own are objects that an agent's controllers make for themselves. What people make with an agent's web server, or what
-// its controllers apply for people, is not among them. What is empty here may be anything.
+// Own describes objects that an agent's controllers create for their own use. It excludes objects that users create
+// through the agent's web server, or that controllers apply for users. An empty field matches everything.
 type Own struct {
 	Group, Kind string
 	// Name is a pattern.
 	Name string
-	// Label is a key that the object has.
+	// Label is the key of a required label.
 	Label string
-	// Managers are the field managers that such an object has, and no other.
+	// Managers are the only field managers that the object may have.
 	Managers []string
 }
 
-// IsOwn says whether an agent has made an object for itself. managers are all field managers of the object.
+// IsOwn reports whether an agent created an object for its own use. managers lists all field managers of the object.
 func IsOwn(group, kind, name string, labels map[string]string, managers []string) bool {
 	if len(managers) == 0 {
 		return false

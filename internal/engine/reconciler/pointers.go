@@ -7,25 +7,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Pointer is a field of a spec that has what a deployment target says, so that the one can be read from the other.
+// Pointer links a field of a spec to an attribute of a deployment target, so that one can be read from the other.
 type Pointer struct {
-	Field string // its path; a step "0" is the only element of a list
-	Is    Said
+	Field string // path of the field; "0" is the only element of a list
+	Is    TargetAttribute
 }
 
-// Said is what a deployment target says: an attribute of its manifests, or its namespace.
-type Said string
+// TargetAttribute is an attribute of a deployment target's manifests, or its namespace.
+type TargetAttribute string
 
-// What fields can have.
+// The attributes that fields can contain.
 const (
-	Repo      Said = "repo"
-	Path      Said = "path"
-	Chart     Said = "chart"
-	Version   Said = "version"
-	Branch    Said = "branch"
-	Revision  Said = "revision" // what is taken of a repository: a commit, a tag, a branch or a version
-	Ref       Said = "ref"      // the same as an object: {branch}, {tag}, {commit}, {semver} or {digest}
-	Namespace Said = "namespace"
+	Repo      TargetAttribute = "repo"
+	Path      TargetAttribute = "path"
+	Chart     TargetAttribute = "chart"
+	Version   TargetAttribute = "version"
+	Branch    TargetAttribute = "branch"
+	Revision  TargetAttribute = "revision" // part of a repository: a commit, a tag, a branch or a version
+	Ref       TargetAttribute = "ref"      // a revision as an object: {branch}, {tag}, {commit}, {semver} or {digest}
+	Namespace TargetAttribute = "namespace"
 )
 
 var (
@@ -50,12 +50,12 @@ var (
 	}
 )
 
-// DigestAnnotation has the digest of an artifact, on objects whose spec has no field for it. The templates write it, so that a
-// version which is published again is a change.
+// DigestAnnotation has the digest of an artifact, on objects without a field for it. Templates set it so that
+// republishing a version changes the object.
 const DigestAnnotation = "flotilla.dev/digest"
 
-// IsRevision says whether a field of an object that deploys or fetches, by the steps of its path, says what is taken of a
-// repository: a commit, a branch, a tag, a version or a digest.
+// IsRevision reports whether a field selects the part of a repository to use: a commit, a branch, a tag, a version or
+// a digest. path has the steps of the field in an object that deploys or fetches.
 func IsRevision(kind string, path []string) bool {
 	of, above := KindNamed(kind), ""
 	if of != nil && of.Template != "" {
@@ -69,12 +69,12 @@ func IsRevision(kind string, path []string) bool {
 		return true
 	}
 	return slices.ContainsFunc(of.Pointers, func(p Pointer) bool {
-		return slices.Contains([]Said{Version, Branch, Revision, Ref}, p.Is) && strings.HasPrefix(field, at+p.Field+".")
+		return slices.Contains([]TargetAttribute{Version, Branch, Revision, Ref}, p.Is) && strings.HasPrefix(field, at+p.Field+".")
 	})
 }
 
-// SaidAt returns what a deployment target says of a field of the spec, or of what is below it; "" if it says nothing.
-func (k *Kind) SaidAt(steps []string) Said {
+// AttributeAt returns the attribute that sets a field of the spec or one of its parents; "" if there is none.
+func (k *ObjectKind) AttributeAt(steps []string) TargetAttribute {
 	field := strings.NewReplacer("[", "", "]", "").Replace(strings.Join(steps, ".")) + "."
 	for _, pointer := range k.Pointers {
 		if strings.HasPrefix(field, pointer.Field+".") {
@@ -84,8 +84,8 @@ func (k *Kind) SaidAt(steps []string) Said {
 	return ""
 }
 
-// Attribute returns the attribute of manifests that says it: of a revision, the one that counts.
-func (s Said) Attribute(of *folder.Manifests) string {
+// Attribute returns the name of the manifests' attribute. For a revision, it is the one that takes precedence.
+func (s TargetAttribute) Attribute(of *folder.Manifests) string {
 	if s != Revision && s != Ref {
 		return string(s)
 	}

@@ -1,8 +1,7 @@
-// Package reconciler is what is known of each reconciler: the kinds of its objects, what they are for, and how they
-// belong together; its template and parameters; what its agent needs; how the status of its objects becomes a verdict; and
-// what is removed with its objects. The kinds that bring Secrets are here, too: a folder may have them beside a
-// reconciler's. What has to know that asks this package, so that no list of kinds can differ from
-// another. It is pure.
+// Package reconciler is the single source of knowledge about reconcilers: their kinds and the links between them,
+// templates and parameters, agents, how statuses become verdicts, and removal. It also has the kinds that provide
+// Secrets, because folders may contain them. All other packages ask here, so their lists of kinds cannot differ. The
+// package is pure.
 package reconciler
 
 import (
@@ -15,159 +14,163 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Reconciler is what is known of one reconciler.
+// Reconciler describes a reconciler.
 type Reconciler struct {
-	// Name is what a cluster type has as `reconciler`.
+	// Name is the value of a cluster type's `reconciler`.
 	Name string
-	// Product is what messages call it.
+	// Product is the name in messages.
 	Product string
-	// Namespace is that of the objects that Flotilla renders, and of its agent; "" where it has none on a cluster.
+	// Namespace is the namespace of the agent and of the objects that Flotilla renders; "" if it has none on a
+	// cluster.
 	Namespace string
-	// Reserved are the other namespaces in which no workload may be, since the reconciler itself is there.
+	// Reserved are further namespaces of the reconciler itself, in which no workload may be.
 	Reserved []string
-	// Kinds are those of its objects. What follows a folder comes first, then what makes objects, sources last: what
-	// is read later is then never older than what it came of.
-	Kinds []Kind
-	// Deploys are the kinds of the objects that deploy what assignments have: of those of other kinds, they need some.
-	Deploys []string
-	// HubOf names the reconciler that is on each cluster, where this one is its like on a hub: an agent on another cluster
-	// applies the folders, and its objects are there.
+	// Kinds lists the kinds of its objects in reading order: roots first, then makers, then sources. An object is
+	// then never read before the object that it results from.
+	Kinds []ObjectKind
+	// Deployers are the kinds that deploy an assignment's manifests. Other kinds only support them.
+	Deployers []string
+	// HubOf is the name of the reconciler on each cluster if this one is its variant on a hub: the agent and its
+	// objects are on another cluster.
 	HubOf string
-	// Actions is how many actions of its own templates, "{{...}}", its template writes for an assignment.
+	// Actions is the number of the reconciler's own template actions, "{{...}}", that its template writes for an
+	// assignment.
 	Actions int
-	// LongestName is how many characters the names of its objects can have; 0 where they are as long as labels.
+	// LongestName is the maximum length of its objects' names; 0 means that of a label.
 	LongestName int
-	// Distinct says that it applies nothing of a folder in which two files have the same object.
-	Distinct bool
-	// ReadsJSON says that every file of a folder that ends in .json is read as a manifest.
+	// RejectsDuplicates reports that it applies nothing from a folder in which two files have the same object.
+	RejectsDuplicates bool
+	// ReadsJSON reports that it reads every .json file of a folder as a manifest.
 	ReadsJSON bool
-	// NoVariable says why a key of the configuration and its value, which may be no text, cannot replace a variable in
-	// manifests; "" where they can. It is nil where variables are not replaced.
+	// NoVariable returns why a key of the configuration and its value cannot replace a variable in manifests; "" if
+	// they can. It is nil if the reconciler replaces no variables.
 	NoVariable func(key, value string, isText bool) string
-	// NoSOPS says why it cannot decrypt SOPS files; "" where it can.
+	// NoSOPS explains why it cannot decrypt SOPS files; "" if it can.
 	NoSOPS string
-	// SecretValues is how a chart gets values from a Secret; nil where it cannot. NoSecretValues says why it cannot.
+	// SecretValues describes how a chart gets values from a Secret. If it is nil, NoSecretValues explains why.
 	SecretValues   *SecretValues
 	NoSecretValues string
-	// NoRename says why the folder of a host cannot move without a removal of what was deployed from it; "" where it can.
+	// NoRename explains why moving the folder of a host removes the deployed objects; "" if it does not.
 	NoRename string
-	// NoFolder is in the messages of what follows a folder that does not exist.
+	// NoFolder is part of the message about a missing folder.
 	NoFolder string
-	// OneImage reports whether its objects name one image of a registry, so that a range of versions is not possible.
+	// OneImage reports that its objects name a single image, so a range of versions is not possible.
 	OneImage bool
-	// NoObjects says why Flotilla itself does not render what its objects deploy; "" where it does.
+	// NoObjects explains why Flotilla renders no final objects for it; "" if it does.
 	NoObjects string
-	// Repository is the name of the object by which its agent knows the GitOps repository, unless parameters say another
-	// one; "" where it knows the URL.
+	// Repository is the default name of the object by which the agent knows the GitOps repository; "" if it uses the
+	// URL.
 	Repository string
-	// Unordered says why manifests on a cluster cannot wait for other manifests there; "" where they can. sameHost is
-	// whether both are assigned to the cluster, or both to its type.
+	// Unordered returns why manifests cannot wait for other manifests on the cluster; "" if they can. sameHost means
+	// that both are assigned to the cluster, or both to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
-	// Unverified says why a source is not verified although parameters require it of its kind; "" where it is, or they do not. It is
-	// nil for reconcilers that verify nothing.
+	// Unverified returns why a source is not verified although parameters require it; "" if it is verified or
+	// verification is not required. It is nil if the reconciler verifies nothing.
 	Unverified func(parameters map[string]any, from Manifests, isRegistry bool) string
-	// Look is how it is asked to look at a branch now; nil where NoLook says why it cannot be asked, and what helps.
-	Look   *Look
-	NoLook string
-	// Agent is what is known of its agent.
+	// Refresh triggers an immediate read of a branch. If it is nil, NoRefresh gives the reason and the remedy.
+	Refresh   *Refresh
+	NoRefresh string
+	// Agent describes its agent.
 	Agent Agent
-	// Decisive are fields that others may add to the objects of an agent.
+	// Decisive lists fields that other managers may add to the agent's objects.
 	Decisive []Decisive
-	// Own are the objects that its controllers make for themselves.
+	// Own lists objects that its controllers create for their own use.
 	Own []Own
 }
 
-// SecretValues is where a Secret with values of a chart has to be.
+// SecretValues describes the Secret with a chart's values.
 type SecretValues struct {
-	// Namespace is that of the Secret; "" is the namespace of the workload.
+	// Namespace is the namespace of the Secret; "" means that of the workload.
 	Namespace string
-	// Labels are those by which a changed Secret is noticed.
+	// Labels make the reconciler notice a changed Secret.
 	Labels map[string]string
 }
 
-// Kind is a kind of objects.
-type Kind struct {
-	// Group and Kind name it; Versions are those that can be read, the newest first, separated by commas, and Resource
-	// is its name in the API's paths.
+// ObjectKind describes a kind of a reconciler's objects.
+type ObjectKind struct {
+	// Group and Kind identify the kind. Versions lists the readable versions, newest first, separated by commas.
+	// Resource is the name in API paths.
 	Group, Kind, Versions, Resource string
-	// Role is what its objects do. An object may do several things; one of no role says nothing about what runs.
+	// Role is the set of functions of its objects. An object without a role does not affect verdicts.
 	Role Role
-	// Sources are the fields that name where an object gets its content from. The first one that an object has counts.
+	// Sources are the fields that name the source of an object's content. The first field that is set counts.
 	Sources []Reference
-	// Parameter is the name of the parameter that is merged over the spec of its objects; "" where there is none. Settings
-	// are the fields of the spec, and what each reaches.
+	// Parameter is the parameter that is merged over the spec of its objects; "" if there is none. Settings lists the
+	// fields of the spec and the access each one grants.
 	Parameter string
 	Settings  []Setting
-	// Pointers are the fields of the spec that have what a deployment target says, too.
+	// Pointers are the fields of the spec that repeat attributes of a deployment target.
 	Pointers []Pointer
-	// For are the manifests for which Flotilla renders an object of the kind.
+	// For is the set of manifests that Flotilla renders an object of this kind for.
 	For Manifests
-	// Account and Project are the fields of the spec that a workspace's service account and project decide. Extended are
-	// the lists that the parameter extends; it replaces all others.
+	// Account and Project are the fields of the spec set from a workspace's service account and project. Extended are
+	// the lists that the parameter extends; it replaces all other lists.
 	Account, Project string
 	Extended         []string
-	// Either are two fields of the spec, where an object with the first cannot have the second. EitherFor are the manifests
-	// whose object has the first, and InPlace says what is set in place of the second then.
+	// Either names two exclusive fields of the spec. EitherFor are the manifests whose object has the first; InPlace
+	// tells the user what to set instead of the second.
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
-	// Final is how Flotilla renders what its objects deploy; nil where NoObjects of the reconciler says why not. Fetch
-	// adds to a request what an object of a source says, and returns problems as Final.Request does; nil where it says nothing.
+	// Final describes how Flotilla renders the deployed objects; nil for the reason in Reconciler.NoObjects. Fetch
+	// adds the settings of a source to a request and returns problems like Final.Request; nil if there are none.
 	Final *Final
 	Fetch func(object map[string]any, into *objects.Request) (problems []string)
-	// WaitsForAll says that an object is ready only when all is that it has applied.
+	// WaitsForAll reports that an object is ready only when all applied objects are.
 	WaitsForAll bool
-	// Removal is what becomes of what its objects have applied, and Applies is the key of a label, or an annotation, that
-	// all of that has. Where it ends in "/name", the labels of that key and of "/namespace" beside it say by which object.
+	// Removal describes the effect of deletion on applied objects. Applies is the key of a label or annotation on all
+	// applied objects. If it ends in "/name", that label and the label "/namespace" identify the applying object.
 	Removal Removal
 	Applies string
-	// Template is the field of the spec that has the spec of what its objects make; "" where they make it of something else.
+	// Template is the field of the spec with the template of generated objects; "" if there is none.
 	Template string
-	// Gives is the field of a source that has the revision that others get of it; "" where it has none.
+	// Gives is the field of a source with its current revision; "" if there is none.
 	Gives string
-	// Has are the fields that have the revision, or its digest, that an object has got of its source. One is enough.
+	// Has are the fields with the revision or digest that an object has received from its source. One is enough.
 	Has []string
-	// Makes are the kinds that its objects make. What they made is part of whether they are ready. Label is the key of the
-	// label by which that has the name of its maker; where it is "", an owner reference says so. NamespaceLabel is that of
-	// the maker's namespace; where it is "", they are in the same one.
+	// Makes are the kinds of generated objects, which count for readiness. Label is the key of their label with the
+	// maker's name; if it is "", an owner reference names the maker. NamespaceLabel is the key for the maker's
+	// namespace; if it is "", maker and object share a namespace.
 	Makes                 []string
 	Label, NamespaceLabel string
-	// Status makes a verdict of the status of an object, with what belongs to it; where it is nil, the condition Ready does.
-	Status func(all *Listing, one *Object) verdict.Status
-	// Running says what an object has brought onto a cluster; it is nil where objects of the kind do not say so.
-	Running func(all *Listing, one *Object) Running
-	// Root says what an object has applied of a folder that it follows; it is nil for kinds that follow none.
-	Root func(all *Listing, one *Object, at Location, folder string) (root Root, follows bool)
-	// Made says whether an object is as its maker wants it, where Template says of what that makes it.
-	Made func(maker, made *Object) verdict.Status
-	// Destination is the field that names the cluster to which a hub applies an object's content; "" where there is none.
+	// Status evaluates an object together with related objects; if it is nil, the condition Ready decides.
+	Status func(all *Listing, one *ListedObject) verdict.Status
+	// Running returns the content that an object has brought onto a cluster; nil if objects of the kind do not report
+	// it.
+	Running func(all *Listing, one *ListedObject) Running
+	// Root returns the content that an object has applied from the folder it follows; nil for kinds that follow none.
+	Root func(all *Listing, one *ListedObject, at folder.Location, dir string) (root Root, follows bool)
+	// Made reports whether a generated object matches the maker's Template.
+	Made func(maker, made *ListedObject) verdict.Status
+	// Destination is the field that names the cluster to which a hub applies the content; "" if there is none.
 	Destination string
-	// Wanted says whether what a source has is certainly what its spec asks for: then it does not matter whether the source
-	// can be reached. Silent says whether it never has a status.
-	Wanted, Silent func(source *Object) bool
-	// Retried is how long an object may say that it has failed before it has: its agent tries again, and does not say how often
-	// it has. 0 is that it has failed when it says so.
+	// Wanted reports whether a source certainly has the content of its current spec; then it need not be reachable.
+	// Silent reports whether it never has a status.
+	Wanted, Silent func(source *ListedObject) bool
+	// Retried is how long an object may report a failure before it counts, for agents that retry without counting
+	// attempts. 0 means that a failure counts at once.
 	Retried time.Duration
 }
 
-// Role is a set of what objects do.
+// Role is a set of functions of objects.
 type Role int
 
 // The roles.
 const (
-	// Follows is that of what can follow a folder of a GitOps repository.
+	// Follows marks objects that can follow a folder of a GitOps repository.
 	Follows Role = 1 << iota
-	// Consumer is that of what brings a workload onto a cluster. Records name such objects.
+	// Consumer marks objects that bring a workload onto a cluster. Records name them.
 	Consumer
-	// Maker is that of what makes objects of other kinds. Records name such objects where they make consumers.
+	// Maker marks objects that create objects of other kinds. Records name them if they create consumers.
 	Maker
-	// Source is that of what fetches content for others.
+	// Source marks objects that fetch content for others.
 	Source
-	// Supplier is that of what brings a Secret that a workload uses. Records name such objects.
+	// Supplier marks objects that create a Secret used by a workload. Records name them.
 	Supplier
 
 	anyRole Role = -1
@@ -175,88 +178,89 @@ const (
 
 // Reference is a field that names an object.
 type Reference struct {
-	// Field is the path of an object with `name`, and mostly `kind` and `namespace`, or of a text
-	// "<namespace>/<name>". A step that ends with "[]" is a list, of which each element names one.
+	// Field is the path of an object with `name` and usually `kind` and `namespace`, or of a string
+	// "<namespace>/<name>". A step that ends with "[]" is a list of references.
 	Field string
-	// Kinds are those that it can name. Where the object does not say which, it is the first.
+	// Kinds are the kinds it can name. The first one is the default.
 	Kinds []string
-	// Optional says that an object may have none, and yet has content.
+	// Optional reports that an object has content without the reference.
 	Optional bool
 }
 
 // DefaultAgent is the reconciler of an agent that names none.
 const DefaultAgent = "flux"
 
-// Agent is what Flotilla asks of an agent, and what the agent can be asked for. An agent is added by an entry here, and a
-// file of agents with its objects: `flotilla_agent` and `agent_manifests` then put it onto clusters. Each document of the
-// file is an object with placeholders such as ${name} in its texts. A field whose placeholders are all empty is left out:
-// one Secret can have a field for each kind of credentials. What an object needs beside that is in its field `flotilla`,
-// and both are described by package agent, in template.go and values.go. The object that follows a folder, of a kind that
-// [Follows], is one document with `folder: both`, which gives an object for the cluster's type and one for itself: it
-// has ${folder.path} in the repository ${url}.
+// Agent describes an agent and how to set it up. To add an agent, add an entry here and a file in agents/ with its
+// objects: `flotilla_agent` and `agent_manifests` then support it.
+//
+// Each document of the file is an object with placeholders such as ${name} in its strings. A field whose placeholders
+// are all empty is omitted, so one Secret can have fields for every kind of credentials. The field `flotilla` has
+// further conditions. Package agent describes both, in template.go and values.go. The root, of a kind that [Follows],
+// is one document with `folder: both`. It yields an object for the cluster type and one for the cluster, for
+// ${folder.path} in the repository ${url}.
 type Agent struct {
-	// Objects names the file of agents that has the objects by which the agent follows a cluster's folders, without ".yaml".
+	// Objects is the name of the file in agents/, without ".yaml".
 	Objects string
-	// Group is that of its kinds, or the end of their groups. Missing says why the kinds are missing, and what brings them.
+	// Group is the API group of its kinds, or a common suffix. Missing explains why the kinds are missing and how to
+	// install them.
 	Group, Missing string
-	// Controllers are the Deployments without which it does not do its work.
+	// Controllers are the Deployments that it requires.
 	Controllers []Controller
 	// Confinement confines its controllers; nil if they have no such arguments.
 	Confinement *Confinement
-	// BearerTokens and Passphrases say that it reads repositories with a bearer token, and with an SSH key that has a passphrase.
+	// BearerTokens and Passphrases report support for bearer tokens, and for SSH keys with a passphrase.
 	BearerTokens, Passphrases bool
-	// KnownHosts is where it knows the keys of Git hosts from, where that is not its credentials.
+	// KnownHosts is where it finds the keys of Git hosts, if not in its credentials.
 	KnownHosts string
-	// Names are those that its own installer gives objects and Secrets of the agent itself.
+	// Names are the names that its installer gives the agent's own objects and Secrets.
 	Names []string
-	// Synced is a file that its own installer writes into a folder of that name, in the folder that the cluster follows; ""
-	// where it writes none.
+	// Synced is the file that its installer writes into a folder with one of Names, below the folder that the cluster
+	// follows; "" if it writes none.
 	Synced string
-	// Registers is the label, as a selector, of the Secret by which a hub knows a cluster; "" where it is no hub's.
+	// Registers is the label selector of the Secret that registers a cluster on a hub; "" if it is not for a hub.
 	Registers string
-	// Contexts are those of the commit statuses that it reports by default, with {cluster} for the name of the cluster.
+	// Contexts are the default contexts of its commit statuses, with {cluster} for the cluster's name.
 	Contexts []string
-	// Auth are its words for the ways to authenticate at a Git host, by the name of a credential; "" is none.
+	// Auth maps a credential to the agent's name for the authentication method; the key "" means none.
 	Auth map[string]string
-	// Notices are the commit statuses that its notifications set by a Git host's API, and NoticeContext is their context, with
-	// placeholders; none where the agent knows the Git hosts.
+	// Notices are the commit statuses that its notifications set through a Git host's API. NoticeContext is their
+	// context, with placeholders. Both are empty if the agent supports Git hosts itself.
 	Notices       []Notice
 	NoticeContext string
-	// NoFeedback says why it cannot report to Git hosts, and what to do instead; "" where it can.
+	// NoFeedback explains why it cannot report to Git hosts and gives an alternative; "" if it can.
 	NoFeedback string
-	// FluxFeedback says that it reports through Flux' notification controller.
+	// FluxFeedback reports that it uses Flux' notification controller.
 	FluxFeedback bool
 }
 
 // Controller is a Deployment of an agent.
 type Controller struct {
 	Name, Without string
-	Reports       bool // it is needed for feedback alone
-	// Check says why what an agent's own manifests have may not be enough; nil where that is not known.
+	Reports       bool // it is needed only for feedback
+	// Check returns why the agent's own manifests may not be enough; nil if there is no check.
 	Check func(deployment *unstructured.Unstructured) string
 }
 
-// Notice is a commit status that a notification sets: a success or a failure, of a commit that a template of the
-// notification says.
+// Notice is a commit status set by a notification: success or failure of the commit that a template names.
 type Notice struct {
 	Name                string
 	Success             bool
 	Commit, Description string
 }
 
-// Is says whether the objects of a kind do something. Those of nil, which is none of [Kinds], do nothing.
-func (k *Kind) Is(role Role) bool { return k != nil && k.Role&role != 0 }
+// Is reports whether objects of a kind have a role. A nil kind, which is not in [Kinds], has none.
+func (k *ObjectKind) Is(role Role) bool { return k != nil && k.Role&role != 0 }
 
-// MakesKind says whether the objects of a kind, which may be nil, make those of another one.
-func (k *Kind) MakesKind(name string) bool { return k != nil && slices.Contains(k.Makes, name) }
+// MakesKind reports whether objects of a kind, which may be nil, create objects of another kind.
+func (k *ObjectKind) MakesKind(name string) bool { return k != nil && slices.Contains(k.Makes, name) }
 
-// all are the reconcilers, in the order of their names, and kinds those of all, each once, with the suppliers.
+// all has the reconcilers sorted by name. kinds has all their kinds and the suppliers, without duplicates.
 var (
 	all   []*Reconciler
-	kinds []*Kind
+	kinds []*ObjectKind
 )
 
-// The tables have functions that look up other kinds in the tables, so they are no initial values.
+// Functions in the tables look up other kinds in the tables, which an initializer could not.
 func init() {
 	all = []*Reconciler{&argocd, &argocdHub, &configSync, &fleet, &flux, &zarf}
 	for _, one := range all {
@@ -271,12 +275,12 @@ func init() {
 	}
 }
 
-// Named returns the built-in reconciler of a name; nil where there is none.
+// Named returns the built-in reconciler of a name; nil if there is none.
 func Named(name string) *Reconciler {
 	return first(all, func(one *Reconciler) bool { return one.Name == name })
 }
 
-// first returns the first that is so; nil where none is.
+// first returns the first match; nil if there is none.
 func first[T any](of []*T, is func(one *T) bool) *T {
 	if at := slices.IndexFunc(of, is); at >= 0 {
 		return of[at]
@@ -287,11 +291,11 @@ func first[T any](of []*T, is func(one *T) bool) *T {
 //go:embed templates agents
 var templates embed.FS
 
-// Template is the text of the template that is executed for each assignment: Go's, of YAML documents.
+// Template returns the Go template of YAML documents that is executed for each assignment.
 func (r *Reconciler) Template() string { return file("templates/" + r.Name) }
 
-// AgentTemplate is the text of the objects by which its agent follows a cluster's folders: YAML documents, whose
-// placeholders and field `flotilla` package agent describes.
+// AgentTemplate returns the objects that make the agent follow a cluster's folders: YAML documents with placeholders
+// and a field `flotilla`, which package agent describes.
 func (r *Reconciler) AgentTemplate() string { return file("agents/" + r.Agent.Objects) }
 
 func file(name string) string {
@@ -302,7 +306,7 @@ func file(name string) string {
 	return string(text)
 }
 
-// Names are those of the built-in reconcilers, sorted.
+// Names returns the names of the built-in reconcilers, sorted.
 func Names() []string {
 	names := make([]string, len(all))
 	for i, one := range all {
@@ -311,12 +315,12 @@ func Names() []string {
 	return names
 }
 
-// Agents are the names of those that have an agent on a cluster, or on its hub, sorted.
+// Agents returns the names of reconcilers with an agent on a cluster or its hub, sorted.
 func Agents() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool { return !Named(name).HasAgent() })
 }
 
-// AgentsInWords names those that have an agent, with their products.
+// AgentsInWords lists the reconcilers with an agent, and their products.
 func AgentsInWords() string {
 	names := Agents()
 	for i, name := range names {
@@ -326,7 +330,7 @@ func AgentsInWords() string {
 	return wording.Either(names, "") + "; default: `" + DefaultAgent + "`"
 }
 
-// AgentNamespaces are the namespaces of agents, each once.
+// AgentNamespaces returns the namespaces of agents without duplicates.
 func AgentNamespaces() []string {
 	var all []string
 	for _, name := range Agents() {
@@ -335,7 +339,7 @@ func AgentNamespaces() []string {
 	return slices.Compact(all)
 }
 
-// WithPassphrases are the products whose agents read SSH keys that have a passphrase.
+// WithPassphrases returns the products whose agents accept SSH keys with a passphrase.
 func WithPassphrases() []string {
 	var products []string
 	for _, one := range all {
@@ -346,35 +350,35 @@ func WithPassphrases() []string {
 	return products
 }
 
-// HasAgent says whether an agent applies the folders' manifests to clusters. Of nil, which is the user's own, that is not
-// known.
+// HasAgent reports whether an agent applies the folders to clusters. It is false for nil, the user's own reconciler,
+// where Flotilla cannot tell.
 func (r *Reconciler) HasAgent() bool { return r != nil && r.Namespace != "" }
 
-// OnHub says whether the objects of a reconciler are on another cluster than what they apply.
+// OnHub reports whether the reconciler's objects are on another cluster than the objects they apply.
 func (r *Reconciler) OnHub() bool { return r != nil && r.HubOf != "" }
 
-// InNamespace returns the reconciler that is in a namespace itself; nil where none is.
+// InNamespace returns the reconciler that runs in a namespace; nil if none does.
 func InNamespace(name string) *Reconciler {
 	return first(all, func(one *Reconciler) bool {
 		return name != "" && (one.Namespace == name || slices.Contains(one.Reserved, name))
 	})
 }
 
-// Kinds are those of all reconcilers, each once, and what brings Secrets.
-func Kinds() []*Kind { return slices.Clone(kinds) }
+// Kinds returns the kinds of all reconcilers and the suppliers, without duplicates.
+func Kinds() []*ObjectKind { return slices.Clone(kinds) }
 
-// KindOf returns the kind of a group and a name; nil where it is none of [Kinds].
-func KindOf(group, kind string) *Kind {
-	return first(kinds, func(one *Kind) bool { return one.Group == group && one.Kind == kind })
+// KindOf returns the kind with a group and name; nil if it is not in [Kinds].
+func KindOf(group, kind string) *ObjectKind {
+	return first(kinds, func(one *ObjectKind) bool { return one.Group == group && one.Kind == kind })
 }
 
-// KindNamed returns the kind of a name, as records and references have it; nil where it is none of [Kinds], of which no two
-// have one name.
-func KindNamed(kind string) *Kind {
-	return first(kinds, func(one *Kind) bool { return one.Kind == kind })
+// KindNamed returns the kind with a name, as records and references have it; nil if it is not in [Kinds]. Names in
+// [Kinds] are unique.
+func KindNamed(kind string) *ObjectKind {
+	return first(kinds, func(one *ObjectKind) bool { return one.Kind == kind })
 }
 
-// Contexts are those of commit statuses that agents report by default.
+// Contexts returns the default contexts of agents' commit statuses.
 func Contexts() []string {
 	var contexts []string
 	for _, one := range all {
@@ -383,7 +387,7 @@ func Contexts() []string {
 	return contexts
 }
 
-// OfGroup returns the reconciler of an API group; nil where none has it.
+// OfGroup returns the reconciler of an API group; nil if there is none.
 func OfGroup(group string) *Reconciler {
 	return first(all, func(one *Reconciler) bool {
 		own := one.Agent.Group
@@ -391,8 +395,7 @@ func OfGroup(group string) *Reconciler {
 	})
 }
 
-// InstallersFolder returns the folder that a cluster follows, where a file is one that the installer of an agent has written
-// for that.
+// InstallersFolder returns the folder that a cluster follows, if an agent's installer wrote the file to set that up.
 func InstallersFolder(file string) (folder string, is bool) {
 	for _, one := range all {
 		if within := path.Dir(file); one.Agent.Synced != "" && path.Base(file) == one.Agent.Synced &&
@@ -403,43 +406,42 @@ func InstallersFolder(file string) (folder string, is bool) {
 	return "", false
 }
 
-// IsOfFolders says whether objects of a kind are applied on the cluster whose folder has them: their agent's installer has
-// it follow that. Those of others may come from anywhere.
-func (k *Kind) IsOfFolders() bool {
+// IsOfFolders reports whether objects of a kind apply to the cluster whose folder has them, because the agent's
+// installer makes the cluster follow it. Objects of other kinds may come from anywhere.
+func (k *ObjectKind) IsOfFolders() bool {
 	of := OfGroup(k.Group)
 	return of != nil && of.Agent.Synced != ""
 }
 
-// Listed are those kinds of a reconciler whose objects say something about what runs, in the order in which they are to
-// be read.
-func (r *Reconciler) Listed() []Kind {
-	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind Kind) bool { return !kind.Is(anyRole) })
+// ListedKinds returns the reconciler's kinds that affect verdicts, in reading order.
+func (r *Reconciler) ListedKinds() []ObjectKind {
+	return slices.DeleteFunc(slices.Clone(r.Kinds), func(kind ObjectKind) bool { return !kind.Is(anyRole) })
 }
 
 // Hub returns the reconciler whose objects are on a hub.
 func Hub() *Reconciler { return first(all, (*Reconciler).OnHub) }
 
-// Listed are those of all reconcilers, each once and in an order in which they can be read.
-func Listed() []Kind {
-	var listed []Kind
+// ListedKinds returns the kinds of all reconcilers that affect verdicts, without duplicates, in reading order.
+func ListedKinds() []ObjectKind {
+	var listed []ObjectKind
 	for _, one := range all {
-		if !one.OnHub() { // whose kinds are those of Argo CD
-			listed = append(listed, one.Listed()...)
+		if !one.OnHub() { // its kinds are Argo CD's
+			listed = append(listed, one.ListedKinds()...)
 		}
 	}
 	return listed
 }
 
-// IsTemplated says whether the objects of a kind make others by a template that these can be compared with.
+// IsTemplated reports whether objects of a kind create others from a template they can be compared with.
 func IsTemplated(kind string) bool {
 	found := KindNamed(kind)
 	return found != nil && found.Template != ""
 }
 
-// IsReconciled says whether the status of objects of a kind shows the verdict of an assignment whose folder has them.
+// IsReconciled reports whether objects of a kind in an assignment's folder show the assignment's verdict.
 func IsReconciled(group, kind string) bool { return KindOf(group, kind).isReconciled() }
 
-func (k *Kind) isReconciled() bool {
+func (k *ObjectKind) isReconciled() bool {
 	return k.Is(Consumer|Supplier) || k.Is(Maker) && slices.ContainsFunc(k.Makes, func(made string) bool {
 		return KindNamed(made).Is(Consumer)
 	})

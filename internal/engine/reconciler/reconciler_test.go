@@ -32,7 +32,7 @@ func TestNoTwoKindsHaveOneName(t *testing.T) {
 	t.Parallel()
 	kinds := reconciler.Kinds()
 	for _, kind := range kinds {
-		if count := len(slices.DeleteFunc(slices.Clone(kinds), func(other *reconciler.Kind) bool { return other.Kind != kind.Kind })); count != 1 {
+		if count := len(slices.DeleteFunc(slices.Clone(kinds), func(other *reconciler.ObjectKind) bool { return other.Kind != kind.Kind })); count != 1 {
 			t.Errorf("%d kinds are called %s", count, kind.Kind)
 		}
 		if kind.Group == "" || kind.Versions == "" || kind.Resource == "" {

@@ -41,8 +41,8 @@ func TestPruningIsTakenOffAndPutOn(t *testing.T) {
 		"anything else": {`{"kind":"ConfigMap"}`, `null`, `null`},
 	} {
 		object := objectOf(t, c.object)
-		off, _ := json.Marshal(WithoutPruning(object))
-		on, _ := json.Marshal(WithPruning(object))
+		off, _ := json.Marshal(KeepPatch(object))
+		on, _ := json.Marshal(PrunePatch(object))
 		if string(off) != c.off || string(on) != c.on {
 			t.Errorf("%s: off is %s, want %s; on is %s, want %s", name, off, c.off, on, c.on)
 		}
@@ -104,7 +104,7 @@ func TestAMarkToStayLeavesOtherOptionsAsTheyAre(t *testing.T) {
 		if keptByFlux(live) {
 			t.Errorf("%s is a mark for Flux", annotations)
 		}
-		patch := &unstructured.Unstructured{Object: Marked(live)}
+		patch := &unstructured.Unstructured{Object: RetainPatch(live)}
 		if got := patch.GetAnnotations()["argocd.argoproj.io/sync-options"]; got != want || !keptByFlux(patch) || !keptByArgo(patch) {
 			t.Errorf("%s becomes %v", annotations, patch.GetAnnotations())
 		}

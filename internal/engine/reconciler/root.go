@@ -11,47 +11,44 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Location is where an owner's folders are.
-type Location = folder.Location
-
-// Applied is what a cluster has applied of a folder.
+// Applied is the content that a cluster has applied from a folder.
 type Applied struct {
-	// Root is the object that follows the folder; zero where that is not known.
+	// Root is the object that follows the folder; zero if unknown.
 	Root ObjectName
-	// Commit is the commit whose content is there; "" for none.
+	// Commit is the commit whose content is applied; "" if none.
 	Commit string
-	// Attempted is the commit that is being applied, or could not be; "" for none.
+	// Attempted is the commit that is being applied or could not be; "" if none.
 	Attempted string
-	// Compared is the commit with which the cluster was compared to find OutOfSync; "" for none.
+	// Compared is the commit that OutOfSync refers to; "" if none.
 	Compared string
-	// OutOfSync are objects that differ from that commit.
+	// OutOfSync are the objects that differ from that commit.
 	OutOfSync []ObjectName
-	// ToPrune are objects that the commit does not have any more, and the cluster still has.
+	// ToPrune are the objects on the cluster that the commit no longer has.
 	ToPrune []ObjectName
-	// Arrived are the objects that have come with Attempted already.
+	// Arrived are the objects already applied from Attempted.
 	Arrived []ObjectName
-	// Failing are objects that the root names as what could not be applied, or is not healthy.
+	// Failing are the objects that the root reports as not applied or unhealthy.
 	Failing []ObjectName
-	// NoFolder says that the root has not found the folder. A cluster may have no folder of its own while nothing
+	// NoFolder reports that the root did not find the folder. A cluster may have no folder of its own while nothing
 	// is assigned to it.
 	NoFolder bool
-	// Besides must have the wanted content, too: on a hub, what applies the folder to the hub itself.
-	Besides []Applied
-	// Makers are, on a hub, the objects of the folder that make Applications for clusters.
+	// Hub is the object that applies the folder to the hub itself, which must have the wanted content, too.
+	OnHub []Applied
+	// Makers are the objects of the folder, on a hub, that create Applications for clusters.
 	Makers []ObjectName
-	// Others are further objects that follow the folder. An assignment is as the worst of all says it is, so that nobody
-	// who may make such an object can speak for the others.
+	// Others are further objects that follow the folder. The worst of all statuses counts, so no user who may create
+	// such an object can hide the others.
 	Others []Applied
-	// History are commits whose content was there, each with the time from which on it was, the oldest first.
+	// History lists previously applied commits with their start time, oldest first.
 	History []Moment
-	// Status is that of the root: of all that is in the folder and of what follows from it.
+	// Status is the status of the root: of everything in the folder and its results.
 	verdict.Status
-	// Hindered is why the root does not keep the cluster as the branch has it, other than that it has failed: it is suspended,
-	// say. It has no verdict where nothing hinders it.
+	// Hindered is why the root does not keep the cluster in line with the branch, other than a failure; for example,
+	// it is suspended. The verdict is empty if nothing hinders it.
 	Hindered verdict.Status
 }
 
-// Moment is when a commit was applied.
+// Moment is the time when a commit was applied.
 type Moment struct {
 	Commit string
 	Time   time.Time
@@ -60,14 +57,15 @@ type Moment struct {
 // Root is an object that follows a folder.
 type Root struct {
 	Applied
-	// SameRepository says that its repository is certainly that of the location.
+	// SameRepository reports that its repository is certainly that of the location.
 	SameRepository bool
-	// ToHub says that it applies to the hub itself what says what is deployed to clusters.
+	// ToHub reports that it applies to the hub the objects that deploy to clusters.
 	ToHub bool
 }
 
-// hindered is why an object that follows a folder does not keep the cluster as the folder is; no verdict where it does.
-func (o *Object) hindered() verdict.Status {
+// hindered returns why an object does not keep the cluster in line with the folder it follows; the verdict is empty
+// if it does.
+func (o *ListedObject) hindered() verdict.Status {
 	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
 		return o.say(verdict.Progressing, at, "is being deleted")
 	}
@@ -76,7 +74,7 @@ func (o *Object) hindered() verdict.Status {
 	}
 	var fields []string
 	for _, field := range decisiveOf(o.of.Group, o.Kind).Diverting {
-		if value := o.value(field.Steps()...); value != nil && field.Matters(value) {
+		if value := o.value(field.Steps()...); value != nil && field.IsDecisive(value) {
 			fields = append(fields, field.Path)
 		}
 	}
@@ -87,12 +85,12 @@ func (o *Object) hindered() verdict.Status {
 	return verdict.Status{}
 }
 
-// Roots are the objects that follow the folder of a host at a location, in the order of their names.
-func (o *Listing) Roots(at Location, host string) []Root {
+// Roots returns the objects that follow the folder of a host at a location, sorted by name.
+func (l *Listing) Roots(at folder.Location, host string) []Root {
 	var roots []Root
-	for _, one := range o.All {
+	for _, one := range l.All {
 		if one.of.Root != nil {
-			if root, follows := one.of.Root(o, one, at, path.Join(at.Path, host)); follows {
+			if root, follows := one.of.Root(l, one, at, path.Join(at.Path, host)); follows {
 				roots = append(roots, root)
 			}
 		}
@@ -100,10 +98,10 @@ func (o *Listing) Roots(at Location, host string) []Root {
 	return roots
 }
 
-// Choose finds the roots of our repository, or else the only root. Clusters may know the repository by another
-// address; if it is a different repository, our branch does not have its commits. Of several roots the first, in the
-// order of names, has the others.
-func Choose(roots []Root) (Root, bool) {
+// ChooseRoot returns the roots of our repository, else the only root. Clusters may know the repository by another
+// address. If it is a different repository, our branch does not have its commits. The first root by name has the
+// others in Others.
+func ChooseRoot(roots []Root) (Root, bool) {
 	var ours []Root
 	for _, r := range roots {
 		if r.SameRepository {
@@ -123,16 +121,16 @@ func Choose(roots []Root) (Root, bool) {
 	return first, true
 }
 
-// All are what follows a folder: the root and the others.
+// All returns the root and the others.
 func (a *Applied) All() []Applied { return append([]Applied{*a}, a.Others...) }
 
-// SameRepository reports whether two addresses are certainly of one repository, whatever their spelling.
+// SameRepository reports whether two URLs certainly identify one repository, regardless of spelling.
 func SameRepository(a, b string) bool {
 	a, b = plainURL(a), plainURL(b)
 	return a != "" && a == b
 }
 
-// plainURL reduces an address to what identifies a repository: server and path.
+// plainURL reduces a URL to server and path, which identify a repository.
 func plainURL(address string) string {
 	address = WithScheme(strings.TrimSpace(address))
 	parsed, err := url.Parse(address)
@@ -143,5 +141,5 @@ func plainURL(address string) string {
 	return strings.ToLower(parsed.Hostname()) + "/" + path
 }
 
-// clean is a path in a repository without "." segments and slashes around it.
+// clean normalizes a path in a repository: no "." segments, no surrounding slashes.
 func clean(p string) string { return strings.Trim(path.Clean("/"+p), "/") }

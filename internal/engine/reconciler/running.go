@@ -8,24 +8,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Running is what an object has brought onto a cluster, as its reconciler says: what is applied, and not what is wanted or
-// tried. What is not known is "". Texts are of one line and bounded, whatever the cluster says. What is equal runs the same.
+// Running is the content that an object has brought onto a cluster according to its reconciler: applied content, not
+// wanted or attempted content. Unknown fields are "". Strings are bounded single lines, whatever the cluster reports.
+// Equal values mean equal content.
 type Running struct {
-	// Version is the version of a chart; of anything else, the tag or the branch of what is applied.
+	// Version is the version of a chart, or the tag or branch of other content.
 	Version string `json:"version,omitempty"`
-	// Revision is the commit, in hex, or the digest of what is applied, as in "sha256:<hex>".
+	// Revision is the commit in hex, or a digest such as "sha256:<hex>".
 	Revision string `json:"revision,omitempty"`
-	// Chart is the name of a Helm chart, and AppVersion the version of the application in it.
+	// Chart is the name of a Helm chart, and AppVersion the version of its application.
 	Chart      string `json:"chart,omitempty"`
 	AppVersion string `json:"app_version,omitempty"`
-	// Images are those of the containers that are there, in order, with a space between two.
+	// Images are the images of the running containers, sorted and separated by spaces.
 	Images string `json:"images,omitempty"`
 }
 
-// maxImages is how many bytes the images of what runs have at most.
+// maxImages limits the bytes of Running.Images.
 const maxImages = 2048
 
-// Compare orders what runs by its texts.
+// Compare orders values by their strings.
 func (r *Running) Compare(other *Running) int {
 	return cmp.Or(
 		cmp.Compare(r.Version, other.Version), cmp.Compare(r.Revision, other.Revision), cmp.Compare(r.Chart, other.Chart),
@@ -33,16 +34,16 @@ func (r *Running) Compare(other *Running) int {
 	)
 }
 
-// Running is what an object has brought onto the cluster; zero for kinds that do not say so.
-func (o *Listing) Running(one *Object) Running {
+// Running returns the content that an object has brought onto the cluster; zero for kinds that do not report it.
+func (l *Listing) Running(one *ListedObject) Running {
 	if one.of.Running == nil {
 		return Running{}
 	}
-	return Together(one.of.Running(o, one))
+	return MergeRunning(one.of.Running(l, one))
 }
 
-// Together is what several run: each text of them once, in their order, with commas between them.
-func Together(all ...Running) Running {
+// MergeRunning combines several values: distinct strings in their order, separated by commas.
+func MergeRunning(all ...Running) Running {
 	join := func(of func(*Running) string) string {
 		if len(all) == 1 {
 			return wording.OneLine(of(&all[0]))
@@ -68,7 +69,7 @@ func Together(all ...Running) Running {
 	}
 }
 
-// distinct are texts, each once and as one line, as many as there is room for.
+// distinct returns unique single-line strings, up to maxImages bytes.
 func distinct(texts []string) []string {
 	var found []string
 	size := 0

@@ -6,37 +6,38 @@ import (
 	"strings"
 )
 
-// Reach is what a field can reach beside the workload's own content and what the team's account may do.
+// Reach is the access that a field can grant beyond the workload's own content and the permissions of the team's
+// account.
 type Reach int
 
-// What fields reach.
+// The kinds of access.
 const (
-	// Nothing is that of fields that reach nothing else.
+	// Nothing grants no further access.
 	Nothing Reach = iota
-	// Decided is that of fields that Flotilla decides, so that nobody else can set them.
+	// Decided fields are set by Flotilla and cannot be set by users.
 	Decided
-	// Secrets is that of fields that name Secrets or ConfigMaps, in the namespace of the reconciler's objects. The names
-	// are their texts, or those called "name" in them.
+	// Secrets fields name Secrets or ConfigMaps in the namespace of the reconciler's objects, in the field or in its
+	// "name".
 	Secrets
-	// Accounts is that of fields that choose an account, or have the reconciler's own one used.
+	// Accounts fields choose an account, or make the reconciler use its own.
 	Accounts
-	// Clusters is that of fields that choose clusters.
+	// Clusters fields choose clusters.
 	Clusters
-	// Namespaces is that of fields that choose namespaces, or change them.
+	// Namespaces fields choose or change namespaces.
 	Namespaces
-	// Objects is that of fields that name other objects of the reconciler.
+	// Objects fields name other objects of the reconciler.
 	Objects
-	// Content is that of fields that bring content that is not in the manifests' source.
+	// Content fields add content from outside of the manifests' source.
 	Content
-	// URLs is that of fields whose texts are paths or URLs. Only URLs reach anything.
+	// URLs fields have paths or URLs. Only URLs grant access.
 	URLs
-	// Programs is that of fields that run programs of the agent.
+	// Programs fields run programs of the agent.
 	Programs
-	// Unknown is that of fields that no table has.
+	// Unknown fields are in no table.
 	Unknown
 )
 
-// String is what is reached, as messages say it.
+// String describes the access for messages.
 func (r Reach) String() string {
 	return [...]string{
 		"nothing", "what Flotilla decides", "Secrets and ConfigMaps of the agent's namespace", "another account", "other clusters",
@@ -45,20 +46,20 @@ func (r Reach) String() string {
 	}[r]
 }
 
-// Setting is a field of the spec of a kind, and all that is below it and has no entry of its own.
+// Setting is a field of a kind's spec, including all fields below it that have no entry of their own.
 type Setting struct {
-	// Path is where it is, without the indexes of lists: "postBuild.substituteFrom". Below one that ends in ".*" are keys
-	// of the user's own.
+	// Path is the path without list indexes: "postBuild.substituteFrom". Below a path that ends in ".*" are the
+	// user's own keys.
 	Path  string
 	Reach Reach
-	// By is what decides a field that is Decided.
+	// By explains who sets a field that is Decided.
 	By string
-	// Trust says that the field decides which content or which server is trusted: signatures, certificates, proxies. Such fields
-	// belong to the platform, whatever else they reach.
+	// Trust reports that the field decides which content or server is trusted: signatures, certificates, proxies.
+	// Such fields belong to the platform, in addition to their Reach.
 	Trust bool
 }
 
-// What decides fields.
+// Reasons for Decided fields.
 const (
 	byManifests = "the deployment target's manifests set this"
 	byNamespace = "the deployment target's namespace sets this"
@@ -66,7 +67,7 @@ const (
 	byFlotilla  = "Flotilla decides the labels and annotations of namespaces"
 )
 
-// reaching makes fields of one reach.
+// reaching returns settings with a reach.
 func reaching(reach Reach, paths ...string) []Setting {
 	fields := make([]Setting, len(paths))
 	for i, path := range paths {
@@ -75,7 +76,7 @@ func reaching(reach Reach, paths ...string) []Setting {
 	return fields
 }
 
-// trusting makes fields of one reach that decide what is trusted.
+// trusting returns settings with a reach that decide trust.
 func trusting(reach Reach, paths ...string) []Setting {
 	fields := reaching(reach, paths...)
 	for i := range fields {
@@ -84,7 +85,7 @@ func trusting(reach Reach, paths ...string) []Setting {
 	return fields
 }
 
-// decided makes fields that Flotilla decides.
+// decided returns settings that Flotilla sets.
 func decided(by string, paths ...string) []Setting {
 	fields := reaching(Decided, paths...)
 	for i := range fields {
@@ -93,13 +94,13 @@ func decided(by string, paths ...string) []Setting {
 	return fields
 }
 
-// KindOfParameter returns the kind over whose spec a parameter is merged; nil where there is none.
-func KindOfParameter(name string) *Kind {
-	return first(kinds, func(kind *Kind) bool { return name != "" && kind.Parameter == name })
+// KindOfParameter returns the kind whose spec a parameter is merged over; nil if there is none.
+func KindOfParameter(name string) *ObjectKind {
+	return first(kinds, func(kind *ObjectKind) bool { return name != "" && kind.Parameter == name })
 }
 
-// DecidedFields are the fields that Flotilla decides, by path, with what decides them.
-func (k *Kind) DecidedFields() map[string]string {
+// DecidedFields maps the fields that Flotilla sets to the reason.
+func (k *ObjectKind) DecidedFields() map[string]string {
 	all := map[string]string{}
 	for _, field := range k.Settings {
 		if field.Reach == Decided {
@@ -109,8 +110,8 @@ func (k *Kind) DecidedFields() map[string]string {
 	return all
 }
 
-// FieldNames are the fields of the spec itself, sorted.
-func (k *Kind) FieldNames() []string {
+// FieldNames returns the top-level fields of the spec, sorted.
+func (k *ObjectKind) FieldNames() []string {
 	var names []string
 	for _, field := range k.Settings {
 		name, _, _ := strings.Cut(field.Path, ".")
@@ -120,19 +121,19 @@ func (k *Kind) FieldNames() []string {
 	return slices.Compact(names)
 }
 
-// suspicious are names of fields that name a Secret, an account, a namespace, a cluster or a source.
+// suspicious matches names of fields for Secrets, accounts, namespaces, clusters or sources.
 var suspicious = regexp.MustCompile(
 	`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|credential|token|password|repo|url|source|project|plugin`,
 )
 
-// isSuspicious says whether the last step of a path is called as fields are that reach something. Such a field needs an entry
-// of its own, or one above that reaches something.
+// isSuspicious reports whether the last step of a path has the name of a field that grants access. Such a field needs
+// an entry of its own, or below one that grants access.
 func isSuspicious(path string) bool {
 	return suspicious.MatchString(path[strings.LastIndex(path, ".")+1:])
 }
 
-// ReachOf returns what a field of the spec reaches, by its path without indexes.
-func (k *Kind) ReachOf(path string) Reach {
+// ReachOf returns the reach of a field of the spec by its path without indexes.
+func (k *ObjectKind) ReachOf(path string) Reach {
 	for at := path; ; {
 		for i := range k.Settings {
 			field := &k.Settings[i]
@@ -151,7 +152,7 @@ func (k *Kind) ReachOf(path string) Reach {
 	}
 }
 
-// below are the paths from the first step after a path down to a longer one.
+// below returns the paths between a path and a longer one, including the longer one.
 func below(above, path string) []string {
 	var paths []string
 	for i := len(above) + 1; i < len(path); i++ {
@@ -162,9 +163,9 @@ func below(above, path string) []string {
 	return append(paths, path)
 }
 
-// ReachBelow returns what fields below a path reach, "" for the spec itself: the first that reach anything and that others
-// may set; Nothing where there are none.
-func (k *Kind) ReachBelow(path string) Reach {
+// ReachBelow returns the reach of the first user-settable field below a path that grants access; Nothing if there is
+// none. The path "" is the spec itself.
+func (k *ObjectKind) ReachBelow(path string) Reach {
 	for i := range k.Settings {
 		field := &k.Settings[i]
 		if (path == "" || strings.HasPrefix(field.Path, path+".")) && field.Reach != Nothing && field.Reach != Decided {
@@ -174,28 +175,27 @@ func (k *Kind) ReachBelow(path string) Reach {
 	return Nothing
 }
 
-// DecidesTrust reports whether a value at a path decides what is trusted: the field itself, one above it, or one below it, which the
-// value replaces. The path "" is the spec itself.
-func (k *Kind) DecidesTrust(path string) bool {
+// DecidesTrust reports whether a value at a path decides trust: through the field itself, a parent, or a child that
+// the value replaces. The path "" is the spec itself.
+func (k *ObjectKind) DecidesTrust(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
 		return field.Trust &&
 			(path == "" || field.Path == path || strings.HasPrefix(path, field.Path+".") || strings.HasPrefix(field.Path, path+"."))
 	})
 }
 
-// HasField says whether a path is one of a field with an entry, or of what is above or below one.
-func (k *Kind) HasField(path string) bool {
+// HasField reports whether a path belongs to a field with an entry, or to a parent or child of one.
+func (k *ObjectKind) HasField(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
 		known := strings.TrimSuffix(field.Path, ".*")
 		return known == path || strings.HasPrefix(known, path+".")
 	}) || k.ReachOf(path) != Unknown
 }
 
-// AgentName is the name of an agent's own objects, and what the names of its Secrets begin with, where nothing else is
-// configured.
+// AgentName is the default name of an agent's objects and the prefix of its Secrets.
 const AgentName = "flotilla"
 
-// IsAgents says whether a name is that of an object or a Secret of an agent itself.
+// IsAgents reports whether a name belongs to an object or Secret of an agent itself.
 func IsAgents(name string) bool {
 	return name == AgentName || strings.HasPrefix(name, AgentName+"-") ||
 		slices.ContainsFunc(all, func(one *Reconciler) bool { return slices.Contains(one.Agent.Names, name) })

@@ -37,7 +37,7 @@ func (s *schema) paths(at string, to map[string]bool) {
 }
 
 // published are the fields of the specs of kinds with a parameter, from their own definitions.
-func published(t *testing.T) map[*reconciler.Kind][]string {
+func published(t *testing.T) map[*reconciler.ObjectKind][]string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("downloads the modules with the definitions of Flux, Argo CD and Rancher Fleet")
@@ -48,7 +48,7 @@ func published(t *testing.T) map[*reconciler.Kind][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := map[*reconciler.Kind]map[string]bool{}
+	fields := map[*reconciler.ObjectKind]map[string]bool{}
 	for _, texts := range files {
 		for _, text := range texts {
 			for document := range strings.SplitSeq(string(text), "\n---") {
@@ -80,7 +80,7 @@ func published(t *testing.T) map[*reconciler.Kind][]string {
 			}
 		}
 	}
-	lists := map[*reconciler.Kind][]string{}
+	lists := map[*reconciler.ObjectKind][]string{}
 	for kind, paths := range fields {
 		lists[kind] = slices.Sorted(maps.Keys(paths))
 	}

@@ -10,30 +10,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// suppliers are the kinds that bring Secrets onto clusters. They are of no reconciler: whichever applies a folder with an
-// object of them, another controller makes the Secret.
-var suppliers = []Kind{
+// suppliers are the kinds that create Secrets. They belong to no reconciler: any reconciler may apply the object, and
+// another controller creates the Secret.
+var suppliers = []ObjectKind{
 	{
 		Group: secretservice.ExternalSecret.Group, Kind: secretservice.ExternalSecret.Kind,
 		Versions: secretservice.ExternalSecret.Versions, Resource: secretservice.ExternalSecret.Resource,
-		Role: Supplier, Status: (*Listing).externalSecret, Retried: time.Minute,
+		Role: Supplier, Status: externalSecretStatus, Retried: time.Minute,
 	},
 	{
 		Group: "bitnami.com", Kind: "SealedSecret", Versions: "v1alpha1", Resource: "sealedsecrets",
-		Role: Supplier, Status: (*Listing).sealedSecret,
+		Role: Supplier, Status: sealedSecretStatus,
 	},
 }
 
-// Suppliers are the kinds that bring Secrets onto clusters. Their objects are read only where records name some.
-func Suppliers() []Kind { return slices.Clone(suppliers) }
+// Suppliers returns the kinds that create Secrets. Their objects are read only if records name them.
+func Suppliers() []ObjectKind { return slices.Clone(suppliers) }
 
-// withoutSecret are the reasons with which an ExternalSecret is ready although there is no Secret.
+// withoutSecret are the reasons of ready ExternalSecrets that have no Secret.
 var withoutSecret = []string{"SecretDeleted", "SecretMissing", "ResourceDeleted", "ResourceMissing"}
 
-// externalSecret is the status of an ExternalSecret. External Secrets Operator writes what it has synced as
-// "<generation>-<hash of labels and annotations>", and no generation at the condition: until it has looked, what is ready is
-// what the spec named before, and so is the Secret.
-func (o *Listing) externalSecret(e *Object) verdict.Status {
+// externalSecretStatus returns the status of an ExternalSecret. External Secrets Operator records the synced version
+// as "<generation>-<hash of labels and annotations>", and no generation in the condition. Until it matches, readiness
+// and Secret belong to the previous spec.
+func externalSecretStatus(l *Listing, e *ListedObject) verdict.Status {
 	own := e.ready(nil)
 	if own.Verdict != verdict.Ready {
 		return own
@@ -47,14 +47,15 @@ func (o *Listing) externalSecret(e *Object) verdict.Status {
 		return e.say(verdict.Progressing, ready.changed, "was changed after its Secret was written")
 	}
 	if policy := e.text("spec", "refreshPolicy"); policy == "OnChange" ||
-		policy == "CreatedOnce" { // else it moves each time that the store is asked
+		policy == "CreatedOnce" { // other policies move it at each refresh
 		own.Since = verdict.Latest(own.Since, e.time("status", "refreshTime"))
 	}
 	return own
 }
 
-// sealedSecret is the status of a SealedSecret. Its controller writes one only where it may, which it does by default.
-func (o *Listing) sealedSecret(s *Object) verdict.Status {
+// sealedSecretStatus returns the status of a SealedSecret. Its controller writes a status by default, if it is
+// permitted to.
+func sealedSecretStatus(l *Listing, s *ListedObject) verdict.Status {
 	synced, has := s.condition("Synced")
 	switch {
 	case s.text("metadata", "deletionTimestamp") != "":

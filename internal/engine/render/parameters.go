@@ -35,8 +35,8 @@ var parameterNames = func() []string {
 
 // parameterKinds are the kinds over whose specs parameters are merged, by the names of these.
 var parameterKinds = slices.SortedFunc(
-	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.Kind) bool { return kind.Parameter == "" })),
-	func(a, b *reconciler.Kind) int { return cmp.Compare(a.Parameter, b.Parameter) },
+	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.ObjectKind) bool { return kind.Parameter == "" })),
+	func(a, b *reconciler.ObjectKind) int { return cmp.Compare(a.Parameter, b.Parameter) },
 )
 
 // parametersFor are the names of the parameters that a built-in reconciler reads, sorted.

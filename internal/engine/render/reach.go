@@ -48,7 +48,7 @@ func (c *reachCheck) parameters(parameters map[string]any) {
 }
 
 // fields checks what is below a field, whose path is "" for the spec itself.
-func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.Kind, at string, value any) {
+func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.ObjectKind, at string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
@@ -76,7 +76,7 @@ func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.Kind, at string, 
 
 // trusts reports a field that decides what is trusted, unless the workspace allows it. That belongs to the platform in every
 // workspace: a team that replaces keys or certificates makes what the cluster type requires ineffective.
-func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.Kind, at string) (isAllowed bool) {
+func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
 	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
 		return true

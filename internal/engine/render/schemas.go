@@ -128,7 +128,7 @@ func (c *check) attributeOf(kind string, steps []string) (path *fleet.Path, rest
 	steps = steps[len(spec):]
 	target := c.subject.Assignment.Target
 	manifests := &target.Target.Manifests
-	if said := of.SaidAt(steps); said == reconciler.Namespace {
+	if said := of.AttributeAt(steps); said == reconciler.Namespace {
 		return targetPath(target).Attribute("namespace"), nil
 	} else if said != "" {
 		return targetPath(target).Attribute("manifests").Attribute(said.Attribute(&manifests.Manifests)), nil

@@ -23,6 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -68,7 +69,7 @@ func Definition() schema.Schema {
 
 // asking are the names of the reconcilers that can be asked.
 func asking() []string {
-	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Look == nil })
+	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Refresh == nil })
 }
 
 // Metadata names it.
@@ -135,14 +136,14 @@ func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 }
 
 // check returns who is asked, and for what, and reports all mistakes. Of what is not known yet, only the rest is checked.
-func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at reconciler.Location) {
+func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at folder.Location) {
 	by = reconciler.Named(reconciler.DefaultAgent)
 	if name := m.Reconciler.ValueString(); !m.Reconciler.IsNull() && !m.Reconciler.IsUnknown() {
 		by = reconciler.Named(name)
 		switch {
-		case by != nil && by.NoLook != "":
-			diagnostics.AddAttributeError(path.Root("reconciler"), "Agent cannot be asked", by.NoLook+".")
-		case by == nil || by.Look == nil:
+		case by != nil && by.NoRefresh != "":
+			diagnostics.AddAttributeError(path.Root("reconciler"), "Agent cannot be asked", by.NoRefresh+".")
+		case by == nil || by.Refresh == nil:
 			tfvalue.CheckOneOf("reconciler", m.Reconciler, diagnostics, asking()...)
 		}
 	}

@@ -11,11 +11,11 @@ func TestEachAgentCanBeAskedOrSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	for _, name := range reconciler.Agents() {
 		one := reconciler.Named(name)
-		if (one.Look == nil) == (one.NoLook == "") {
+		if (one.Refresh == nil) == (one.NoRefresh == "") {
 			t.Errorf("%s can be asked, and there is a reason why not; or neither", name)
 		}
-		if one.Look != nil && reconciler.KindNamed(one.Look.Kind) == nil {
-			t.Errorf("%s: there is no kind %s", name, one.Look.Kind)
+		if one.Refresh != nil && reconciler.KindNamed(one.Refresh.Kind) == nil {
+			t.Errorf("%s: there is no kind %s", name, one.Refresh.Kind)
 		}
 	}
 }

@@ -1,0 +1,69 @@
+package reconciler
+
+import (
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+)
+
+// FinalStatus is the status that an object reports about the final objects of an assignment's folder. Every commit on
+// the branch is a new revision for the object, whoever made it and anyRevision it changes.
+type FinalStatus struct {
+	// Folder is the key of the assignment.
+	Folder string
+	// Commit is the commit that the status is about; "" if unknown. NoFolder reports that the object did not find the
+	// folder, because it has seen only older commits.
+	Commit   string
+	NoFolder bool
+	// Applied is the commit whose content is applied; "" if unknown.
+	Applied string
+	// OfChart reports that the object itself names the running chart version.
+	OfChart bool
+	// Status ignores newer revisions of the source.
+	verdict.Status
+}
+
+// FinalStatus returns the status of the final objects that an object follows at a location. If the location has no
+// such folder, the object follows the same path elsewhere. ok is false if the object follows no final objects.
+func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status FinalStatus, ok bool) {
+	final := one.of.Final
+	if final == nil {
+		return FinalStatus{}, false
+	}
+	key, ok := strings.CutSuffix(clean(one.text(append([]string{"spec"}, strings.Split(final.Path, ".")...)...)), "/"+folder.ObjectsFolder)
+	if within := clean(at.Path); ok && within != "" {
+		key, ok = strings.CutPrefix(key, within+"/")
+	}
+	if !ok {
+		return FinalStatus{}, false
+	}
+	lenient := *l
+	lenient.anyRevision = true
+	applied := final.Has(&lenient, one)
+	status = FinalStatus{
+		Folder: key, Commit: applied.Attempted, NoFolder: applied.NoFolder, Applied: applied.Commit, OfChart: final.Wraps, Status: applied.Status,
+	}
+	if status.Commit == "" {
+		status.Commit = applied.Commit
+	}
+	return status, true
+}
+
+// kustomizationHas returns the content that a Kustomization has applied from a GitRepository.
+func kustomizationHas(l *Listing, k *ListedObject) Applied {
+	return kustomizationApplied(l, k, l.source(k))
+}
+
+// helmReleaseHas returns the content that a HelmRelease has from a GitRepository: the commit of its HelmChart, whose
+// version contains the digest of the objects.
+func helmReleaseHas(l *Listing, h *ListedObject) Applied {
+	has := Applied{Status: helmReleaseStatus(l, h)}
+	if chart := l.source(h); chart != nil {
+		has.Commit = commitOf(chart.text("status", "observedSourceArtifactRevision"))
+	}
+	return has
+}
+
+// applicationHas returns the content that an Application with one source has applied.
+func applicationHas(l *Listing, a *ListedObject) Applied { return applicationApplied(l, a, 0, false) }

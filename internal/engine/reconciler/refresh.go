@@ -1,0 +1,39 @@
+package reconciler
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Refresh describes how to make a reconciler read a branch before its interval has passed: by an annotation on the
+// objects that name the branch.
+type Refresh struct {
+	// Kind is the kind of these objects.
+	Kind string
+	// Annotation is set to Value. If Value is "", any new value triggers a refresh, so the current time is used.
+	Annotation, Value string
+	// reads reports whether an object reads a branch.
+	reads func(o *ListedObject, at folder.Location) bool
+}
+
+// Reads reports whether an object has the kind and reads a branch.
+func (r *Refresh) Reads(one *unstructured.Unstructured, at folder.Location) bool {
+	of := kindOf(one)
+	return of != nil && of.Kind == r.Kind && r.reads(newObject(one), at)
+}
+
+// gitRepositoryReads reports whether a Flux GitRepository reads a branch.
+func gitRepositoryReads(o *ListedObject, at folder.Location) bool {
+	return SameRepository(o.text("spec", "url"), at.URL) && o.text("spec", "ref", "branch") == at.Branch
+}
+
+// applicationReads reports whether an Argo CD Application reads a branch.
+func applicationReads(o *ListedObject, at folder.Location) bool {
+	sources, _ := applicationSources(o)
+	return slices.ContainsFunc(sources, func(source jsonObject) bool {
+		return SameRepository(source.text("repoURL"), at.URL) && readsBranch(source, at.Branch)
+	})
+}
