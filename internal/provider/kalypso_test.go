@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 	"sigs.k8s.io/yaml"
 )
@@ -152,4 +154,77 @@ func field(value any, keys ...string) any {
 		value = object[key]
 	}
 	return value
+}
+
+// Flux builds a control plane with kustomize, for which NO and on are texts. Without quotes, YAML 1.1 takes them for bools.
+func TestControlPlanesReadWordsAsKustomizeDoes(t *testing.T) {
+	t.Parallel()
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: factories(),
+		Steps: []resource.TestStep{{
+			Config: `
+locals {
+  fleet = provider::flotilla::control_plane("dev", { "all.yaml" = <<-YAML
+    apiVersion: scheduler.kalypso.io/v1alpha1
+    kind: ClusterType
+    metadata: { name: drone, labels: { on: yes } }
+    spec: { reconciler: flux, namespaceService: default, configType: configmap }
+    ---
+    apiVersion: scheduler.kalypso.io/v1alpha1
+    kind: WorkloadRegistration
+    metadata: { name: shop }
+    spec: { workload: { repo: https://git.example.com/shop, branch: on, path: . }, workspace: shop }
+    ---
+    apiVersion: scheduler.kalypso.io/v1alpha1
+    kind: Workload
+    metadata: { name: shop }
+    spec:
+      deploymentTargets:
+        - { name: live, environment: dev, manifests: { repo: https://git.example.com/shop, branch: off, path: ./live } }
+    ---
+    apiVersion: scheduler.kalypso.io/v1alpha1
+    kind: SchedulingPolicy
+    metadata: { name: all }
+    spec:
+      deploymentTargetSelector: { labelSelector: { matchLabels: {} } }
+      clusterTypeSelector: { labelSelector: { matchLabels: { on: yes } } }
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: { name: depots, labels: { platform-config: "true" } }
+    data:
+      DE: berlin
+      NO: oslo
+      ON: toronto
+      y: 2026-01-31
+      n: yes
+  YAML
+  })
+}
+
+data "flotilla_config_snapshots" "test" {
+  fleet = local.fleet
+}
+
+data "flotilla_manifests" "test" {
+  fleet = local.fleet
+}
+
+output "values" {
+  value = jsondecode(data.flotilla_config_snapshots.test.snapshots["drone/shop-live"].json)
+}
+
+output "branch" {
+  value = anytrue([for name, text in data.flotilla_manifests.test.files : strcontains(text, "branch: \"off\"") || strcontains(text, "branch: off")])
+}
+`,
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownOutputValue("branch", knownvalue.Bool(true)),
+				statecheck.ExpectKnownOutputValue("values", knownvalue.ObjectExact(map[string]knownvalue.Check{
+					"DE": knownvalue.StringExact("berlin"), "NO": knownvalue.StringExact("oslo"), "ON": knownvalue.StringExact("toronto"),
+					"y": knownvalue.StringExact("2026-01-31"), "n": knownvalue.StringExact("yes"),
+				})),
+			},
+		}},
+	})
 }

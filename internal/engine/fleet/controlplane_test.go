@@ -114,7 +114,7 @@ func TestKalypsoSpecsAreStrict(t *testing.T) {
 		"no spec":                {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspecs: {}", []string{".spec: is required", `.specs: did you mean "spec"?`}},
 		"a misspelt attribute":   {kalypsoDocument("ClusterType", "a", "{reconcile: flux}"), []string{`.spec.reconcile: did you mean "reconciler"?`}},
 		"an unknown template":    {kalypsoDocument("ClusterType", "a", "{reconciler: arc-flux}"), []string{`.spec.reconciler: no template of type reconciler is called "arc-flux"`}},
-		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, on: yes}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: put it in quotes`, `.metadata.labels["true"]: must be a string, not a bool: put it in quotes`}},
+		"a label without quotes": {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {version: 1.10, gpu: true}}\nspec: {}", []string{`.metadata.labels["version"]: must be a string, not a number: put it in quotes`, `.metadata.labels["gpu"]: must be a string, not a bool: put it in quotes`}},
 		"two of a name":          {kalypsoDocument("ClusterType", "a", "{}") + kalypsoDocument("ClusterType", "a", "{}"), []string{`.metadata.name: "a" is also the name of documents[0] document 1 (line 2, ClusterType "a")`}},
 		"a workload": {
 			kalypsoDocument("Workload", "a", "{target: x, deploymentTargets: [{name: t, environment: dev}, {name: t, environment: dev, label: {}, manifests: {repo: 'https://x', version: 1.10}}, {environment: dev, manifests: {repo: 'https://x'}}]}"),

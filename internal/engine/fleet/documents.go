@@ -12,7 +12,7 @@ const maxDocuments = 4_000
 
 // documents splits a text and parses what is in it. Empty documents are left out.
 func (d *decoder) documents(path *Path, text string) []Document {
-	documents, problems := readDocuments(text, "")
+	documents, problems := readDocuments(text, unmarshalAsKustomize, "")
 	for _, problem := range problems {
 		d.Report(path, "%s", problem)
 	}
@@ -57,7 +57,7 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 			known = false
 		case string:
 			text := YAMLText{Name: element.Name}
-			text.Documents, text.Problems = readDocuments(value, " cannot be read")
+			text.Documents, text.Problems = readDocuments(value, yaml.UnmarshalStrict, " cannot be read")
 			texts = append(texts, text)
 		default:
 			p.Report(element.Path, "must be the text of YAML documents, not %s", kindOf(value))
@@ -68,13 +68,13 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 
 // readDocuments parses the documents of a text, but for empty ones. A problem with a document has its number, cannot, and the
 // reason.
-func readDocuments(text, cannot string) (documents []Document, problems []string) {
+func readDocuments(text string, unmarshal func([]byte, any) error, cannot string) (documents []Document, problems []string) {
 	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {
 		return nil, []string{fmt.Sprintf("has %d YAML documents, but one text may have %d at most: split it", len(parts), maxDocuments)}
 	}
 	for i, part := range parts {
-		value, err := readYAML(part.Text, yaml.UnmarshalStrict)
+		value, err := readYAML(part.Text, unmarshal)
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("document %d%s%s", i+1, cannot, yamlProblem(err, part.Line)))
 		} else if value != nil {

@@ -60,7 +60,7 @@ func TestTextsOfDocumentsAreWrittenAsTexts(t *testing.T) {
 			"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec: {deploymentTargets: [{name: t, environment: dev, manifests: {repo: 'https://x', extra: 1.10}}]}",
 			`.spec.deploymentTargets["t"].manifests.extra: must be a string, not a number: ` + hint,
 		},
-		"a label":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {gpu: yes}}\nspec: {}", `.metadata.labels["gpu"]: must be a string, not a bool: ` + hint},
+		"a label":            {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a, labels: {gpu: true}}\nspec: {}", `.metadata.labels["gpu"]: must be a string, not a bool: ` + hint},
 		"a name":             {"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: 7}\nspec: {}", `.metadata.name: must be a string, not a number: ` + hint},
 		"a label of a model": {"kind: Cluster\nname: a\nmetadata: {tier: 1}", `.metadata["tier"]: must be a string, not a number: ` + hint},
 		"a branch":           {"kind: Application\nname: a\nrepo_url: https://x\nrepo_branch: 1.10", `.repo_branch: must be a string, not a number: ` + hint},

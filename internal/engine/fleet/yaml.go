@@ -271,6 +271,14 @@ func jsonable(value any, depth int) (any, error) {
 			}
 		}
 		return value, nil
+	case map[string]any:
+		for key := range value {
+			var err error
+			if value[key], err = jsonable(value[key], depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return value, nil
 	case map[any]any:
 		object := make(map[string]any, len(value))
 		for key, member := range value {

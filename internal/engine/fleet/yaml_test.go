@@ -253,12 +253,25 @@ func longestKey(value any) int {
 	return longest
 }
 
+func TestControlPlanesAreReadAsKustomizeReadsThem(t *testing.T) {
+	decoded, findings := fleet.DecodeControlPlane("dev", []any{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\n" +
+		"data: {NO: no, ON: Off, y: Y, 2026-01-31: 2026-01-31T18:00:00Z, base: &b yes, again: *b, <<: {merged: on, y: n}}"})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	const want = `{"2026-01-31":"2026-01-31T18:00:00Z","NO":"no","ON":"Off","again":"yes","base":"yes","merged":"on","y":"Y"}`
+	if got := decoded.Config["a"]; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func FuzzDecodeControlPlane(f *testing.F) {
 	f.Add(
 		"apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {name: a}\nspec: {}\n---\nkind: Application\nname: a\nrepo_url: b",
 	)
 	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {platform-config: 'true'}}\ndata: {A: b}")
 	f.Add("kind: TargetPolicy\nname: a\napp_selector: {}\ncluster_selector: {}")
+	f.Add("kind: Cluster\nname: a\nmetadata: {on: &a yes, y: *a, <<: {2026-01-31: 2026-01-31}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		var decoded *fleet.Decoded
 		var findings fleet.Findings
