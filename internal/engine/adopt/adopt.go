@@ -199,9 +199,9 @@ type adoption struct {
 	hosts       map[string]*host
 	workloads   []*workload
 
-	clusters           []*cluster    // to which Argo CD deploys
-	templates          *render.Texts // of ApplicationSets
-	madeText, madeWork int           // bytes of all Applications, and of what parameters are put into
+	clusters           []*cluster           // to which Argo CD deploys
+	templates          *render.TextRenderer // of ApplicationSets
+	madeText, madeWork int                  // bytes of all Applications, and of what parameters are put into
 }
 
 func (a *adoption) list(o *object, taken bool, reason string) {

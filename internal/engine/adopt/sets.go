@@ -113,9 +113,9 @@ func (a *adoption) maker(set *object) (*maker, error) {
 	isGo, _ := set.spec()["goTemplate"].(bool)
 	options, _ := set.spec()["goTemplateOptions"].([]any)
 	if a.templates == nil {
-		a.templates = render.NewTexts(argoFunctions)
+		a.templates = render.NewTextRenderer(argoFunctions)
 	}
-	return &maker{a, isGo}, a.templates.Begin(slices.Contains(options, any("missingkey=error")))
+	return &maker{a, isGo}, a.templates.BeginObject(slices.Contains(options, any("missingkey=error")))
 }
 
 // argoFunctions are those that Argo CD has beside sprig's.

@@ -44,7 +44,7 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 	for i, assignment := range scheduled.Assignments {
 		files, err := templates.Render(render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: hydrated.Snapshots[i].Version,
-			Config: hydrated.Snapshots[i].Values(), Secrets: hydrated.Snapshots[i].Secrets(), Encrypted: hydrated.Snapshots[i].Encrypted(), Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev"},
+			Config: hydrated.Snapshots[i].Values(), Secrets: hydrated.Snapshots[i].Secrets(), Encrypted: hydrated.Snapshots[i].Encrypted(), Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 		})
 		if err != nil {
 			tb.Fatal(err)

@@ -208,7 +208,7 @@ func (c *check) subjectOf(i int) Subject {
 // objects evaluates rules over the objects of an assignment.
 func (c *check) objects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
-	var files []render.File
+	var files []render.AssignmentFile
 	var final []document
 	waits, err := "what is rendered", error(nil)
 	if c.subjects.Files != nil {

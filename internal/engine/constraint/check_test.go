@@ -218,16 +218,16 @@ func TestASubjectNamesWhatItIs(t *testing.T) {
 func TestFilesThatCannotBeReadOrRenderedFailTheRulesThatLookAtThem(t *testing.T) {
 	t.Parallel()
 	subjects := subjectsOf(computed(t, shop))
-	subjects.Files = func(i int) ([]render.File, string, error) {
+	subjects.Files = func(i int) ([]render.AssignmentFile, string, error) {
 		switch i {
 		case 0:
 			return nil, "", errors.New("a template\nis wrong")
 		case 1:
 			return nil, "the GitOps repository", nil
 		case 2:
-			return []render.File{{Name: "a.yaml", Content: []byte("kind: Pod\napiVersion: v1\n---\na: [\n")}}, "", nil
+			return []render.AssignmentFile{{Name: "a.yaml", Content: []byte("kind: Pod\napiVersion: v1\n---\na: [\n")}}, "", nil
 		case 3:
-			return []render.File{
+			return []render.AssignmentFile{
 				{
 					Name: "list.json",
 					Content: []byte(

@@ -101,7 +101,7 @@ type Subjects struct {
 	//
 	// waitsFor says what is not known yet where the files are not: then the objects of the assignment are pending. An
 	// error counts as a failure of each rule that matches the assignment.
-	Files func(assignment int) (files []render.File, waitsFor string, err error)
+	Files func(assignment int) (files []render.AssignmentFile, waitsFor string, err error)
 	// Final are the final objects that the manifests of an assignment come to, beside those in its files. It is called as Files
 	// is; nil: none are known.
 	Final func(assignment int) (final []objects.Object, waitsFor string, err error)

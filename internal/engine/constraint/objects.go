@@ -75,7 +75,7 @@ func (r *rule) isAboutKind(d *document) bool {
 // documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
 // be read; the rest of that file is left out. Documents that mayPass accepts, by their kind and text, may be skipped without
 // reading them; the kind is "" where it is not certain.
-func documents(files []render.File, mayPass func(kind, text string) bool) (found []document, unreadable string) {
+func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []document, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {

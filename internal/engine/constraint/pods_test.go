@@ -208,7 +208,7 @@ func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
 func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.Object) map[string]map[string]string {
 	t.Helper()
 	subjects := subjectsOf(computed(t, kept))
-	subjects.Files = func(int) ([]render.File, string, error) { return nil, "", nil }
+	subjects.Files = func(int) ([]render.AssignmentFile, string, error) { return nil, "", nil }
 	subjects.Final = func(i int) ([]objects.Object, string, error) {
 		if i > 0 {
 			return nil, "", nil

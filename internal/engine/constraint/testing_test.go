@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // shop is the fleet of most tests here.
@@ -115,11 +116,11 @@ func resultOf(t testing.TB, value fleet.Value) *pipeline.Result {
 func subjectsOf(result *pipeline.Result) constraint.Subjects {
 	rendering := &pipeline.Rendering{
 		Result:      result,
-		Destination: pipeline.Destination{Owner: "prod", Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}},
+		Destination: pipeline.Destination{Owner: "prod", Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}},
 	}
 	return constraint.Subjects{
 		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.Snapshots, Config: result.Value.Config,
-		Files: func(i int) ([]render.File, string, error) {
+		Files: func(i int) ([]render.AssignmentFile, string, error) {
 			if !result.Snapshots.Snapshots[i].Known {
 				return nil, "configuration values", nil
 			}
@@ -130,9 +131,9 @@ func subjectsOf(result *pipeline.Result) constraint.Subjects {
 			if err != nil {
 				return nil, "", err
 			}
-			made := make([]render.File, len(files))
+			made := make([]render.AssignmentFile, len(files))
 			for k, file := range files {
-				made[k] = render.File{Name: file.Name, Content: file.Content}
+				made[k] = render.AssignmentFile{Name: file.Name, Content: file.Content}
 			}
 			return made, "", nil
 		},

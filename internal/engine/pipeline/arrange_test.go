@@ -7,7 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // compute is what a fleet comes to whose workloads, api and db, have a deployment target each.
@@ -64,7 +64,7 @@ func TestFoldersCarryTheNameOfTheirOwner(t *testing.T) {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev"}
+	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 	first := result.Render(t.Context(), pipeline.Destination{Owner: "first", Repo: repo}, nil)
 	second := result.Render(t.Context(), pipeline.Destination{Owner: "second", Repo: repo}, nil)
 	for i := range first.Trees {

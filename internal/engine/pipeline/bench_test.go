@@ -35,7 +35,7 @@ func BenchmarkEngine(b *testing.B) {
 					scheduled, _ := schedule.Schedule(f)
 					hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 					templates, _ := render.Compile(f)
-					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.AssignmentFile) {})
 				})
 			})
 			if size > fleettest.StretchAssignments {
@@ -76,11 +76,11 @@ func BenchmarkEngine(b *testing.B) {
 			}
 			b.Run("render", func(b *testing.B) {
 				measure(b, func() int {
-					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.AssignmentFile) {})
 				})
 			})
-			folders := make([][]render.File, len(scheduled.Assignments))
-			renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) { folders[i] = files })
+			folders := make([][]render.AssignmentFile, len(scheduled.Assignments))
+			renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.AssignmentFile) { folders[i] = files })
 			b.Run("parse", func(b *testing.B) {
 				measure(b, func() int {
 					return onAllProcessors(len(folders), func(i int) {
@@ -106,14 +106,14 @@ func BenchmarkSecrets(b *testing.B) {
 				scheduled, _ := schedule.Schedule(f)
 				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 				templates, _ := render.Compile(f)
-				if wrong := templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+				if wrong := templates.CheckSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 					return hydrated.Snapshots[i].References(), hydrated.Snapshots[i].DecidedBy
 				}); len(
 					wrong,
 				) > 0 {
 					b.Error(wrong)
 				}
-				return renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.File) {
+				return renderAll(templates, f.Environment, scheduled, hydrated, func(i int, files []render.AssignmentFile) {
 					if findings := templates.Check(subjectOf(f.Environment, scheduled, hydrated, i), files); len(findings) > 0 {
 						b.Error(findings)
 					}
@@ -140,7 +140,7 @@ func withoutSchemas(f *fleet.Fleet) *fleet.Fleet {
 
 // renderAll renders every assignment, passes its files on, and returns how many assignments there are.
 func renderAll(
-	templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, to func(int, []render.File),
+	templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, to func(int, []render.AssignmentFile),
 ) int {
 	return onAllProcessors(len(scheduled.Assignments), func(i int) {
 		files, err := templates.Render(subjectOf(environment, scheduled, hydrated, i))

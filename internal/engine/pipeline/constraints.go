@@ -28,7 +28,7 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	}
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
-		Files: func(i int) ([]render.File, string, error) { return r.constrainedFiles(ctx, i, to) },
+		Files: func(i int) ([]render.AssignmentFile, string, error) { return r.constrainedFiles(ctx, i, to) },
 		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
@@ -105,7 +105,7 @@ func ConstraintWarnings(rules map[string]string) []Finding {
 }
 
 // constrainedFiles renders an assignment for rules about its documents, without final objects.
-func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (files []render.File, waitsFor string, err error) {
+func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (files []render.AssignmentFile, waitsFor string, err error) {
 	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
 		return nil, r.waitsFor(i, to), nil
 	}
@@ -118,7 +118,7 @@ func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (f
 	}
 	files = of.all
 	if render.HasObjects(r.Schedule.Assignments[i]) {
-		files = slices.DeleteFunc(files, func(file render.File) bool { return render.IsForObjects(file.Name) })
+		files = slices.DeleteFunc(files, func(file render.AssignmentFile) bool { return render.IsForObjects(file.Name) })
 	}
 	return files, "", nil
 }

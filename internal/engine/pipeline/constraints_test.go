@@ -5,7 +5,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 func rules(expression string) map[string]string {
@@ -44,7 +44,7 @@ func TestRulesAboutDocumentsSeeThoseOfTheirDestination(t *testing.T) {
 		results, found := result.Constraints(
 			t.Context(),
 			owner,
-			pipeline.Destination{Owner: name, Repo: &render.Repo{URL: "x.git", Branch: "main"}},
+			pipeline.Destination{Owner: name, Repo: &folder.Location{URL: "x.git", Branch: "main"}},
 		)
 		if len(found) > 0 || results.Rules[0].Looked == 0 || results.Rules[0].Holds() != holds {
 			t.Errorf("of %q: %v, %v", name, results, found)

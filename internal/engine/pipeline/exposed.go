@@ -21,7 +21,7 @@ type exposure struct {
 }
 
 // exposedIn returns the exposures in final objects of an assignment that neither its deployment target nor the object allows.
-// Secrets have none: [render.Templates.Follow] refuses those that are not encrypted. Objects that several assignments have are
+// Secrets have none: [render.Templates.AddFinalObjects] refuses those that are not encrypted. Objects that several assignments have are
 // read once.
 func (r *Result) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
 	for i := range final {

@@ -51,7 +51,7 @@ func (r *Result) finalResult(ctx context.Context, i int, to Destination) (result
 }
 
 // final renders the manifests of an assignment whose files point to them.
-func (r *Result) final(ctx context.Context, subject render.Subject, files []render.File) (*objects.Result, error) {
+func (r *Result) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Result, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
 	}
@@ -64,10 +64,10 @@ func (r *Result) final(ctx context.Context, subject render.Subject, files []rend
 
 // folderFiles are the files of an assignment's folder.
 type folderFiles struct {
-	all      []render.File
-	pointers []render.File // those that templates render
-	missing  missing       // of final objects among all
-	schemas  schemaCheck   // of these
+	all      []render.AssignmentFile
+	pointers []render.AssignmentFile // those that templates render
+	missing  missing                 // of final objects among all
+	schemas  schemaCheck             // of these
 }
 
 // files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
@@ -76,10 +76,10 @@ func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFile
 	if err != nil || !render.HasObjects(subject.Assignment) {
 		return &folderFiles{all: pointers, pointers: pointers}, err
 	}
-	var all []render.File
+	var all []render.AssignmentFile
 	result, err := r.final(ctx, subject, pointers)
 	if err == nil {
-		all, err = r.Templates.Follow(subject, pointers, result)
+		all, err = r.Templates.AddFinalObjects(subject, pointers, result)
 		if !errors.Is(err, render.ErrUnknown) {
 			err = errors.Join(err, r.errExposed(subject, result.Objects))
 		}

@@ -31,7 +31,7 @@ func BenchmarkManyContainers(b *testing.B) {
 					scheduled, _ := schedule.Schedule(f)
 					hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 					templates, _ := render.Compile(f)
-					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.File) {})
+					return renderAll(templates, f.Environment, scheduled, hydrated, func(int, []render.AssignmentFile) {})
 				})
 			})
 			scheduled, findings := schedule.Schedule(f)

@@ -68,18 +68,18 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
-	wrong, questionable := r.Templates.Arrange(r.Schedule.Assignments)
-	wrong = append(wrong, r.Templates.ArrangeEncrypted(r.Schedule.Assignments, func(i int) render.EncryptedReach {
+	wrong, questionable := r.Templates.ChooseWriters(r.Schedule.Assignments)
+	wrong = append(wrong, r.Templates.ChooseEncryptedWriters(r.Schedule.Assignments, func(i int) render.EncryptedReach {
 		snapshot := r.Snapshots.Snapshots[i]
 		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
 	wrong = append(
 		wrong,
-		r.Templates.ArrangeSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+		r.Templates.CheckSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 			snapshot := r.Snapshots.Snapshots[i]
 			return snapshot.References(), snapshot.DecidedBy
 		})...)
-	wrong = append(wrong, r.Templates.ArrangeFinals(r.Schedule.Assignments)...)
+	wrong = append(wrong, r.Templates.CheckRenderable(r.Schedule.Assignments)...)
 	errors.addAll("Invalid rendering", wrong)
 	if found := errors.list(); len(found) > 0 {
 		return nil, found

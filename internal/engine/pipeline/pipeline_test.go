@@ -1,16 +1,16 @@
 package pipeline_test
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -33,7 +33,7 @@ func valueOf(t testing.TB, input map[string]any) fleet.Value {
 	return made
 }
 
-var destination = pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "https://git.example.com/gitops.git", Branch: "dev"}}
+var destination = pipeline.Destination{Owner: "dev", Repo: &folder.Location{URL: "https://git.example.com/gitops.git", Branch: "dev"}}
 
 func TestTheSameFleetComesToTheSame(t *testing.T) {
 	value := value(t)

@@ -2,15 +2,15 @@ package pipeline_test
 
 import (
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"slices"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
 func TestARememberedRenderingIsTheOneThatWasRendered(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAFingerprintIsThatOfAllThatIsRendered(t *testing.T) {
 	note("another release", base, destination, "1.0.1")
 	note("another owner", base, pipeline.Destination{Owner: "other", Repo: destination.Repo}, "1.0.0")
 	note("no repository", base, pipeline.Destination{Owner: destination.Owner}, "1.0.0")
-	for i, repo := range []render.Repo{
+	for i, repo := range []folder.Location{
 		{URL: "https://git.example.com/other.git", Branch: "dev"}, {URL: destination.Repo.URL, Branch: "main"},
 		{URL: destination.Repo.URL, Branch: "dev", Path: "a"},
 	} {

@@ -19,8 +19,8 @@ import (
 
 // Destination is what templates may use of the owner and of the GitOps repository.
 type Destination struct {
-	Repo  *render.Repo // nil while the GitOps repository is not known
-	Owner string       // name of the flotilla_assignment
+	Repo  *folder.Location // nil while the GitOps repository is not known
+	Owner string           // name of the flotilla_assignment
 }
 
 func (d Destination) equal(other Destination) bool {
@@ -214,14 +214,14 @@ func (r *Result) CheckedFiles(ctx context.Context, i int, to Destination) ([]git
 }
 
 // problems are what is wrong with the files that templates have rendered.
-func (r *Result) problems(subject render.Subject, files []render.File) (problems []string) {
+func (r *Result) problems(subject render.Subject, files []render.AssignmentFile) (problems []string) {
 	for _, finding := range r.Templates.Check(subject, files) {
 		problems = append(problems, finding.String())
 	}
 	return problems
 }
 
-func filesOf(rendered []render.File) []git.File {
+func filesOf(rendered []render.AssignmentFile) []git.File {
 	files := make([]git.File, len(rendered))
 	for i, file := range rendered {
 		files[i] = git.File{Name: file.Name, Content: file.Content}

@@ -16,40 +16,40 @@ import (
 )
 
 // arrangement is what an assignment's files depend on besides the assignment itself: the others on its clusters.
-type arrangement struct {
+type assignmentRole struct {
 	// follows says that another assignment, on the same host or on its cluster type, writes the namespace
 	// and the workspace's objects in it.
-	follows bool
-	project *project // the AppProject that it writes for its workspace, or nil
+	sharesNamespace bool
+	project         *argocdProject // the AppProject that it writes for its workspace, or nil
 	// elsewhere are the names of Secrets whose encrypted files another assignment in the namespace writes.
-	elsewhere []string
+	secretsElsewhere []string
 	// waits says that it is not known yet whether another writes one of them.
-	waits bool
+	isPending bool
 }
 
 // project is what an Argo CD project allows.
-type project struct {
+type argocdProject struct {
 	sources, namespaces []any
 	isPending           bool // some of the sources are not known yet
 	// ofObjects is an assignment that has final objects, whose source is the GitOps repository; nil for none.
-	ofObjects *schedule.Assignment
+	objectsFrom *schedule.Assignment
 }
 
 // Arrange decides, before anything is rendered, which assignment writes an object that several need: the namespace
 // that deployment targets share, and the AppProject of a workspace, one for each Argo CD. Findings are about
 // objects that two assignments would write. Warnings are about an order that a reconciler cannot keep, and about
 // fields that it probably does not have. Without Arrange every assignment is rendered as if it were alone.
-func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
+func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	catalog, _ := kinds.For("") // without a version, there is no error
-	a := &arranger{
-		catalog: catalog, templates: t, arranged: map[*schedule.Assignment]*arrangement{}, seen: map[string]bool{},
+	a := &writerChooser{
+		catalog: catalog, templates: t, roles: map[*schedule.Assignment]*assignmentRole{}, seen: map[string]bool{},
 		checkedSpelling: map[string]bool{},
 		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
 	for _, assignment := range assignments {
 		host := t.hostOf(assignment)
 		if assignment.Target.Target.Namespace != "" {
-			a.share(assignment)
+			a.addWriter(assignment)
 		}
 		if team := t.workspaceOf(assignment.Target.Workload.Workspace); team.project.Render && host.reconciler.HasProjects() {
 			on := projectOn{assignment.Host.ClusterType.Name, team.Name}
@@ -58,13 +58,13 @@ func (t *Templates) Arrange(assignments []*schedule.Assignment) (findings, warni
 			}
 			a.projects[on] = append(a.projects[on], assignment)
 		}
-		a.order(host, assignment)
-		a.spellings(host, assignment)
+		a.checkOrder(host, assignment)
+		a.checkSpelling(host, assignment)
 	}
-	a.names(assignments)
-	a.namespaces()
-	a.appProjects()
-	t.arranged = a.arranged
+	a.checkNames(assignments)
+	a.chooseNamespaceWriters()
+	a.chooseProjectWriters()
+	t.roles = a.roles
 	return a.findings, a.warnings
 }
 
@@ -77,10 +77,10 @@ type projectOn struct{ host, workspace string }
 // objectOn is the name of reconciler objects on the clusters of a host, or on a hub, where that is "".
 type objectOn struct{ host, name string }
 
-type arranger struct {
+type writerChooser struct {
 	catalog            *kinds.Catalog
 	templates          *Templates
-	arranged           map[*schedule.Assignment]*arrangement
+	roles              map[*schedule.Assignment]*assignmentRole
 	writers            map[namespaceOn][]*schedule.Assignment
 	projects           map[projectOn][]*schedule.Assignment
 	findings, warnings fleet.Findings
@@ -88,15 +88,15 @@ type arranger struct {
 	checkedSpelling    map[string]bool // deployment targets and cluster types whose parameters were looked at
 }
 
-func (a *arranger) of(assignment *schedule.Assignment) *arrangement {
-	if a.arranged[assignment] == nil {
-		a.arranged[assignment] = &arrangement{}
+func (a *writerChooser) roleOf(assignment *schedule.Assignment) *assignmentRole {
+	if a.roles[assignment] == nil {
+		a.roles[assignment] = &assignmentRole{}
 	}
-	return a.arranged[assignment]
+	return a.roles[assignment]
 }
 
 // add adds a finding once, however many hosts it is found on.
-func (a *arranger) add(to *fleet.Findings, path *fleet.Path, format string, arguments ...any) {
+func (a *writerChooser) reportOnce(to *fleet.Findings, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
 	if text := finding.String(); !a.seen[text] {
 		a.seen[text] = true
@@ -108,18 +108,18 @@ func targetPath(target *schedule.Target) *fleet.Path {
 	return fleet.TargetPath(target.Workload.Name, target.Target.Name)
 }
 
-func (a *arranger) share(assignment *schedule.Assignment) {
+func (a *writerChooser) addWriter(assignment *schedule.Assignment) {
 	on := namespaceOn{assignment.Host.Name, assignment.Namespace}
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
 // namespaces chooses which assignment writes each namespace that may be shared: the first by name. An assignment of
 // the cluster type comes before those of its clusters, since it also reaches them.
-func (a *arranger) namespaces() {
+func (a *writerChooser) chooseNamespaceWriters() {
 	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
-		a.conflicts(all)
+		a.checkSharedNamespace(all)
 		for _, assignment := range here {
-			a.of(assignment).follows = assignment != all[0]
+			a.roleOf(assignment).sharesNamespace = assignment != all[0]
 		}
 	})
 }
@@ -140,12 +140,12 @@ func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here,
 }
 
 // conflicts finds objects that two assignments would write into the namespace that they share.
-func (a *arranger) conflicts(sharing []*schedule.Assignment) {
+func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	configs := map[string]*schedule.Assignment{}
 	for _, assignment := range sharing {
 		first, path := sharing[0], targetPath(assignment.Target)
 		if team, other := assignment.Target.Workload.Workspace, first.Target.Workload.Workspace; team != other {
-			a.add(&a.findings, path.Attribute("namespace"),
+			a.reportOnce(&a.findings, path.Attribute("namespace"),
 				"namespace %q is shared with deployment target %q of workspace %q: a namespace belongs to one workspace, here %q",
 				assignment.Namespace, first.Target.Name, other, team)
 		}
@@ -157,7 +157,7 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 			continue
 		}
 		if other := configs[name]; other != nil && other.Target != assignment.Target {
-			a.add(&a.findings, path.Attribute("config_as"),
+			a.reportOnce(&a.findings, path.Attribute("config_as"),
 				"deployment target %q writes %q into namespace %q, too: give one of them another name, \"configmap:<name>\", or another form",
 				other.Target.Name, name, assignment.Namespace)
 		} else {
@@ -168,7 +168,7 @@ func (a *arranger) conflicts(sharing []*schedule.Assignment) {
 
 // appProjects chooses which assignment writes each workspace's AppProject: the first by name on the cluster type,
 // since that reaches all of its clusters, and where there is none the first on each cluster.
-func (a *arranger) appProjects() {
+func (a *writerChooser) chooseProjectWriters() {
 	onHub := map[string]projectOn{} // by name
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
@@ -176,7 +176,7 @@ func (a *arranger) appProjects() {
 		if a.templates.hostOf(a.projects[on][0]).reconciler.OnHub() {
 			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
 			if other, taken := onHub[name]; taken {
-				a.add(
+				a.reportOnce(
 					&a.findings,
 					fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
 					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name",
@@ -193,27 +193,27 @@ func (a *arranger) appProjects() {
 			byHost[assignment.Host.Name] = append(byHost[assignment.Host.Name], assignment)
 		}
 		if ofType := byHost[on.host]; ofType != nil {
-			a.of(sortedByTarget(ofType)[0]).project = projectOf(a.projects[on])
+			a.roleOf(sortedByTarget(ofType)[0]).project = projectOf(a.projects[on])
 			continue
 		}
 		for _, ofCluster := range byHost {
-			a.of(sortedByTarget(ofCluster)[0]).project = projectOf(ofCluster)
+			a.roleOf(sortedByTarget(ofCluster)[0]).project = projectOf(ofCluster)
 		}
 	}
 }
 
-func projectOf(assignments []*schedule.Assignment) *project {
-	made := &project{}
+func projectOf(assignments []*schedule.Assignment) *argocdProject {
+	made := &argocdProject{}
 	sources, namespaces := map[string]bool{}, map[string]bool{}
 	for _, assignment := range assignments {
 		target := assignment.Target.Target
 		made.isPending = made.isPending || target.ManifestsPending
 		if HasObjects(assignment) {
-			made.ofObjects = assignment
+			made.objectsFrom = assignment
 		}
 		sources[sourceURL(&target.Manifests)], namespaces[assignment.Namespace] = true, true
 	}
-	made.sources, made.namespaces = listOf(slices.Sorted(maps.Keys(sources))), listOf(slices.Sorted(maps.Keys(namespaces)))
+	made.sources, made.namespaces = toAnyList(slices.Sorted(maps.Keys(sources))), toAnyList(slices.Sorted(maps.Keys(namespaces)))
 	return made
 }
 
@@ -223,7 +223,7 @@ func sourceURL(manifests *fleet.Manifests) string {
 }
 
 // order warns where a reconciler cannot wait for what a workload requires.
-func (a *arranger) order(host *host, assignment *schedule.Assignment) {
+func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Assignment) {
 	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
 		return
 	}
@@ -235,7 +235,7 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 			continue
 		}
 		if reason := host.reconciler.Unordered(own, manifestsOf(&other.Manifests), dependency.Host == assignment.Host); reason != "" {
-			a.add(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",
+			a.reportOnce(&a.warnings, path, "deployment target %q requires %q, and is deployed without waiting for it: %s",
 				assignment.Target.Name, dependency.Target.Name, reason)
 		}
 	}
@@ -244,7 +244,7 @@ func (a *arranger) order(host *host, assignment *schedule.Assignment) {
 // names finds assignments of two deployment targets whose reconciler objects would have one name on a cluster or a hub: the
 // second would replace the objects of the first. Who may choose names of deployment targets could do it on purpose. It
 // also finds parameters that name objects of another workspace's workloads.
-func (a *arranger) names(assignments []*schedule.Assignment) {
+func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
 		for _, assignment := range assignments {
@@ -259,7 +259,7 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			do(assignment, on)
 		}
 	}
-	var clashes placedFindings
+	var clashes findingsByPlace
 	compare := func(one, other *schedule.Assignment, name string) {
 		if other != nil && other.Target != one.Target {
 			clashes.add(
@@ -308,15 +308,15 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
 		}
 		if on.host == "" {
-			a.applications(assignment, on.name, named)
+			a.checkApplicationNames(assignment, on.name, named)
 		}
 		if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
 			checked[assignment.Target] = true
 			path := targetPath(assignment.Target).Attribute("manifests").Attribute("parameters")
-			check := reachCheck{
-				parameterCheck: &parameterCheck{path: path}, team: &fleet.Workspace{Name: assignment.Target.Workload.Workspace}, objects: owners,
+			check := reachChecker{
+				parameterChecker: &parameterChecker{path: path}, team: &fleet.Workspace{Name: assignment.Target.Workload.Workspace}, objects: owners,
 			}
-			check.parameters(parameters)
+			check.checkParameters(parameters)
 			a.findings = append(a.findings, check.findings...)
 		}
 	})
@@ -324,7 +324,7 @@ func (a *arranger) names(assignments []*schedule.Assignment) {
 }
 
 // placedFindings are findings that are each the same in several places, such as hosts, in the order in which they are found.
-type placedFindings struct {
+type findingsByPlace struct {
 	wording.Groups[fleet.Finding, string] // the places, by the finding with %s in place of them
 	seen                                  map[placedFinding]bool
 }
@@ -335,7 +335,7 @@ type placedFinding struct {
 }
 
 // add adds a finding, in whose text %%s stands for the place.
-func (p *placedFindings) add(place string, path *fleet.Path, format string, arguments ...any) {
+func (p *findingsByPlace) add(place string, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
 	if p.seen[placedFinding{finding, place}] {
 		return
@@ -347,7 +347,7 @@ func (p *placedFindings) add(place string, path *fleet.Path, format string, argu
 	p.Add(finding, place)
 }
 
-func (p *placedFindings) list() fleet.Findings {
+func (p *findingsByPlace) list() fleet.Findings {
 	var findings fleet.Findings
 	for finding, places := range p.All() {
 		finding.Message = strings.Replace(finding.Message, "%s", wording.List(places, wording.Named), 1)
@@ -358,7 +358,7 @@ func (p *placedFindings) list() fleet.Findings {
 
 // applications finds Applications on a hub that the ApplicationSet of another deployment target makes, too, for another
 // cluster: they are called as the set, "-" and the cluster.
-func (a *arranger) applications(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
+func (a *writerChooser) checkApplicationNames(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
 	for _, cluster := range a.clustersOf(assignment.Host) {
 		for i := range len(cluster) {
 			if cluster[i] != '-' {
@@ -366,7 +366,7 @@ func (a *arranger) applications(assignment *schedule.Assignment, name string, na
 			}
 			other := named[objectOn{"", name + "-" + cluster[:i]}]
 			if other != nil && slices.Contains(a.clustersOf(other.Host), cluster[i+1:]) {
-				a.add(
+				a.reportOnce(
 					&a.findings,
 					targetPath(assignment.Target),
 					"its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
@@ -382,7 +382,7 @@ func (a *arranger) applications(assignment *schedule.Assignment, name string, na
 	}
 }
 
-func (a *arranger) clustersOf(host *schedule.Host) []string {
+func (a *writerChooser) clustersOf(host *schedule.Host) []string {
 	if host.Cluster != nil {
 		return []string{host.Cluster.Name}
 	}

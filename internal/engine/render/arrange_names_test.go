@@ -112,7 +112,7 @@ func TestFieldsThatAreProbablyMisspeltAreWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.deployment.manifests = with(fromGit(), object(t, test.parameters))
 			templates, subject := test.deployment.compile(t)
-			findings, warnings := templates.Arrange([]*schedule.Assignment{subject.Assignment, subject.Assignment})
+			findings, warnings := templates.ChooseWriters([]*schedule.Assignment{subject.Assignment, subject.Assignment})
 			if findings != nil || warnings.Error() != test.want {
 				t.Errorf("findings %v, warnings\n%v\nwant\n%s", findings, warnings, test.want)
 			}

@@ -90,14 +90,14 @@ func (n neighbours) render(t *testing.T) (files map[string]string, findings, war
 		t.Fatal(wrong)
 	}
 	templates := compile(t, f)
-	findings, warnings = templates.Arrange(scheduled.Assignments)
+	findings, warnings = templates.ChooseWriters(scheduled.Assignments)
 	targetOf := func(i int) neighbour { return n.targets[scheduled.Assignments[i].Target.Workload.Name] }
-	findings = append(findings, templates.ArrangeEncrypted(scheduled.Assignments, func(i int) render.EncryptedReach {
+	findings = append(findings, templates.ChooseEncryptedWriters(scheduled.Assignments, func(i int) render.EncryptedReach {
 		return render.EncryptedReach{Known: !targetOf(i).isPending, Files: targetOf(i).encrypted, References: len(targetOf(i).secrets) > 0}
 	})...)
 	findings = append(
 		findings,
-		templates.ArrangeSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
+		templates.CheckSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
 			secrets := targetOf(i).secrets
 			return func(yield func(string, fleet.SecretReference) bool) {
 				for _, key := range slices.Sorted(maps.Keys(secrets)) {
@@ -415,7 +415,7 @@ func TestAProjectOfSourcesThatAreNotKnownYet(t *testing.T) {
 	}
 	scheduled, _ := schedule.Schedule(f)
 	templates := compile(t, f)
-	if findings, warnings := templates.Arrange(scheduled.Assignments); findings != nil || warnings != nil {
+	if findings, warnings := templates.ChooseWriters(scheduled.Assignments); findings != nil || warnings != nil {
 		t.Error(findings, warnings)
 	}
 	for i, want := range []error{render.ErrUnknown, nil, render.ErrUnknown} {

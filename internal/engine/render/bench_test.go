@@ -89,7 +89,7 @@ func BenchmarkCheck(b *testing.B) {
 	for _, size := range benchmarkSizes[:2] {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			templates, subjects := reference(b, size)
-			folders := make([][]render.File, len(subjects))
+			folders := make([][]render.AssignmentFile, len(subjects))
 			for i, subject := range subjects {
 				folders[i], _ = templates.Render(subject)
 			}

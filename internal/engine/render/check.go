@@ -28,37 +28,37 @@ const maxConfigMap = 1 << 20
 // parse; Kubernetes documents must have apiVersion, kind, and a valid name and namespace, labels and
 // ConfigMap values must be strings, and no two documents of the folder may be the same object.
 // Findings name the template, the file and the line.
-func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
+func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
 	check := t.newCheck(host, subject)
-	check.encryptedObjects()
-	var open []unchecked
+	check.addEncrypted()
+	var open []uncheckedFile
 	for i := range files {
 		for _, template := range host.templates {
 			if template.file != files[i].Name {
 				continue
 			}
-			if files[i].isRight && host.isBuiltin {
+			if files[i].isValid && host.isBuiltin {
 				continue
 			}
 			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
 			// The objects of built-in templates are of different kinds. One of the user's may write any.
 			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
-				open = append(open, unchecked{template, &files[i], shape})
+				open = append(open, uncheckedFile{template, &files[i], shape})
 			}
 		}
 	}
 	isRight := true
 	for _, u := range open {
-		isRight = isRight && (check.isPlainlyRight(u) || check.content(u.template, *u.file))
+		isRight = isRight && (check.isQuicklyValid(u) || check.checkFile(u.template, *u.file))
 	}
 	if !isRight { // all are read with their lines, since an object may be in two of them
 		clear(check.objects)
-		check.encryptedObjects()
+		check.addEncrypted()
 		check.findings = nil
 	}
 	for _, u := range open {
-		isContentRight := isRight || check.content(u.template, *u.file)
+		isContentRight := isRight || check.checkFile(u.template, *u.file)
 		if u.shape != nil && u.shape.checked.Load() {
 			continue
 		}
@@ -70,14 +70,14 @@ func (t *Templates) Check(subject Subject, files []File) fleet.Findings {
 }
 
 // unchecked is a file that a check has to look at.
-type unchecked struct {
-	template *compiled
-	file     *File
+type uncheckedFile struct {
+	template *compiledTemplate
+	file     *AssignmentFile
 	shape    *shape // nil where it has none
 }
 
 // shapeOf returns the shape of a file that has been rendered, or nil where it has none.
-func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, names slots, content []byte) *shape {
+func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, subject Subject, names slots, content []byte) *shape {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
 		return nil
@@ -90,14 +90,14 @@ func (t *Templates) shapeOf(host *host, template *compiled, subject Subject, nam
 }
 
 // content checks one file, and says whether it found nothing wrong.
-func (c *check) content(template *compiled, file File) bool {
+func (c *folderCheck) checkFile(template *compiledTemplate, file AssignmentFile) bool {
 	before := len(c.findings)
 	c.file, c.template = file.Name, template
 	switch template.contentType {
 	case "yaml":
-		c.yaml(file.Content)
+		c.checkYAML(file.Content)
 	case "json":
-		c.json(file.Content)
+		c.checkJSON(file.Content)
 	}
 	return len(c.findings) == before
 }
@@ -111,27 +111,27 @@ type position struct {
 }
 
 // check is the state of one folder's check.
-type check struct {
+type folderCheck struct {
 	subject    Subject
 	templates  *Templates
 	catalog    *kinds.Catalog // of the clusters
 	names      slots
 	reconciler *reconciler.Reconciler // the built-in one, or nil
 	file       string
-	template   *compiled
+	template   *compiledTemplate
 	unusual    bool // the file has something that parsers read in different ways
 	objects    map[identity]position
 	findings   fleet.Findings
 }
 
-func (t *Templates) newCheck(host *host, subject Subject) *check {
-	return &check{
+func (t *Templates) newCheck(host *hostTemplates, subject Subject) *folderCheck {
+	return &folderCheck{
 		subject: subject, templates: t, catalog: host.catalog, names: slotsOf(subject), reconciler: host.reconciler,
 		objects: map[identity]position{},
 	}
 }
 
-func (c *check) report(line int, format string, arguments ...any) {
+func (c *folderCheck) report(line int, format string, arguments ...any) {
 	position := ""
 	if line > 0 {
 		position = fmt.Sprintf(", line %d", line)
@@ -140,7 +140,7 @@ func (c *check) report(line int, format string, arguments ...any) {
 	c.findings.Report(fleet.PathOf("templates", c.template.name), "%s template: %s%s: %s", c.template.kind, c.file, position, message)
 }
 
-func (c *check) yaml(content []byte) {
+func (c *folderCheck) checkYAML(content []byte) {
 	if line, err := fleet.CheckYAMLText(string(content)); err != nil {
 		c.report(line, "%s", err)
 		return
@@ -149,7 +149,7 @@ func (c *check) yaml(content []byte) {
 	c.unusual = hasUnusualBreaks(content)
 	defer func() {
 		if c.unusual && len(c.findings) == before {
-			c.strictly(content)
+			c.checkStrictly(content)
 		}
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -164,7 +164,7 @@ func (c *check) yaml(content []byte) {
 			return
 		}
 		if len(document.Content) == 1 {
-			c.document(document.Content[0])
+			c.checkDocument(document.Content[0])
 		}
 	}
 }
@@ -202,7 +202,7 @@ func isUnusual(node *yaml.Node) bool {
 
 // strictly reads the documents with the parser of Kubernetes. Its errors are not shown, since they have no line
 // and may have values in them.
-func (c *check) strictly(content []byte) {
+func (c *folderCheck) checkStrictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
 		if _, err := fleet.ParseLooseYAML(document); err != nil {
@@ -230,7 +230,7 @@ func yamlProblem(err error) (int, string) {
 	return line, "is not YAML: " + message
 }
 
-func (c *check) json(content []byte) {
+func (c *folderCheck) checkJSON(content []byte) {
 	value, err := fleet.ParseJSON(string(content))
 	if err != nil {
 		line := 0
@@ -254,19 +254,19 @@ func (c *check) json(content []byte) {
 	}
 	var document yaml.Node // every JSON text is YAML too
 	if err := yaml.Unmarshal(content, &document); err == nil && len(document.Content) == 1 {
-		c.document(document.Content[0])
+		c.checkDocument(document.Content[0])
 	}
 }
 
 // mayWriteData says whether a template may write documents without apiVersion and kind, data for another program. Only
 // config templates may, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
-func (c *check) mayWriteData(template *compiled) bool {
+func (c *folderCheck) mayWriteData(template *compiledTemplate) bool {
 	return template.kind == "config" && !c.reconciler.HasAgent()
 }
 
 // document checks one document.
-func (c *check) document(node *yaml.Node) {
-	c.keys(node, 0)
+func (c *folderCheck) checkDocument(node *yaml.Node) {
+	c.checkKeys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
 		return // nothing but comments
 	}
@@ -278,24 +278,24 @@ func (c *check) document(node *yaml.Node) {
 		c.report(node.Line, "is not a Kubernetes document: it has no apiVersion and kind")
 		return
 	}
-	version, hasVersion := c.required(node, "apiVersion", apiVersion)
-	kindName, hasKind := c.required(node, "kind", kind)
+	version, hasVersion := c.requireText(node, "apiVersion", apiVersion)
+	kindName, hasKind := c.requireText(node, "kind", kind)
 	if !hasVersion || !hasKind {
 		return
 	}
 	if version == "v1" && kindName == "List" {
 		if items := member(node, "items"); items != nil && items.Kind == yaml.SequenceNode {
 			for _, item := range items.Content {
-				c.document(item)
+				c.checkDocument(item)
 			}
 			return
 		}
 	}
-	c.object(node, version, kindName)
+	c.checkObject(node, version, kindName)
 }
 
 // required returns the text of a member that must be a string and must not be empty.
-func (c *check) required(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
+func (c *folderCheck) requireText(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
 	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
 		c.report(node.Line, "has no %s", name)
 		return "", false
@@ -307,16 +307,16 @@ func (c *check) required(node *yaml.Node, name string, value *yaml.Node) (string
 	return value.Value, true
 }
 
-func (c *check) object(node *yaml.Node, apiVersion, kind string) {
+func (c *folderCheck) checkObject(node *yaml.Node, apiVersion, kind string) {
 	metadata := member(node, "metadata")
 	if metadata == nil {
 		c.report(node.Line, "has no metadata.name")
 		return
 	}
-	c.texts(metadata, "labels")
-	c.texts(metadata, "annotations")
-	c.labels(member(metadata, "labels"))
-	name, ok := c.required(metadata, "metadata.name", member(metadata, "name"))
+	c.checkTexts(metadata, "labels")
+	c.checkTexts(metadata, "annotations")
+	c.checkLabels(member(metadata, "labels"))
+	name, ok := c.requireText(metadata, "metadata.name", member(metadata, "name"))
 	if !ok {
 		return
 	}
@@ -326,7 +326,7 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 	}
 	namespace := ""
 	if value := member(metadata, "namespace"); value != nil {
-		if namespace, ok = c.required(metadata, "metadata.namespace", value); !ok {
+		if namespace, ok = c.requireText(metadata, "metadata.namespace", value); !ok {
 			return
 		}
 		if problem := fleet.CheckLabelName(namespace); problem != "" {
@@ -334,9 +334,9 @@ func (c *check) object(node *yaml.Node, apiVersion, kind string) {
 		}
 	}
 	if group == "" && kind == "ConfigMap" {
-		c.configMap(node)
+		c.checkConfigMap(node)
 	}
-	c.schema(node, kind)
+	c.checkSchema(node, kind)
 	identity := identity{group, kind, namespace, name}
 	if other, twice := c.objects[identity]; twice {
 		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)
@@ -367,7 +367,7 @@ func nameProblem(group, kind, name string) string {
 }
 
 // texts checks that a map in metadata has only strings: true and 1 are not strings.
-func (c *check) texts(node *yaml.Node, name string) {
+func (c *folderCheck) checkTexts(node *yaml.Node, name string) {
 	object := member(node, name)
 	if object == nil || object.Kind != yaml.MappingNode {
 		return
@@ -379,7 +379,7 @@ func (c *check) texts(node *yaml.Node, name string) {
 	}
 }
 
-func (c *check) labels(object *yaml.Node) {
+func (c *folderCheck) checkLabels(object *yaml.Node) {
 	if object == nil || object.Kind != yaml.MappingNode {
 		return
 	}
@@ -395,10 +395,10 @@ func (c *check) labels(object *yaml.Node) {
 }
 
 // configMap checks the data of a ConfigMap.
-func (c *check) configMap(node *yaml.Node) {
+func (c *folderCheck) checkConfigMap(node *yaml.Node) {
 	size, largest, largestSize := 0, "", 0
 	for _, name := range []string{"data", "binaryData"} {
-		c.texts(node, name)
+		c.checkTexts(node, name)
 		object := member(node, name)
 		if object == nil || object.Kind != yaml.MappingNode {
 			continue
@@ -422,7 +422,7 @@ func (c *check) configMap(node *yaml.Node) {
 }
 
 // reportKey reports a key of a ConfigMap, at the config container that it comes from where that is known.
-func (c *check) reportKey(line int, key, format string, arguments ...any) {
+func (c *folderCheck) reportKey(line int, key, format string, arguments ...any) {
 	container := ""
 	if _, isConfig := c.subject.Config[key]; isConfig && c.subject.Origin != nil && c.template.isBuiltin {
 		container = c.subject.Origin(key)
@@ -436,7 +436,7 @@ func (c *check) reportKey(line int, key, format string, arguments ...any) {
 
 // keys reports keys that appear twice, of which some parsers take the first and some the last, and keys that are
 // not strings.
-func (c *check) keys(node *yaml.Node, depth int) {
+func (c *folderCheck) checkKeys(node *yaml.Node, depth int) {
 	c.unusual = c.unusual || isUnusual(node)
 	if depth > maxNest || node.Kind == yaml.AliasNode {
 		return
@@ -455,7 +455,7 @@ func (c *check) keys(node *yaml.Node, depth int) {
 		}
 	}
 	for _, child := range node.Content {
-		c.keys(child, depth+1)
+		c.checkKeys(child, depth+1)
 	}
 }
 

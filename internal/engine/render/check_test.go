@@ -162,7 +162,7 @@ func TestRenderedYAMLIsBounded(t *testing.T) {
 	deployment.reconciler = "zarf" // not of Kubernetes, which wants manifests
 	templates, subject := deployment.compile(t)
 	check := func(content string) fleet.Findings {
-		return templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: []byte(content)}})
+		return templates.Check(subject, []render.AssignmentFile{{Name: "platform-config.yaml", Content: []byte(content)}})
 	}
 	long := strings.Repeat("x", 40_000)
 	for content, want := range map[string]string{
@@ -205,7 +205,7 @@ func TestCommonFilesAreCheckedAtAGlance(t *testing.T) {
 		"%FOO\n---\n" + content, content + "... x\n", content + "---\n# x\u0085y: z\n",
 		strings.Replace(content, "name:", "Name:", 1), strings.Replace(content, "apiVersion:", "version:", 1), strings.Replace(content, "kind:", "kinds:", 1),
 	} {
-		file := render.File{Name: "platform-config.yaml", Content: []byte(other)}
+		file := render.AssignmentFile{Name: "platform-config.yaml", Content: []byte(other)}
 		if render.IsPlainlyRight(templates, subject, file) && len(render.FullCheck(templates, subject, file)) > 0 {
 			t.Errorf("accepted at a glance:\n%s", other)
 		}

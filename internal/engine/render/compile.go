@@ -25,21 +25,21 @@ import (
 // Templates are the templates of a fleet, parsed once for all assignments.
 type Templates struct {
 	environment string
-	hosts       map[string]*host // by cluster type
+	hosts       map[string]*hostTemplates // by cluster type
 	workspaces  map[string]*workspace
 	clusters    map[string][]string       // names, by cluster type
 	waves       map[string]int            // by workload: the length of the longest chain of workloads that it requires
 	parameters  map[string]map[string]any // of deployment targets, by full name
 	problems    map[string]*targetProblems
-	shapes      shapes
-	entries     kept[entryKey, entryOf]
-	arranged    map[*schedule.Assignment]*arrangement
+	shapes      shapeCache
+	entries     boundedCache[secretEntryKey, secretEntry]
+	roles       map[*schedule.Assignment]*assignmentRole
 	runners     sync.Pool // of *runner
 }
 
 // host has the templates and parameters that the assignments of a cluster type are rendered with.
-type host struct {
-	templates  []*compiled
+type hostTemplates struct {
+	templates  []*compiledTemplate
 	reconciler *reconciler.Reconciler // of the built-in templates; nil for one of the user's own
 	isBuiltin  bool                   // all of its templates are built-in
 	// hasBuiltinConfig says that its template of type config is built-in.
@@ -56,12 +56,12 @@ type host struct {
 }
 
 // hostOf returns that of an assignment of the fleet.
-func (t *Templates) hostOf(assignment *schedule.Assignment) *host {
+func (t *Templates) hostOf(assignment *schedule.Assignment) *hostTemplates {
 	return t.hosts[assignment.Host.ClusterType.Name]
 }
 
 // compiled is a parsed template.
-type compiled struct {
+type compiledTemplate struct {
 	kind, name  string
 	file        string // of the assignment's folder
 	contentType string
@@ -97,11 +97,11 @@ const maxSource = 1 << 20
 // line; with findings the templates are nil.
 func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	compiler := newCompiler(f)
-	hosts := make(map[string]*host, len(f.ClusterTypes))
+	hosts := make(map[string]*hostTemplates, len(f.ClusterTypes))
 	for i := range f.ClusterTypes {
 		clusterType := &f.ClusterTypes[i]
 		path := fleet.PathOf("cluster_types", clusterType.Name)
-		host := &host{isBuiltin: true}
+		host := &hostTemplates{isBuiltin: true}
 		var err error
 		if host.catalog, err = kinds.For(clusterType.KubernetesVersion); err != nil {
 			compiler.findings.Report(path.Attribute("kubernetes_version"), "%s", err)
@@ -117,10 +117,10 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			if use.name == "" { // no secret service
 				continue
 			}
-			template, found := compiler.template(use.kind, use.name)
+			template, found := compiler.compile(use.kind, use.name)
 			if !found {
 				compiler.findings.Report(path.Attribute(use.attribute), "no template of type %s is called %q%s", use.kind, use.name,
-					fleet.DidYouMean(use.name, compiler.names(use.kind)))
+					fleet.DidYouMean(use.name, compiler.templateNames(use.kind)))
 				continue
 			}
 			host.templates = append(host.templates, template)
@@ -137,11 +137,11 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			host.hasBuiltinConfig = host.hasBuiltinConfig || use.kind == "config" && template.isBuiltin
 		}
 		compiler.wrapConfig(host)
-		compiler.parameters(path.Attribute("parameters"), clusterType, host)
-		compiler.stores(path.Attribute("secret_stores"), clusterType, host)
+		compiler.readParameters(path.Attribute("parameters"), clusterType, host)
+		compiler.readStores(path.Attribute("secret_stores"), clusterType, host)
 		hosts[clusterType.Name] = host
 	}
-	compiler.argocdProjects(f)
+	compiler.checkProjects(f)
 	if compiler.findings != nil {
 		return nil, compiler.findings
 	}
@@ -176,12 +176,12 @@ type templateKey struct{ kind, name string }
 type compiler struct {
 	builtins map[templateKey]*fleet.Template
 	sources  map[templateKey]*fleet.Template // those of the fleet in place of built-in ones
-	compiled map[templateKey]*compiled
+	compiled map[templateKey]*compiledTemplate
 	findings fleet.Findings
 }
 
 func newCompiler(f *fleet.Fleet) *compiler {
-	compiler := &compiler{builtins: builtins(), compiled: map[templateKey]*compiled{}}
+	compiler := &compiler{builtins: builtins(), compiled: map[templateKey]*compiledTemplate{}}
 	compiler.sources = maps.Clone(compiler.builtins)
 	for i := range f.Templates {
 		compiler.sources[templateKey{f.Templates[i].Type, f.Templates[i].Name}] = &f.Templates[i]
@@ -189,7 +189,7 @@ func newCompiler(f *fleet.Fleet) *compiler {
 	return compiler
 }
 
-func (c *compiler) template(kind, name string) (*compiled, bool) {
+func (c *compiler) compile(kind, name string) (*compiledTemplate, bool) {
 	key := templateKey{kind, name}
 	if template, ok := c.compiled[key]; ok {
 		return template, true
@@ -206,7 +206,7 @@ func (c *compiler) template(kind, name string) (*compiled, bool) {
 }
 
 // parameters reads and checks the parameters of a cluster type. The user's own templates accept any.
-func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+func (c *compiler) readParameters(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	if len(clusterType.Parameters) == 0 {
 		return
 	}
@@ -216,18 +216,18 @@ func (c *compiler) parameters(path *fleet.Path, clusterType *fleet.ClusterType, 
 		c.findings.Report(path, "%s", err)
 	}
 	host.parametersID = id
-	check := parameterCheck{path: path}
+	check := parameterChecker{path: path}
 	if host.isBuiltin {
-		check.known(host.parameters, parametersFor(host.reconciler))
+		check.checkNames(host.parameters, parametersFor(host.reconciler))
 	}
 	if host.reconciler != nil {
-		check.fields(host.parameters, newWorkspace(&fleet.Workspace{}))
+		check.checkDecided(host.parameters, newWorkspace(&fleet.Workspace{}))
 	}
 	c.findings = append(c.findings, check.findings...)
 }
 
 // stores reads the stores of a cluster type, and checks those of a built-in secret service.
-func (c *compiler) stores(path *fleet.Path, clusterType *fleet.ClusterType, host *host) {
+func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
 	if host.service == nil {
 		return
@@ -244,7 +244,7 @@ func (c *compiler) stores(path *fleet.Path, clusterType *fleet.ClusterType, host
 }
 
 // argocdProjects finds Argo CD projects that are rendered for one workspace and used by another.
-func (c *compiler) argocdProjects(f *fleet.Fleet) {
+func (c *compiler) checkProjects(f *fleet.Fleet) {
 	rendered := map[string]string{}
 	for _, team := range f.Workspaces {
 		if team.ArgocdProject != nil && team.ArgocdProject.Render && rendered[team.ArgocdProject.Name] == "" {
@@ -268,18 +268,18 @@ func (c *compiler) argocdProjects(f *fleet.Fleet) {
 
 // wrapConfig replaces a config template by one that writes the file into a ConfigMap, where a reconciler of
 // Kubernetes would ignore the file or read it as a manifest.
-func (c *compiler) wrapConfig(host *host) {
+func (c *compiler) wrapConfig(host *hostTemplates) {
 	if !host.reconciler.HasAgent() || !host.hasBuiltinConfig {
 		return
 	}
 	for i, template := range host.templates {
 		if template.kind == "config" && template.contentType != "yaml" {
-			host.templates[i] = c.wrapped(template.name)
+			host.templates[i] = c.wrappedTemplate(template.name)
 		}
 	}
 }
 
-func (c *compiler) wrapped(configType string) *compiled {
+func (c *compiler) wrappedTemplate(configType string) *compiledTemplate {
 	key := templateKey{wrappedConfig, configType}
 	if c.compiled[key] == nil {
 		template, findings := compileTemplate(
@@ -295,7 +295,7 @@ func (c *compiler) wrapped(configType string) *compiled {
 }
 
 // names are the names of the templates of a type, sorted.
-func (c *compiler) names(kind string) []string {
+func (c *compiler) templateNames(kind string) []string {
 	var names []string
 	for key := range c.sources {
 		if key.kind == kind {
@@ -306,9 +306,9 @@ func (c *compiler) names(kind string) []string {
 	return names
 }
 
-func compileTemplate(source *fleet.Template) (*compiled, fleet.Findings) {
+func compileTemplate(source *fleet.Template) (*compiledTemplate, fleet.Findings) {
 	contentType := cmp.Or(source.ContentType, "yaml")
-	result := &compiled{
+	result := &compiledTemplate{
 		kind: source.Type, name: source.Name,
 		file:        fileNames[source.Type] + extensions[contentType],
 		contentType: contentType,
@@ -355,7 +355,7 @@ func parseManifest(
 	for _, named := range parsed.Templates() {
 		if named.Tree != nil {
 			guard := &guard{tree: named.Tree, isRoot: isRoot && named.Name() == manifestName, reads: reads}
-			guard.body(named.Root)
+			guard.guardBody(named.Root)
 			mutates = mutates || guard.mutates
 		}
 	}
@@ -392,8 +392,8 @@ var (
 const maxMessage = 2 << 10
 
 // failure makes an Error of an error of text/template. Its message repeats none of the values that the template got.
-func (c *compiled) failure(manifest int, err error, values ...any) *Error {
-	failure := &Error{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
+func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
+	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
 	explain(failure, c.sources[manifest], err)
 	if !errors.Is(err, ErrUnknown) {
 		failure.Message = wording.CutMiddle(secret.Unrepeated(failure.Message, nil, values...), maxMessage)
@@ -402,7 +402,7 @@ func (c *compiled) failure(manifest int, err error, values ...any) *Error {
 }
 
 // explain fills in line, action and message.
-func explain(failure *Error, source string, err error) {
+func explain(failure *TemplateError, source string, err error) {
 	text := err.Error()
 	if match := executionMessage.FindStringSubmatch(text); match != nil {
 		failure.Line, _ = strconv.Atoi(match[1])

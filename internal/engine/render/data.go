@@ -12,6 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // workspace is a workspace, and what templates see of it in another form.
@@ -25,14 +26,14 @@ type workspace struct {
 // data is what templates see. Names that Kalypso also has mean the same. Lists and maps are []any and
 // map[string]any, because that is what sprig's functions take. A runner fills the same maps for one
 // assignment after the other.
-type data struct {
+type templateData struct {
 	root, labels, hostLabels, manifests, config map[string]any
 	substituteProblem                           error // of what Flux is to substitute
 }
 
-func (d *data) fill(t *Templates, subject Subject) map[string]any {
+func (d *templateData) fill(t *Templates, subject Subject) map[string]any {
 	if d.root == nil {
-		*d = data{
+		*d = templateData{
 			root: map[string]any{}, labels: map[string]any{}, hostLabels: map[string]any{}, manifests: map[string]any{},
 			config: map[string]any{},
 		}
@@ -70,9 +71,9 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	root["Cluster"] = cluster
 	root["HostLabels"] = d.hostLabels
 	root["ConfigVersion"] = subject.ConfigVersion
-	root["Policies"] = listOf(assignment.Policies)
-	root["Requires"] = listOf(assignment.Requires)
-	root["Dependencies"] = t.dependencies(subject)
+	root["Policies"] = toAnyList(assignment.Policies)
+	root["Requires"] = toAnyList(assignment.Requires)
+	root["Dependencies"] = t.dependencyList(subject)
 	root["Wave"] = t.waves[workload.Name]
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
@@ -80,10 +81,10 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 	if valuesSecret == nil {
 		fromSecret = nil
 	}
-	root["ValuesSecret"], root["Values"] = valuesSecret, d.values(target, parameters, fromSecret)
+	root["ValuesSecret"], root["Values"] = valuesSecret, d.chartValues(target, parameters, fromSecret)
 	root["ConfigName"], _ = configName(target)
 	root["SecretName"] = secretName(target)
-	root["Substitute"], d.substituteProblem = d.substitute(target, reconciler.Substituting())
+	root["Substitute"], d.substituteProblem = d.substitutions(target, reconciler.Substituting())
 	fillOwner(root, subject)
 	root["RenderedProject"] = t.projectOf(subject)
 
@@ -101,7 +102,7 @@ func (d *data) fill(t *Templates, subject Subject) map[string]any {
 }
 
 // setNames replaces the names that [slotsOf] lists.
-func (d *data) setNames(name func(slot int) string) {
+func (d *templateData) setNames(name func(slot int) string) {
 	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
 	if secret, _ := d.root["ValuesSecret"].(map[string]any); secret != nil {
 		secret["name"] = name(objectSlot) + valuesSuffix
@@ -115,7 +116,7 @@ func (d *data) setNames(name func(slot int) string) {
 
 // values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
 // parameter in the place of a reference whose secret comes from a Secret is left out, since reconcilers may prefer it to that.
-func (d *data) values(
+func (d *templateData) chartValues(
 	target *fleet.DeploymentTarget,
 	parameters map[string]any,
 	fromSecret map[string]fleet.SecretReference,
@@ -123,7 +124,7 @@ func (d *data) values(
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
 	if len(fromSecret) > 0 {
-		values = without(values, below, fromSecret)
+		values = withoutReferences(values, below, fromSecret)
 	}
 	if !among || len(d.config) == 0 {
 		return values
@@ -145,12 +146,12 @@ func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 }
 
 // substitute returns the variables that a reconciler substitutes, or why it cannot.
-func (d *data) substitute(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
+func (d *templateData) substitutions(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
 	if !target.Manifests.ConfigAs.IsSubstituted() {
 		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.config)) {
-		text, isScalar := textOf(d.config[key])
+		text, isScalar := scalarText(d.config[key])
 		if problem := by.NoVariable(key, text, isScalar); problem != "" {
 			return nil, problemf("config_as \"substitute\": %s", problem)
 		}
@@ -170,12 +171,12 @@ func fillOwner(root map[string]any, subject Subject) {
 
 // projectOf is the AppProject that an assignment writes: {sources, namespaces}, or nil.
 func (t *Templates) projectOf(subject Subject) map[string]any {
-	arranged := t.arranged[subject.Assignment]
+	arranged := t.roles[subject.Assignment]
 	if arranged == nil || arranged.project == nil {
 		return nil
 	}
 	made := map[string]any{"sources": arranged.project.sources, "namespaces": arranged.project.namespaces}
-	follower := arranged.project.ofObjects
+	follower := arranged.project.objectsFrom
 	switch {
 	case arranged.project.isPending || follower != nil && subject.Repo == nil:
 		made["sources"] = unknownList{}
@@ -230,7 +231,7 @@ func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any
 
 // dependencies are the deployment targets that the assignment requires: each is {name, namespace, isChart,
 // object}. While the manifests of one of them are not known, the list is not, since isChart depends on them.
-func (t *Templates) dependencies(subject Subject) any {
+func (t *Templates) dependencyList(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
 		return []any(nil)
@@ -275,7 +276,7 @@ func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
 // unknownList stands for a list that is not known yet and is not empty: a template that reads it fails.
 type unknownList struct{}
 
-func repoOf(repo *Repo) any {
+func repoOf(repo *folder.Location) any {
 	if repo == nil {
 		return unknownRepo{}
 	}
@@ -292,7 +293,7 @@ func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
 
 func newWorkspace(of *fleet.Workspace) *workspace {
 	team := &workspace{
-		Workspace: of, contributorGroups: listOf(of.ContributorGroups), readerGroups: listOf(of.ReaderGroups), limitRange: limitsOf(of.LimitRange),
+		Workspace: of, contributorGroups: toAnyList(of.ContributorGroups), readerGroups: toAnyList(of.ReaderGroups), limitRange: limitsOf(of.LimitRange),
 		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
 	}
 	fillLabels(team.resourceQuota, of.ResourceQuota)
@@ -387,7 +388,7 @@ func indexWaves(f *fleet.Fleet) map[string]int {
 	return waves
 }
 
-func listOf(names []string) []any {
+func toAnyList(names []string) []any {
 	if len(names) == 0 {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 
 // ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
 // [Templates.Arrange]. reach returns what reaches the assignment of a number. Findings are about files that cannot be used where they arrive, each once for all hosts.
-func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
-	a := &encryptedArranger{
+func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
+	a := &encryptedChooser{
 		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, referring: map[encryptedOn][]*schedule.Assignment{},
 	}
 	var all []encryptedIn
@@ -38,9 +38,9 @@ func (t *Templates) ArrangeEncrypted(assignments []*schedule.Assignment, reach f
 		}
 	}
 	for _, one := range all {
-		a.check(one)
+		a.checkFile(one)
 	}
-	a.share()
+	a.chooseWriters()
 	found := a.list()
 	slices.SortStableFunc(found, func(a, b fleet.Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
@@ -65,8 +65,8 @@ type encryptedIn struct {
 // encryptedOn is a Secret of an encrypted file in a namespace that deployment targets set by name, on the clusters of a host.
 type encryptedOn struct{ host, namespace, name string }
 
-type encryptedArranger struct {
-	placedFindings
+type encryptedChooser struct {
+	findingsByPlace
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
 	waiting   map[namespaceOn]string                 // the first deployment target by name whose files are not known yet
@@ -74,12 +74,12 @@ type encryptedArranger struct {
 }
 
 // report adds what is wrong with a file in a place, for which %%s stands in the text.
-func (a *encryptedArranger) report(file *encrypted.File, where, format string, arguments ...any) {
+func (a *encryptedChooser) report(file *encrypted.File, where, format string, arguments ...any) {
 	a.add(where, fleet.PathOf("config_containers", file.Container).Attribute("encrypted").Index(file.Index), format, arguments...)
 }
 
 // check finds what is wrong with a file of one assignment.
-func (a *encryptedArranger) check(one encryptedIn) {
+func (a *encryptedChooser) checkFile(one encryptedIn) {
 	host, clusterType := a.templates.hostOf(one.Assignment), one.Host.ClusterType
 	if one.file.Namespace != one.Namespace {
 		a.report(one.file, fmt.Sprintf("deployment target %q on %q in namespace %q", one.Target.Name, one.Host.Name, one.Namespace),
@@ -112,7 +112,7 @@ func (a *encryptedArranger) check(one encryptedIn) {
 }
 
 // share chooses which assignment writes a file that several in a namespace get, as [arranger.namespaces] does.
-func (a *encryptedArranger) share() {
+func (a *encryptedChooser) chooseWriters() {
 	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	}) {
@@ -127,8 +127,8 @@ func (a *encryptedArranger) share() {
 		for _, one := range here {
 			switch {
 			case one.Assignment == first.Assignment:
-				arranged := a.templates.arranged[one.Assignment]
-				arranged.waits = arranged.waits || a.waitsBefore(one)
+				arranged := a.templates.roles[one.Assignment]
+				arranged.isPending = arranged.isPending || a.hasPendingWriter(one)
 			case one.file.Text != first.file.Text:
 				a.report(
 					one.file,
@@ -140,15 +140,15 @@ func (a *encryptedArranger) share() {
 					first.file.Container,
 				)
 			default:
-				arranged := a.templates.arranged[one.Assignment]
-				arranged.elsewhere = append(arranged.elsewhere, on.name)
+				arranged := a.templates.roles[one.Assignment]
+				arranged.secretsElsewhere = append(arranged.secretsElsewhere, on.name)
 			}
 		}
 	}
 }
 
 // waitsBefore says whether files are not known yet of a deployment target that would write a file in place of another.
-func (a *encryptedArranger) waitsBefore(one encryptedIn) bool {
+func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 	first, waits := a.waiting[namespaceOn{one.Host.Name, one.Namespace}]
 	if waits = waits && first < one.Target.Name; !waits && one.Host.Cluster != nil {
 		_, waits = a.waiting[namespaceOn{one.Host.ClusterType.Name, one.Namespace}]
@@ -157,23 +157,23 @@ func (a *encryptedArranger) waitsBefore(one encryptedIn) bool {
 }
 
 // encryptedFiles are the encrypted files of an assignment's folder, sorted by name: copies, byte for byte.
-func (t *Templates) encryptedFiles(subject Subject) []File {
+func (t *Templates) encryptedFiles(subject Subject) []AssignmentFile {
 	var elsewhere []string
-	if arranged := t.arranged[subject.Assignment]; arranged != nil {
-		elsewhere = arranged.elsewhere
+	if arranged := t.roles[subject.Assignment]; arranged != nil {
+		elsewhere = arranged.secretsElsewhere
 	}
-	var files []File
+	var files []AssignmentFile
 	for i := range subject.Encrypted {
 		if one := &subject.Encrypted[i]; !slices.Contains(elsewhere, one.Name) {
-			files = append(files, File{Name: one.FileName(), Content: []byte(one.Text)})
+			files = append(files, AssignmentFile{Name: one.FileName(), Content: []byte(one.Text)})
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(files, func(a, b AssignmentFile) int { return cmp.Compare(a.Name, b.Name) })
 	return files
 }
 
 // encryptedObjects adds the objects of encrypted files to those that no other file may have.
-func (c *check) encryptedObjects() {
+func (c *folderCheck) addEncrypted() {
 	for i := range c.subject.Encrypted {
 		one := &c.subject.Encrypted[i]
 		group, kind := one.Object()

@@ -24,28 +24,28 @@ func Shapes(t *Templates) (kept int) {
 }
 
 // ForgetShapes lets templates render as if they had rendered nothing yet.
-func ForgetShapes(t *Templates) { t.shapes = shapes{} }
+func ForgetShapes(t *Templates) { t.shapes = shapeCache{} }
 
 // IsPlainlyRight says whether Check leaves a file at a glance.
-func IsPlainlyRight(t *Templates, subject Subject, file File) bool {
+func IsPlainlyRight(t *Templates, subject Subject, file AssignmentFile) bool {
 	check := t.newCheck(hostOf(t, subject), subject)
-	return check.isPlainlyRight(unchecked{templateOf(t, subject, file), &file, nil})
+	return check.isQuicklyValid(uncheckedFile{templateOf(t, subject, file), &file, nil})
 }
 
 // FullCheck checks files with all that Check has.
-func FullCheck(t *Templates, subject Subject, files ...File) fleet.Findings {
+func FullCheck(t *Templates, subject Subject, files ...AssignmentFile) fleet.Findings {
 	check := t.newCheck(hostOf(t, subject), subject)
 	for _, file := range files {
-		check.content(templateOf(t, subject, file), file)
+		check.checkFile(templateOf(t, subject, file), file)
 	}
 	return check.findings
 }
 
-func hostOf(t *Templates, subject Subject) *host {
+func hostOf(t *Templates, subject Subject) *hostTemplates {
 	return t.hosts[subject.Assignment.Host.ClusterType.Name]
 }
 
-func templateOf(t *Templates, subject Subject, file File) *compiled {
+func templateOf(t *Templates, subject Subject, file AssignmentFile) *compiledTemplate {
 	for _, template := range hostOf(t, subject).templates {
 		if template.file == file.Name {
 			return template

@@ -19,7 +19,7 @@ func (t *Templates) PlainTexts(subject Subject) []string {
 
 // isUnexposed reports credentials in a file that a custom template has rendered, and returns whether there are none, not even
 // allowed ones. Built-in templates render only values that were checked when the fleet was read.
-func (c *check) isUnexposed(t *Templates, template *compiled, file File) bool {
+func (c *folderCheck) isUnexposed(t *Templates, template *compiledTemplate, file AssignmentFile) bool {
 	text := string(file.Content)
 	if template.isBuiltin || !credential.MayHave(text) {
 		return true

@@ -10,7 +10,7 @@ import (
 // spelling warns of fields that are probably misspelt. Reconcilers get new fields, so a name that is not among those that
 // are known is no error. One that is similar to one of them is probably misspelt. Kubernetes refuses an object with such a
 // field, and with it everything on the host.
-func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
+func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]any) {
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)
 		version, _, _ := strings.Cut(kind.Versions, ",")
@@ -21,7 +21,7 @@ func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 				continue
 			}
 			if hint := fleet.DidYouMean(violation.Steps[last], violation.Known); hint != "" {
-				a.add(
+				a.reportOnce(
 					&a.warnings,
 					pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]),
 					"is no field of a %s that Flotilla knows%s",
@@ -34,16 +34,16 @@ func (a *arranger) spelling(path *fleet.Path, parameters map[string]any) {
 }
 
 // spellings checks the parameters of an assignment, each once.
-func (a *arranger) spellings(host *host, assignment *schedule.Assignment) {
+func (a *writerChooser) checkSpelling(host *hostTemplates, assignment *schedule.Assignment) {
 	if host.reconciler == nil {
 		return
 	}
 	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.checkedSpelling[assignment.Target.Name] {
 		a.checkedSpelling[assignment.Target.Name] = true
-		a.spelling(targetPath(assignment.Target).Attribute("manifests").Attribute("parameters"), parameters)
+		a.checkFieldNames(targetPath(assignment.Target).Attribute("manifests").Attribute("parameters"), parameters)
 	}
 	if name := assignment.Host.ClusterType.Name; host.parameters != nil && !a.checkedSpelling["type "+name] {
 		a.checkedSpelling["type "+name] = true
-		a.spelling(fleet.PathOf("cluster_types", name).Attribute("parameters"), host.parameters)
+		a.checkFieldNames(fleet.PathOf("cluster_types", name).Attribute("parameters"), host.parameters)
 	}
 }

@@ -22,12 +22,12 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 	if !applies {
 		return content, nil
 	}
-	return rewritten(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
+	return rewriteDocuments(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
 }
 
 // rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay. A document that
 // has become the zero node is left out.
-func rewritten(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
+func rewriteDocuments(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
 	var output bytes.Buffer
 	encoder := yaml.NewEncoder(&output)
 	encoder.SetIndent(2)
@@ -80,13 +80,13 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 		return err
 	}
 	if either := of.Either; either[0] != "" && member(spec, either[0]) != nil {
-		remove(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
+		removeField(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
 	}
 	if team.ServiceAccount != "" { // of a cluster type, for the other workspaces
-		remove(over.Content[0], of.Account)
+		removeField(over.Content[0], of.Account)
 	}
 	if team.project.Name != "" {
-		remove(over.Content[0], of.Project)
+		removeField(over.Content[0], of.Project)
 	}
 	mergeNode(spec, over.Content[0], of.Extended)
 	return nil
@@ -99,14 +99,14 @@ func mergeNode(base, over *yaml.Node, added []string) {
 		present := member(base, key.Value)
 		switch {
 		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null":
-			remove(base, key.Value)
+			removeField(base, key.Value)
 		case present == nil:
 			base.Content = append(base.Content, key, withoutNulls(value))
 		case present.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
 			if present.Style&yaml.FlowStyle != 0 { // an empty one, "{}"
 				present.Style &^= yaml.FlowStyle
 			}
-			mergeNode(present, value, below(added, key.Value))
+			mergeNode(present, value, pathsBelow(added, key.Value))
 		case slices.Contains(added, key.Value) && present.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
 			present.Content = append(present.Content, value.Content...)
 		default:
@@ -116,7 +116,7 @@ func mergeNode(base, over *yaml.Node, added []string) {
 }
 
 // below are the rests of the paths that begin with a step.
-func below(paths []string, step string) []string {
+func pathsBelow(paths []string, step string) []string {
 	var rests []string
 	for _, path := range paths {
 		if rest, isBelow := strings.CutPrefix(path, step+"."); isBelow {
@@ -140,7 +140,7 @@ func withoutNulls(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-func remove(mapping *yaml.Node, name string) {
+func removeField(mapping *yaml.Node, name string) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == name {
 			mapping.Content = append(mapping.Content[:i], mapping.Content[i+2:]...)

@@ -21,8 +21,8 @@ func IsRendered(assignment *schedule.Assignment) bool {
 }
 
 // ArrangeFinals finds what cannot be rendered into final objects, before anything is.
-func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings fleet.Findings) {
-	var weakened placedFindings
+func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (findings fleet.Findings) {
+	var weakened findingsByPlace
 	seen := map[string]bool{}
 	add := func(path *fleet.Path, format string, arguments ...any) {
 		if at := path.String(); !seen[at] {
@@ -74,7 +74,7 @@ func (t *Templates) ArrangeFinals(assignments []*schedule.Assignment) (findings 
 
 // checkStrength reports a deployment target with a weaker `render` than the cluster type of a host: it would escape rules for
 // final objects.
-func (t *Templates) checkStrength(assignment *schedule.Assignment, to *placedFindings) {
+func (t *Templates) checkStrength(assignment *schedule.Assignment, to *findingsByPlace) {
 	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
 	team := t.workspaceOf(assignment.Target.Workload.Workspace)
 	if target.ManifestsPending || !fleet.WeakensRendering(clusterType, target, team.Workspace) {
@@ -115,12 +115,12 @@ func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
 }
 
 // Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
-func (t *Templates) Request(subject Subject, files []File) (*objects.Request, error) {
+func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.Request, error) {
 	assignment := subject.Assignment
 	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
 	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
 	host := t.hostOf(assignment)
-	return request, host.complete(request, host.reconciler, files, "what its reconciler would apply is not known")
+	return request, host.completeRequest(request, host.reconciler, files, "what its reconciler would apply is not known")
 }
 
 // requestOf is what is asked of rendering for manifests on the clusters of a type, before what reconciler objects say. isPinned is
@@ -135,7 +135,7 @@ func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (requ
 
 // complete completes a request by the objects of a reconciler that files have. What they say and cannot be asked is an error, which
 // begins with a clause.
-func (h *host) complete(request *objects.Request, by *reconciler.Reconciler, files []File, clause string) error {
+func (h *hostTemplates) completeRequest(request *objects.Request, by *reconciler.Reconciler, files []AssignmentFile, clause string) error {
 	rendered, err := h.reconcilerObjects(files)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (h *host) complete(request *objects.Request, by *reconciler.Reconciler, fil
 }
 
 // reconcilerObjects are the objects in the file of the host's reconciler.
-func (h *host) reconcilerObjects(files []File) (rendered []map[string]any, err error) {
+func (h *hostTemplates) reconcilerObjects(files []AssignmentFile) (rendered []map[string]any, err error) {
 	for _, template := range h.templates {
 		if template.kind != "reconciler" {
 			continue

@@ -21,7 +21,7 @@ type deployment struct {
 	workspace                                fleet.Workspace
 	templates                                []fleet.Template
 	config                                   map[string]any
-	repo                                     *render.Repo
+	repo                                     *folder.Location
 	requires                                 []fleet.Workload // each with one deployment target
 	parameters                               map[string]any   // of the cluster type
 	namespace                                string

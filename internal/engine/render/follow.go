@@ -49,7 +49,7 @@ func IsForObjects(name string) bool {
 // Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
 // returned: the reconciler's object then follows the objects, and has what it needs of the GitOps repository in place of
 // sources of its own. The error is [ErrUnknown] while the repository is not known.
-func (t *Templates) Follow(subject Subject, files []File, result *objects.Result) ([]File, error) {
+func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Result) ([]AssignmentFile, error) {
 	if subject.Repo == nil {
 		return nil, ErrUnknown
 	}
@@ -71,26 +71,26 @@ func (t *Templates) Follow(subject Subject, files []File, result *objects.Result
 		}
 		content := file.Content
 		if file.Name == "reconciler.yaml" {
-			if content, err = following(content, kind, spec, edits); err != nil {
+			if content, err = followObjects(content, kind, spec, edits); err != nil {
 				return nil, err
 			}
 		}
-		made = append(made, File{Name: file.Name, Content: content})
+		made = append(made, AssignmentFile{Name: file.Name, Content: content})
 	}
-	made = append(made, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
-	slices.SortFunc(made, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	made = append(made, AssignmentFile{Name: kustomizationFile, Content: []byte(listed + "\n")})
+	slices.SortFunc(made, func(a, b AssignmentFile) int { return cmp.Compare(a.Name, b.Name) })
 	return made, nil
 }
 
 // repositoryOf is the GitOps repository as the agent of an assignment's host knows it.
-func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *Repo) string {
+func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *folder.Location) string {
 	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
 	return cmp.Or(given, t.hostOf(assignment).reconciler.Repository, repo.URL)
 }
 
 // following is a file with a reconciler's objects without the sources among them, and with edits of the spec of the one that deploys.
-func following(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
-	return rewritten(content, func(document *yaml.Node) error {
+func followObjects(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
+	return rewriteDocuments(content, func(document *yaml.Node) error {
 		at := document.Content[0]
 		name := member(at, "kind")
 		switch {
@@ -116,11 +116,11 @@ func setField(mapping *yaml.Node, at string, value any) error {
 	step, rest, isDeeper := strings.Cut(at, ".")
 	present := member(mapping, step)
 	if value == nil && (present == nil || !isDeeper) {
-		remove(mapping, step)
+		removeField(mapping, step)
 		return nil
 	}
 	if present == nil || isDeeper && present.Kind != yaml.MappingNode {
-		remove(mapping, step)
+		removeField(mapping, step)
 		present = &yaml.Node{Kind: yaml.MappingNode}
 		mapping.Content = append(mapping.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: step}, present)
 	}
@@ -132,7 +132,7 @@ func setField(mapping *yaml.Node, at string, value any) error {
 
 // objectFiles are the files with final objects, as a chart or a kustomization, and their digest. All objects that cannot be
 // there are in the error.
-func objectFiles(result *objects.Result, asChart bool) (files []File, digest string, err error) {
+func objectFiles(result *objects.Result, asChart bool) (files []AssignmentFile, digest string, err error) {
 	var all, definitions [][]byte
 	var mistakes []error
 	var secrets []string
@@ -203,9 +203,9 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 	}
 	digest = fmt.Sprintf("%x", sha256.Sum256(slices.Concat(text, []byte("\x00"), crds)))
 	if asChart {
-		files, err = chartFiles(result.Chart, parts(all), parts(definitions), digest)
+		files, err = chartFiles(result.Chart, joinParts(all), joinParts(definitions), digest)
 	} else {
-		files = kustomizationFiles(parts(all))
+		files = kustomizationFiles(joinParts(all))
 	}
 	for i := range files {
 		files[i].Name = path.Join(folder.ObjectsFolder, files[i].Name)
@@ -216,7 +216,7 @@ func objectFiles(result *objects.Result, asChart bool) (files []File, digest str
 var separator = []byte("---\n")
 
 // parts joins objects to files of at most [MaxFile] bytes, which one object does not exceed. There is at least one file.
-func parts(all [][]byte) (files [][]byte) {
+func joinParts(all [][]byte) (files [][]byte) {
 	var file []byte
 	for i, object := range all {
 		if i > 0 && len(skipped)+len(file)+len(separator)+len(object) > MaxFile {
@@ -235,7 +235,7 @@ func parts(all [][]byte) (files [][]byte) {
 const subchart = "rendered"
 
 // chartFiles returns the files of a chart that renders objects as they are.
-func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []File, err error) {
+func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []AssignmentFile, err error) {
 	about := objects.Chart{}
 	if of != nil {
 		about = *of
@@ -259,29 +259,29 @@ func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (fi
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, File{Name: name, Content: []byte(skipped + string(text))})
+		files = append(files, AssignmentFile{Name: name, Content: []byte(skipped + string(text))})
 	}
 	template := ""
 	for i, part := range all {
 		name := folder.ObjectsFileAt(i)
 		template += fmt.Sprintf("---\n{{ .Files.Get %q }}\n", name)
-		files = append(files, File{Name: below + name, Content: append([]byte(skipped), part...)})
+		files = append(files, AssignmentFile{Name: below + name, Content: append([]byte(skipped), part...)})
 	}
-	files = append(files, File{Name: below + "templates/all.yaml", Content: []byte(template)})
+	files = append(files, AssignmentFile{Name: below + "templates/all.yaml", Content: []byte(template)})
 	for i, part := range definitions {
 		if len(part) > 0 {
-			files = append(files, File{Name: below + "crds/" + folder.ObjectsFileAt(i), Content: append([]byte(skipped), part...)})
+			files = append(files, AssignmentFile{Name: below + "crds/" + folder.ObjectsFileAt(i), Content: append([]byte(skipped), part...)})
 		}
 	}
 	return files, nil
 }
 
 // kustomizationFiles returns the files of a kustomization of objects.
-func kustomizationFiles(all [][]byte) (files []File) {
+func kustomizationFiles(all [][]byte) (files []AssignmentFile) {
 	listed := kustomization
 	for i, part := range all {
 		name := folder.ObjectsFileAt(i)
-		files = append(files, File{Name: name, Content: append([]byte(skipped), part...)})
+		files = append(files, AssignmentFile{Name: name, Content: append([]byte(skipped), part...)})
 		if len(part) > 0 {
 			listed += "\n  - " + name
 		}
@@ -289,7 +289,7 @@ func kustomizationFiles(all [][]byte) (files []File) {
 	if listed == kustomization {
 		listed += " []"
 	}
-	return append(files, File{Name: kustomizationFile, Content: []byte(listed + "\n")})
+	return append(files, AssignmentFile{Name: kustomizationFile, Content: []byte(listed + "\n")})
 }
 
 // maxRelease is the size of a Secret, in which Helm stores a release.

@@ -32,7 +32,7 @@ func followed(t *testing.T, d deployment, result *objects.Result) (map[string]st
 	subject := d.subject(f)
 	files, err := templates.Render(subject)
 	if err == nil {
-		files, err = templates.Follow(subject, files, result)
+		files, err = templates.AddFinalObjects(subject, files, result)
 	}
 	texts := map[string]string{}
 	for _, file := range files {
@@ -54,7 +54,7 @@ func chart(storage string) fleet.Manifests {
 
 func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 	t.Parallel()
-	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod", Path: "fleet"}
+	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod", Path: "fleet"}
 	result := &objects.Result{
 		Chart: &objects.Chart{Name: "till", Version: "1.2.1", AppVersion: "7"},
 		Objects: []objects.Object{
@@ -167,7 +167,7 @@ func random(number, size int) (all []objects.Object) {
 // Objects that are too large for one file are in several, none of them in two.
 func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 	t.Parallel()
-	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}
+	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}
 	result := &objects.Result{Chart: &objects.Chart{Name: "till", Version: "1.0.0"}}
 	for i := range 5 {
 		large := func(group, kind, name string) objects.Object {
@@ -216,7 +216,7 @@ func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 
 func TestWhatCannotBeInARepository(t *testing.T) {
 	t.Parallel()
-	repo := &render.Repo{URL: "https://git.example.com/gitops", Branch: "prod"}
+	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}
 	secret := func(name, rest string) objects.Object {
 		return final("", "Secret", name, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: %s\n%s", name, rest))
 	}

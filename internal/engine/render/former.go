@@ -13,7 +13,7 @@ import (
 )
 
 // Former is what an assignment's folder was made from, as far as that is known.
-type Former struct {
+type FormerFolder struct {
 	ClusterType *fleet.ClusterType // of the host, as it was then; nil: as it is now
 	Manifests   *folder.Manifests  // of the deployment target; nil: not known
 	Files       []folder.File
@@ -21,7 +21,7 @@ type Former struct {
 
 // FormerRequest is [Templates.Request] for what an assignment's folder was made from. Its errors say why there is none, and are the
 // same each time.
-func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former) (*objects.Request, error) {
+func (t *Templates) FormerRequest(assignment *schedule.Assignment, former FormerFolder) (*objects.Request, error) {
 	clusterType := cmp.Or(former.ClusterType, assignment.Host.ClusterType)
 	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))
 	switch {
@@ -35,9 +35,9 @@ func (t *Templates) FormerRequest(assignment *schedule.Assignment, former Former
 		return nil, errors.New("their manifests were not pinned")
 	}
 	request.Artifact.Sources = t.workspaceOf(assignment.Target.Workload.Workspace).Sources
-	files := make([]File, len(former.Files))
+	files := make([]AssignmentFile, len(former.Files))
 	for i, file := range former.Files {
-		files[i] = File{Name: file.Name, Content: file.Content}
+		files[i] = AssignmentFile{Name: file.Name, Content: file.Content}
 	}
-	return request, t.hostOf(assignment).complete(request, named, files, "what their reconciler applied is not known")
+	return request, t.hostOf(assignment).completeRequest(request, named, files, "what their reconciler applied is not known")
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // refused are the functions of sprig's that templates do not have, and why.
-var refused = map[string]string{
+var refusedFunctions = map[string]string{
 	"env": readsEnvironment, "expandenv": readsEnvironment,
 	"getHostByName": readsNetwork,
 
@@ -53,7 +53,7 @@ var refused = map[string]string{
 
 // unknownFunction is the message about a function that templates do not have.
 func unknownFunction(name string) string {
-	if reason, ok := refused[name]; ok {
+	if reason, ok := refusedFunctions[name]; ok {
 		return fmt.Sprintf("function %q is not for templates: %s", name, reason)
 	}
 	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
@@ -63,7 +63,7 @@ func unknownFunction(name string) string {
 // own in place of those that hide errors, depend on the order of a map, or return results without bound.
 func functions() template.FuncMap {
 	all := sprig.GenericFuncMap()
-	for name := range refused {
+	for name := range refusedFunctions {
 		delete(all, name)
 	}
 	maps.Copy(all, map[string]any{
@@ -85,15 +85,15 @@ func functions() template.FuncMap {
 		"toRawJson": toRawJSON, "mustToRawJson": toRawJSON,
 		"fromJson": fromJSON, "mustFromJson": fromJSON,
 
-		"keys":     keys,
-		"values":   values,
+		"keys":     dictKeys,
+		"values":   dictValues,
 		"dig":      dig,
 		"quote":    quote,
 		"squote":   singleQuote,
 		"toString": toString,
 	})
-	maps.Copy(all, growing(all))
-	maps.Copy(all, withShortPattern(all))
+	maps.Copy(all, boundedFunctions(all))
+	maps.Copy(all, withPatternLimit(all))
 	return all
 }
 
@@ -147,7 +147,7 @@ func fromYAML(text string) (any, error) {
 }
 
 // keys returns the keys of maps, one map after the other, each map's sorted.
-func keys(dicts ...map[string]any) []string {
+func dictKeys(dicts ...map[string]any) []string {
 	names := []string{}
 	for _, dict := range dicts {
 		names = append(names, slices.Sorted(maps.Keys(dict))...)
@@ -156,7 +156,7 @@ func keys(dicts ...map[string]any) []string {
 }
 
 // values returns the values of a map in the order of their keys.
-func values(dict map[string]any) []any {
+func dictValues(dict map[string]any) []any {
 	all := make([]any, 0, len(dict))
 	for _, key := range slices.Sorted(maps.Keys(dict)) {
 		all = append(all, dict[key])
@@ -211,7 +211,7 @@ func singleQuote(values ...any) string {
 }
 
 func toString(value any) string {
-	if text, ok := textOf(value); ok {
+	if text, ok := scalarText(value); ok {
 		return text
 	}
 	switch value := value.(type) {

@@ -35,7 +35,7 @@ func TestEveryFunctionIsKnownToUs(t *testing.T) {
 
 func TestRefusedFunctionsAreSprigsAndAbsent(t *testing.T) {
 	available := functions()
-	for name := range refused {
+	for name := range refusedFunctions {
 		if _, ok := sprig.GenericFuncMap()[name]; !ok {
 			t.Errorf("%s is refused, but no function of sprig's", name)
 		}

@@ -55,7 +55,7 @@ func FuzzTemplate(f *testing.F) {
 		if (err == nil) != (again == nil) || err != nil && err.Error() != again.Error() {
 			t.Fatalf("%v, and then %v", err, again)
 		}
-		var failure *render.Error
+		var failure *render.TemplateError
 		if err != nil && !errors.Is(err, render.ErrUnknown) && !errors.As(err, &failure) {
 			t.Fatalf("%T: %v", err, err)
 		}
@@ -87,11 +87,11 @@ func FuzzCheck(f *testing.F) {
 	asJSON, jsonSubject := withTemplate("json", "{}").compile(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		fleettest.Bounded(t, string(content), func() {
-			_ = asJSON.Check(jsonSubject, []render.File{{Name: "platform-config.json", Content: content}})
+			_ = asJSON.Check(jsonSubject, []render.AssignmentFile{{Name: "platform-config.json", Content: content}})
 		})
 		var findings fleet.Findings
 		fleettest.Bounded(t, string(content), func() {
-			findings = templates.Check(subject, []render.File{{Name: "platform-config.yaml", Content: content}})
+			findings = templates.Check(subject, []render.AssignmentFile{{Name: "platform-config.yaml", Content: content}})
 		})
 		if len(findings) > 0 || bytes.Contains(content, []byte("---")) || bytes.Contains(content, []byte("...")) {
 			return
@@ -130,7 +130,7 @@ func FuzzPlainlyRight(f *testing.F) {
 		}
 		deployment := deployment{config: config, namespace: "hello"}
 		templates, subject := deployment.compile(t)
-		files := []render.File{{Name: "platform-config.yaml", Content: []byte(content)}}
+		files := []render.AssignmentFile{{Name: "platform-config.yaml", Content: []byte(content)}}
 		if content == "" {
 			if files, err = templates.Render(subject); err != nil {
 				return

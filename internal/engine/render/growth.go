@@ -10,7 +10,7 @@ import (
 
 // growing returns the functions whose result may be much larger than their arguments, with a check of its size
 // before the call. For all others the limit on their arguments is enough.
-func growing(functions map[string]any) map[string]any {
+func boundedFunctions(functions map[string]any) map[string]any {
 	var (
 		replaceAll        = functions["mustRegexReplaceAll"].(func(string, string, string) (string, error))
 		replaceAllLiteral = functions["mustRegexReplaceAllLiteral"].(func(string, string, string) (string, error))
@@ -20,7 +20,7 @@ func growing(functions map[string]any) map[string]any {
 		untilStep         = functions["untilStep"].(func(int, int, int) []int)
 	)
 	text := func(size float64, made func() string) (string, error) {
-		if err := limited("a text", size); err != nil {
+		if err := checkSize("a text", size); err != nil {
 			return "", err
 		}
 		return made(), nil
@@ -30,7 +30,7 @@ func growing(functions map[string]any) map[string]any {
 			return []int{}, nil
 		}
 		distance := float64(stop) - float64(start)
-		if err := limited("a list of numbers", distance/float64(step)); err != nil {
+		if err := checkSize("a list of numbers", distance/float64(step)); err != nil {
 			return nil, err
 		}
 		return untilStep(start, stop, step), nil
@@ -44,13 +44,13 @@ func growing(functions map[string]any) map[string]any {
 			matches := float64(len(pattern.FindAllStringIndex(text, -1)))
 			size := float64(len(text)) + matches*float64(len(replacement))
 			if literal {
-				if err := limited("a text", size); err != nil {
+				if err := checkSize("a text", size); err != nil {
 					return "", err
 				}
 				return replaceAllLiteral(regex, text, replacement)
 			}
 			size += float64(strings.Count(replacement, "$")) * float64(len(text))
-			if err := limited("a text", size); err != nil {
+			if err := checkSize("a text", size); err != nil {
 				return "", err
 			}
 			return replaceAll(regex, text, replacement)
@@ -61,7 +61,7 @@ func growing(functions map[string]any) map[string]any {
 			return "", problemf("indent: %d spaces", spaces)
 		}
 		lines := strings.Count(text, "\n") + 1
-		if err := limited("a text", float64(len(text))+float64(lines)*float64(spaces)); err != nil {
+		if err := checkSize("a text", float64(len(text))+float64(lines)*float64(spaces)); err != nil {
 			return "", err
 		}
 		pad := strings.Repeat(" ", spaces)
@@ -106,7 +106,7 @@ func growing(functions map[string]any) map[string]any {
 		},
 		"untilStep": boundedUntil,
 		"seq": func(parameters ...int) (string, error) {
-			if err := limitedSequence(parameters); err != nil {
+			if err := checkSequence(parameters); err != nil {
 				return "", err
 			}
 			return seq(parameters...), nil
@@ -124,7 +124,7 @@ func growing(functions map[string]any) map[string]any {
 const maxPattern = 1000
 
 // withShortPattern returns functions whose first argument is a pattern, with a check of its length before the call.
-func withShortPattern(functions map[string]any) map[string]any {
+func withPatternLimit(functions map[string]any) map[string]any {
 	checked := map[string]any{}
 	for name, function := range functions {
 		if !strings.HasPrefix(strings.ToLower(strings.TrimPrefix(name, "must")), "regex") && name != "semverCompare" || name == "regexQuoteMeta" {
@@ -151,14 +151,14 @@ func withShortPattern(functions map[string]any) map[string]any {
 }
 
 // limited refuses a size that is too large. It takes a float64, so that no product overflows.
-func limited(what string, size float64) error {
+func checkSize(what string, size float64) error {
 	if size > maxValue {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
 	}
 	return nil
 }
 
-func limitedSequence(parameters []int) error {
+func checkSequence(parameters []int) error {
 	first, step := 1, 1
 	var last int
 	switch len(parameters) {
@@ -178,7 +178,7 @@ func limitedSequence(parameters []int) error {
 	if len(parameters) < 3 && count < 0 {
 		count = -count // seq counts down by itself
 	}
-	return limited("a list of numbers", count)
+	return checkSize("a list of numbers", count)
 }
 
 var (
@@ -202,7 +202,7 @@ func boundedPrintf(format string, arguments ...any) (string, error) {
 	if repeats := strings.Count(format, "%["); repeats > 0 {
 		largest := 0
 		for _, argument := range arguments {
-			scale := scale{}
+			scale := valueSize{}
 			if err := scale.add(argument, 0); err != nil {
 				return "", err
 			}
@@ -210,7 +210,7 @@ func boundedPrintf(format string, arguments ...any) (string, error) {
 		}
 		size += float64(repeats) * float64(largest)
 	}
-	if err := limited("a text", size); err != nil {
+	if err := checkSize("a text", size); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf(format, arguments...), nil

@@ -31,31 +31,31 @@ const (
 )
 
 // asking are the functions that accept a missing value.
-var asking = set(
+var acceptsMissing = newSet(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
 	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
 )
 
 // shallow are the functions that do not read the values inside of a map or a list. Their arguments may have values in
 // them that are not known yet, as "." has with .Repo.
-var shallow = set(
+var readsShallowly = newSet(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
 	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
 	"tpl",
 )
 
 // formatting are the functions that format values as Go does, which prints a null inside of them as "<nil>".
-var formatting = set(
+var formatsValues = newSet(
 	"print", "println", "printf", "html", "js", "urlquery", "quote", "squote", "toString", "toStrings", "cat", "join",
 )
 
 // mutating are the functions that change a map, or may run a template that does.
-var mutating = set("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
+var mutatesMaps = newSet("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
 
 // lazy are the functions whose arguments text/template does not evaluate unless needed.
-var lazy = set("and", "or")
+var isLazy = newSet("and", "or")
 
-func set(names ...string) map[string]bool {
+func newSet(names ...string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
 		set[name] = true
@@ -64,7 +64,7 @@ func set(names ...string) map[string]bool {
 }
 
 // body guards a list of nodes.
-func (g *guard) body(list *parse.ListNode) {
+func (g *guard) guardBody(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
@@ -76,23 +76,23 @@ func (g *guard) body(list *parse.ListNode) {
 				break
 			}
 			source, isSafe := sourceOf(node.Pipe.Cmds), g.isSafe(node.Pipe)
-			g.pipe(node.Pipe)
+			g.guardPipe(node.Pipe)
 			if len(node.Pipe.Decl) == 0 && !isSafe {
-				node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, printFunction, g.text(node.Pipe.Pos, source)))
+				node.Pipe.Cmds = append(node.Pipe.Cmds, g.newCall(node.Pipe.Pos, printFunction, g.newText(node.Pipe.Pos, source)))
 			}
 		case *parse.IfNode:
-			g.branch(&node.BranchNode, true)
+			g.guardBranch(&node.BranchNode, true)
 		case *parse.WithNode:
-			g.branch(&node.BranchNode, false)
+			g.guardBranch(&node.BranchNode, false)
 		case *parse.RangeNode:
-			g.branch(&node.BranchNode, false)
-			node.Pipe.Cmds = append(node.Pipe.Cmds, g.call(node.Pipe.Pos, takeFunction, g.flag(node.Pipe.Pos, true)))
-			node.List.Nodes = append([]parse.Node{g.action(node.Pos, node.Line, stepFunction)}, node.List.Nodes...)
+			g.guardBranch(&node.BranchNode, false)
+			node.Pipe.Cmds = append(node.Pipe.Cmds, g.newCall(node.Pipe.Pos, takeFunction, g.newFlag(node.Pipe.Pos, true)))
+			node.List.Nodes = append([]parse.Node{g.newAction(node.Pos, node.Line, stepFunction)}, node.List.Nodes...)
 		case *parse.TemplateNode:
 			g.reads[""] = true
-			g.pipe(node.Pipe)
-			nodes = append(nodes, g.action(node.Pos, node.Line, enterFunction), node,
-				g.action(node.Pos, node.Line, leaveFunction))
+			g.guardPipe(node.Pipe)
+			nodes = append(nodes, g.newAction(node.Pos, node.Line, enterFunction), node,
+				g.newAction(node.Pos, node.Line, leaveFunction))
 			continue
 		}
 		nodes = append(nodes, node)
@@ -101,17 +101,17 @@ func (g *guard) body(list *parse.ListNode) {
 }
 
 // branch guards a node whose body may have another ".".
-func (g *guard) branch(node *parse.BranchNode, isSameDot bool) {
-	g.pipe(node.Pipe)
+func (g *guard) guardBranch(node *parse.BranchNode, isSameDot bool) {
+	g.guardPipe(node.Pipe)
 	wasRoot := g.isRoot
 	g.isRoot = wasRoot && isSameDot
-	g.body(node.List)
+	g.guardBody(node.List)
 	g.isRoot = wasRoot
-	g.body(node.ElseList)
+	g.guardBody(node.ElseList)
 }
 
 // pipe guards the arguments of every function that the pipeline calls.
-func (g *guard) pipe(pipe *parse.PipeNode) {
+func (g *guard) guardPipe(pipe *parse.PipeNode) {
 	if pipe == nil {
 		return
 	}
@@ -125,11 +125,11 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 		if identifier, ok := command.Args[0].(*parse.IdentifierNode); ok {
 			function = identifier.Ident
 		}
-		if i > 0 && !lazy[function] && !g.isHarmless(pipe.Cmds[:i], function) {
-			commands = append(commands, g.pass(function, command.Pos, sources[i]))
+		if i > 0 && !isLazy[function] && !g.isHarmless(pipe.Cmds[:i], function) {
+			commands = append(commands, g.guardCall(function, command.Pos, sources[i]))
 		}
 		for j, argument := range command.Args {
-			command.Args[j] = g.argument(function, j, argument)
+			command.Args[j] = g.guardArgument(function, j, argument)
 		}
 		commands = append(commands, command)
 	}
@@ -137,19 +137,19 @@ func (g *guard) pipe(pipe *parse.PipeNode) {
 }
 
 // argument guards one word of a command. The word with index 0 is the function, or the value itself.
-func (g *guard) argument(function string, index int, node parse.Node) parse.Node {
+func (g *guard) guardArgument(function string, index int, node parse.Node) parse.Node {
 	source := node.String()
 	switch node := node.(type) {
 	case *parse.PipeNode:
-		g.pipe(node)
+		g.guardPipe(node)
 	case *parse.ChainNode:
 		pipe, ok := node.Node.(*parse.PipeNode)
 		if ok {
-			g.pipe(pipe)
+			g.guardPipe(pipe)
 		}
 		g.reads[""] = g.reads[""] || !ok
 	case *parse.IdentifierNode:
-		g.mutates = g.mutates || mutating[node.Ident]
+		g.mutates = g.mutates || mutatesMaps[node.Ident]
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
 		return node
 	default:
@@ -160,19 +160,19 @@ func (g *guard) argument(function string, index int, node parse.Node) parse.Node
 			g.reads[""] = true
 		}
 	}
-	if index == 0 || function == "" || lazy[function] || g.isFixed(node) {
+	if index == 0 || function == "" || isLazy[function] || g.isFixed(node) {
 		return node
 	}
-	call := g.pass(function, node.Position(), source)
+	call := g.guardCall(function, node.Position(), source)
 	call.Args = append(call.Args, node)
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
 // fixed are the fields of the data, and of its manifests, that are always short strings.
 var (
-	fixed = set("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
+	fixedFields = newSet("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
 		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject", "SecretName")
-	fixedManifests = set("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
+	fixedManifests = newSet("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
 
 // isSlot says whether an action only writes a name that a [shape] has a slot for.
@@ -192,7 +192,7 @@ func (g *guard) isFixed(node parse.Node) bool {
 	}
 	switch len(field.Ident) {
 	case 1:
-		return fixed[field.Ident[0]]
+		return fixedFields[field.Ident[0]]
 	case 2:
 		return field.Ident[0] == "Manifests" && fixedManifests[field.Ident[1]]
 	}
@@ -200,13 +200,13 @@ func (g *guard) isFixed(node parse.Node) bool {
 }
 
 // bounded are the functions whose result is not larger than their arguments, or that check its size.
-var bounded = set("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
+var boundsResult = newSet("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
 
 // isHarmless says whether the result of commands can be passed to a function without a guard.
 func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
 	last := commands[len(commands)-1].Args
 	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
-		return bounded[function] && stringFunctions()[identifier.Ident]
+		return boundsResult[function] && stringFunctions()[identifier.Ident]
 	}
 	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
@@ -222,7 +222,7 @@ func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 
 // stringFunctions are the functions that always return a string, never nil.
 var stringFunctions = sync.OnceValue(func() map[string]bool {
-	names := set("print", "printf", "println", "html", "js", "urlquery")
+	names := newSet("print", "printf", "println", "html", "js", "urlquery")
 	for name, function := range functions() {
 		if reflect.TypeOf(function).Out(0).Kind() == reflect.String {
 			names[name] = true
@@ -232,31 +232,31 @@ var stringFunctions = sync.OnceValue(func() map[string]bool {
 })
 
 // pass is the command that calls a guard with a value.
-func (g *guard) pass(function string, position parse.Pos, source string) *parse.CommandNode {
-	if function == "" || asking[function] {
-		return g.call(position, takeFunction, g.flag(position, shallow[function]))
+func (g *guard) guardCall(function string, position parse.Pos, source string) *parse.CommandNode {
+	if function == "" || acceptsMissing[function] {
+		return g.newCall(position, takeFunction, g.newFlag(position, readsShallowly[function]))
 	}
-	if formatting[function] {
-		return g.call(position, textFunction, g.text(position, source))
+	if formatsValues[function] {
+		return g.newCall(position, textFunction, g.newText(position, source))
 	}
-	return g.call(position, needFunction, g.flag(position, shallow[function]), g.text(position, source))
+	return g.newCall(position, needFunction, g.newFlag(position, readsShallowly[function]), g.newText(position, source))
 }
 
-func (g *guard) action(position parse.Pos, line int, function string) *parse.ActionNode {
-	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: position, Line: line, Cmds: []*parse.CommandNode{g.call(position, function)}}
+func (g *guard) newAction(position parse.Pos, line int, function string) *parse.ActionNode {
+	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: position, Line: line, Cmds: []*parse.CommandNode{g.newCall(position, function)}}
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: position, Line: line, Pipe: pipe}
 }
 
-func (g *guard) call(position parse.Pos, function string, arguments ...parse.Node) *parse.CommandNode {
+func (g *guard) newCall(position parse.Pos, function string, arguments ...parse.Node) *parse.CommandNode {
 	identifier := parse.NewIdentifier(function).SetPos(position).SetTree(g.tree)
 	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: position, Args: append([]parse.Node{identifier}, arguments...)}
 }
 
-func (g *guard) text(position parse.Pos, text string) *parse.StringNode {
+func (g *guard) newText(position parse.Pos, text string) *parse.StringNode {
 	return &parse.StringNode{NodeType: parse.NodeString, Pos: position, Quoted: strconv.Quote(text), Text: text}
 }
 
-func (g *guard) flag(position parse.Pos, flag bool) *parse.BoolNode {
+func (g *guard) newFlag(position parse.Pos, flag bool) *parse.BoolNode {
 	return &parse.BoolNode{NodeType: parse.NodeBool, Pos: position, True: flag}
 }
 

@@ -23,11 +23,11 @@ func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
 
 // literal escapes values, so that an ApplicationSet does not read them as actions of its templates: a value with
 // "{{" in it arrives as it is.
-func literal(content []byte, by *reconciler.Reconciler) ([]byte, error) {
+func escapeActions(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 	if bytes.Count(content, []byte("{{")) == by.Actions {
 		return content, nil
 	}
-	return rewritten(content, func(document *yaml.Node) error {
+	return rewriteDocuments(content, func(document *yaml.Node) error {
 		root := document.Content[0]
 		kind := member(root, "kind")
 		if kind == nil {
@@ -35,7 +35,7 @@ func literal(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 		}
 		if of := reconciler.KindNamed(kind.Value); of != nil && of.Template != "" {
 			template := member(member(root, "spec"), of.Template)
-			escape(template, map[*yaml.Node]bool{
+			escapeBraces(template, map[*yaml.Node]bool{
 				member(member(template, "metadata"), "name"):                    true,
 				member(member(member(template, "spec"), "destination"), "name"): true,
 			})
@@ -45,7 +45,7 @@ func literal(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 }
 
 // escape escapes "{{" in every text, except in those of without.
-func escape(node *yaml.Node, without map[*yaml.Node]bool) {
+func escapeBraces(node *yaml.Node, without map[*yaml.Node]bool) {
 	if node == nil || without[node] {
 		return
 	}
@@ -53,6 +53,6 @@ func escape(node *yaml.Node, without map[*yaml.Node]bool) {
 		node.Value = strings.ReplaceAll(node.Value, "{{", `{{ "{{" }}`)
 	}
 	for _, child := range node.Content {
-		escape(child, without)
+		escapeBraces(child, without)
 	}
 }

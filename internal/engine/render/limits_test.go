@@ -56,7 +56,7 @@ func TestTemplatesThatNeverEndOrGrowAreErrorsThatNameTheLimit(t *testing.T) {
 		deployment.config["loop"] = "{{ tpl .ConfigData.loop . }}"
 		templates, subject := deployment.compile(t)
 		_, err := templates.Render(subject)
-		var failure *render.Error
+		var failure *render.TemplateError
 		if !errors.As(err, &failure) {
 			t.Errorf("%s: %v, want an error", template, err)
 		} else if !strings.Contains(failure.Message, want) {

@@ -42,7 +42,7 @@ func toProperties(values map[string]any) (string, error) {
 func toLines(values map[string]any, line func(key, text string) (string, error)) (string, error) {
 	lines := make([]string, 0, len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		text, isScalar := textOf(values[key])
+		text, isScalar := scalarText(values[key])
 		if !isScalar {
 			var err error
 			if text, err = toRawJSON(values[key]); err != nil {

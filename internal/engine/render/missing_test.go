@@ -7,6 +7,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 func TestMissingValuesMayBeTested(t *testing.T) {
@@ -103,7 +104,7 @@ func TestPrintingAMissingValueIsAnErrorThatNamesIt(t *testing.T) {
 			}
 			continue
 		}
-		var failure *render.Error
+		var failure *render.TemplateError
 		if !errors.As(err, &failure) {
 			t.Errorf("%s is %q, %v; want an error", template, got, err)
 		} else if !strings.Contains(failure.Message, missing) {
@@ -142,7 +143,7 @@ func TestTemplatesSeeTheAssignment(t *testing.T) {
 	subject.labels = fleet.Labels{"purpose": "test"}
 	subject.workspace = team
 	subject.requires = []fleet.Workload{required("redis", helmChart)}
-	subject.repo = &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev", Path: "clusters"}
+	subject.repo = &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "clusters"}
 	want := `hello-dev dev-drone-1-hello-dev dev kaizen hello
 test hello kaizen drone drone-1 east-us
 c0ffee everywhere redis-dev 1 false https://git.example.com/hello 
@@ -214,7 +215,7 @@ func TestWhatWaitsForManifestsIsUnknown(t *testing.T) {
 		"something else altogether": {"{{ .Namespace }}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			deployment := deployment{requires: []fleet.Workload{api}, repo: &render.Repo{}}
+			deployment := deployment{requires: []fleet.Workload{api}, repo: &folder.Location{}}
 			if test.template != "" {
 				deployment.reconciler = "own"
 				deployment.templates = []fleet.Template{{Type: "reconciler", Name: "own", ContentType: "text", Manifests: []string{test.template}}}
@@ -241,7 +242,7 @@ func TestErrorIsUnknownOnlyWhereNothingElseIsWrong(t *testing.T) {
 	if errors.Is(err, render.ErrUnknown) {
 		t.Errorf("%v hides what is wrong", err)
 	}
-	var failure *render.Error
+	var failure *render.TemplateError
 	if !errors.As(err, &failure) || failure.Type != "namespace" || failure.Line != 2 {
 		t.Errorf("%v, want the namespace template, line 2", err)
 	}

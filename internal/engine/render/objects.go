@@ -11,7 +11,7 @@ import (
 
 // Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
 // files are those that [Templates.Render] returned; they are read only where a template is the user's own.
-func (t *Templates) Objects(subject Subject, files []File) []folder.ObjectRef {
+func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.ObjectRef {
 	host := t.hostOf(subject.Assignment)
 	var objects []folder.ObjectRef
 	for _, template := range host.templates {
@@ -37,7 +37,7 @@ func (t *Templates) Objects(subject Subject, files []File) []folder.ObjectRef {
 	}
 	for i := range subject.Encrypted {
 		one := &subject.Encrypted[i]
-		if slices.ContainsFunc(files, func(file File) bool { return file.Name == one.FileName() }) { // else another folder has it
+		if slices.ContainsFunc(files, func(file AssignmentFile) bool { return file.Name == one.FileName() }) { // else another folder has it
 			group, kind := one.Object()
 			objects = appendReconciled(objects, identity{group, kind, one.Namespace, one.Name})
 		}

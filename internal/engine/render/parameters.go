@@ -48,20 +48,20 @@ func parametersFor(of *reconciler.Reconciler) []string {
 }
 
 // parameterCheck collects what is wrong with parameters.
-type parameterCheck struct {
+type parameterChecker struct {
 	path     *fleet.Path // of the parameters
 	findings fleet.Findings
 }
 
-func (c *parameterCheck) report(path *fleet.Path, format string, arguments ...any) {
+func (c *parameterChecker) report(path *fleet.Path, format string, arguments ...any) {
 	c.findings.Report(path, format, arguments...)
 }
 
 // known reports parameters that no built-in template has, and those of another type.
-func (c *parameterCheck) known(parameters map[string]any, names []string) {
+func (c *parameterChecker) checkNames(parameters map[string]any, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if slices.Contains(names, name) {
-			c.isOfType(name, parameters[name])
+			c.checkType(name, parameters[name])
 			continue
 		}
 		others := reconciler.Names()
@@ -73,7 +73,7 @@ func (c *parameterCheck) known(parameters map[string]any, names []string) {
 	}
 }
 
-func (c *parameterCheck) isOfType(name string, value any) {
+func (c *parameterChecker) checkType(name string, value any) {
 	if value == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (c *parameterCheck) isOfType(name string, value any) {
 }
 
 // fields reports parameters that would change what Flotilla decides, for the workloads of a workspace.
-func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
+func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspace) {
 	for _, kind := range parameterKinds {
 		path := c.path.Attribute(kind.Parameter)
 		fields, isObject := parameters[kind.Parameter].(map[string]any)
@@ -100,13 +100,13 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 		}
 		decided := kind.DecidedFields()
 		for _, field := range slices.Sorted(maps.Keys(decided)) {
-			c.decided(path, fields, field, decided[field])
+			c.checkDecidedField(path, fields, field, decided[field])
 		}
 		if kind.Account != "" && team.ServiceAccount != "" {
-			c.decided(path, fields, kind.Account, "the workspace's service_account sets this")
+			c.checkDecidedField(path, fields, kind.Account, "the workspace's service_account sets this")
 		}
 		if kind.Project != "" && team.project.Name != "" {
-			c.decided(path, fields, kind.Project, "the workspace's argocd_project sets this")
+			c.checkDecidedField(path, fields, kind.Project, "the workspace's argocd_project sets this")
 		}
 	}
 	if _, given := parameters[projectParameter]; given && team.project.Name != "" {
@@ -115,7 +115,7 @@ func (c *parameterCheck) fields(parameters map[string]any, team *workspace) {
 }
 
 // decided reports a field that Flotilla decides, also where a null would remove an object around it.
-func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field, by string) {
+func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string]any, field, by string) {
 	steps := strings.Split(field, ".")
 	for i, step := range steps {
 		value, given := fields[step]
@@ -133,7 +133,7 @@ func (c *parameterCheck) decided(path *fleet.Path, fields map[string]any, field,
 }
 
 // unused reports the parameters of a deployment target that are for manifests of another kind.
-func (c *parameterCheck) unused(parameters map[string]any, manifests *fleet.Manifests) {
+func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
 			c.report(c.path.Attribute(name), "is for %s, and these manifests are something else", kind.For)
@@ -171,18 +171,18 @@ func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 			continue
 		}
 		path := fleet.TargetPath(workload.Name, target.Name)
-		unknown := parameterCheck{path: path.Attribute("manifests").Attribute("parameters")}
-		misused, outside := parameterCheck{path: unknown.path}, parameterCheck{}
-		reached := reachCheck{parameterCheck: &outside, team: team.Workspace, teams: t.workspaces, owners: owners}
-		reached.namespace(path.Attribute("namespace"), target.Namespace)
+		unknown := parameterChecker{path: path.Attribute("manifests").Attribute("parameters")}
+		misused, outside := parameterChecker{path: unknown.path}, parameterChecker{}
+		reached := reachChecker{parameterChecker: &outside, team: team.Workspace, teams: t.workspaces, owners: owners}
+		reached.checkNamespace(path.Attribute("namespace"), target.Namespace)
 		if !target.ManifestsPending {
-			reached.source(path.Attribute("manifests"), &target.Manifests)
-			misused.forms(path.Attribute("config_as"), target)
-			unknown.known(parameters, parameterNames)
-			misused.fields(parameters, team)
-			misused.unused(parameters, &target.Manifests)
-			reached.parameterCheck = &misused
-			reached.parameters(parameters)
+			reached.checkSource(path.Attribute("manifests"), &target.Manifests)
+			misused.checkForms(path.Attribute("config_as"), target)
+			unknown.checkNames(parameters, parameterNames)
+			misused.checkDecided(parameters, team)
+			misused.checkUnused(parameters, &target.Manifests)
+			reached.parameterChecker = &misused
+			reached.checkParameters(parameters)
 		}
 		if unknown.findings != nil || misused.findings != nil || outside.findings != nil {
 			index[name] = &targetProblems{errorOf(unknown.findings), errorOf(misused.findings), errorOf(outside.findings)}
@@ -199,7 +199,7 @@ func errorOf(findings fleet.Findings) error {
 }
 
 // problemsOn returns the problems of a deployment target that matter on a host, or nil.
-func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) error {
+func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignment) error {
 	var unknown, misused, outside, form error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
 		outside = problems.outside
@@ -225,7 +225,7 @@ func (t *Templates) problemsOn(host *host, assignment *schedule.Assignment) erro
 }
 
 // verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
-func (t *Templates) verifyProblem(host *host, assignment *schedule.Assignment) error {
+func (t *Templates) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
 		return nil
 	}
@@ -245,7 +245,7 @@ func (t *Templates) verifyProblem(host *host, assignment *schedule.Assignment) e
 }
 
 // deploysProblem says that a built-in reconciler deploys no such manifests.
-func deploysProblem(host *host, assignment *schedule.Assignment) error {
+func deploysProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if !host.reconciler.HasAgent() || host.reconciler.KindFor(manifestsOf(&assignment.Target.Target.Manifests)) != nil {
 		return nil
 	}
@@ -257,7 +257,7 @@ func deploysProblem(host *host, assignment *schedule.Assignment) error {
 }
 
 // imageProblem reports a range of versions where a reconciler takes one image.
-func imageProblem(host *host, assignment *schedule.Assignment) error {
+func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	target := assignment.Target.Target
 	manifests := &target.Manifests
 	if host.reconciler == nil || !host.reconciler.OneImage || target.ManifestsPending || manifests.Storage != "oci" ||
@@ -277,7 +277,7 @@ func imageProblem(host *host, assignment *schedule.Assignment) error {
 }
 
 // forms reports forms of configuration that are not possible for the manifests.
-func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget) {
+func (c *parameterChecker) checkForms(path *fleet.Path, target *fleet.DeploymentTarget) {
 	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
 		c.report(path, `"values" is for charts, which these manifests are not`)
 	}
@@ -287,7 +287,7 @@ func (c *parameterCheck) forms(path *fleet.Path, target *fleet.DeploymentTarget)
 }
 
 // formProblem says which form of configuration a built-in reconciler does not have.
-func formProblem(host *host, assignment *schedule.Assignment) error {
+func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	_, among := forms.Values()
 	var form string

@@ -12,13 +12,13 @@ import (
 
 // isPlainlyRight says whether a file is plain YAML in which [check.content] would certainly find nothing. False means
 // that it has to look, which takes twenty times as long: it knows all of YAML, and the lines.
-func (c *check) isPlainlyRight(u unchecked) bool {
+func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	if u.template.contentType != "yaml" {
 		return u.template.contentType != "json"
 	}
-	found, ok := c.shapedObjects(u)
+	found, ok := c.objectsOfShape(u)
 	if !ok {
-		_, found, ok = c.plainObjects(u.template, string(u.file.Content))
+		_, found, ok = c.readPlainObjects(u.template, string(u.file.Content))
 	}
 	if !ok {
 		return false
@@ -40,12 +40,12 @@ func (c *check) isPlainlyRight(u unchecked) bool {
 
 // shapedObjects returns the objects in a file of a shape, without reading it. The file with marks in place of names is
 // read once: where each mark is a whole text, a file with names that need no quotes is as right.
-func (c *check) shapedObjects(u unchecked) (objects []identity, ok bool) {
+func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bool) {
 	if u.shape == nil {
 		return nil, false
 	}
-	u.shape.read.Do(func() { u.shape.objects, u.shape.isRight = c.markedObjects(u) })
-	if !u.shape.isRight {
+	u.shape.read.Do(func() { u.shape.objects, u.shape.isValid = c.markedObjects(u) })
+	if !u.shape.isValid {
 		return nil, false
 	}
 	for _, slot := range u.shape.slots {
@@ -68,12 +68,12 @@ func (c *check) shapedObjects(u unchecked) (objects []identity, ok bool) {
 
 // markedObjects returns the objects in a file of a shape, with marks for names. Other names do not make a ConfigMap too
 // large, since plain documents are small. A document of data is not right on all hosts.
-func (c *check) markedObjects(u unchecked) (objects []identity, ok bool) {
+func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok bool) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
 		marks[slot] = mark(slot)
 	}
-	documents, objects, ok := c.plainObjects(u.template, string(u.shape.fill(marks)))
+	documents, objects, ok := c.readPlainObjects(u.template, string(u.shape.fill(marks)))
 	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
 }
 
@@ -95,7 +95,7 @@ func hasPartOfMark(value any) bool {
 
 // plainObjects returns the documents of a file and its objects. ok is false where it is not plain YAML, or something may
 // be wrong with it.
-func (c *check) plainObjects(template *compiled, content string) (documents []any, found []identity, ok bool) {
+func (c *folderCheck) readPlainObjects(template *compiledTemplate, content string) (documents []any, found []identity, ok bool) {
 	documents, ok = fleet.ReadPlainYAML(content)
 	for _, document := range documents {
 		object, isObject := document.(map[string]any)
@@ -105,7 +105,7 @@ func (c *check) plainObjects(template *compiled, content string) (documents []an
 			continue
 		}
 		of := identityOf(object)
-		found, ok = append(found, of), ok && isRightObject(of, object) && c.catalog.Accepts(object)
+		found, ok = append(found, of), ok && isValidObject(of, object) && c.catalog.Accepts(object)
 	}
 	return documents, found, ok
 }
@@ -120,7 +120,7 @@ func identityOf(object map[string]any) identity {
 	return identity{strings.Clone(groupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
 }
 
-func isRightObject(of identity, object map[string]any) bool {
+func isValidObject(of identity, object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	apiVersion, _ := object["apiVersion"].(string)
 	if apiVersion == "" || of.kind == "" || of.kind == "List" || of.name == "" || nameProblem(of.group, of.kind, of.name) != "" {
@@ -129,8 +129,8 @@ func isRightObject(of identity, object map[string]any) bool {
 	if _, given := metadata["namespace"]; given && (of.namespace == "" || fleet.CheckLabelName(of.namespace) != "") {
 		return false
 	}
-	areTexts := haveTexts(metadata, "annotations", func(string, string) bool { return true }) &&
-		haveTexts(metadata, "labels", func(key, value string) bool {
+	areTexts := hasTexts(metadata, "annotations", func(string, string) bool { return true }) &&
+		hasTexts(metadata, "labels", func(key, value string) bool {
 			return fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == ""
 		})
 	if of.group == "" && of.kind == "ConfigMap" {
@@ -139,13 +139,13 @@ func isRightObject(of identity, object map[string]any) bool {
 			size += len(value)
 			return fleet.IsPlainLabel(key) || len(validation.IsConfigMapKey(key)) == 0
 		}
-		areTexts = areTexts && haveTexts(object, "data", isEntry) && haveTexts(object, "binaryData", isEntry) && size <= maxConfigMap
+		areTexts = areTexts && hasTexts(object, "data", isEntry) && hasTexts(object, "binaryData", isEntry) && size <= maxConfigMap
 	}
 	return areTexts
 }
 
 // haveTexts says whether a map below an object has only texts, and each is as it must be. There may be no such map.
-func haveTexts(object map[string]any, name string, isRight func(key, value string) bool) bool {
+func hasTexts(object map[string]any, name string, isRight func(key, value string) bool) bool {
 	entries, given := object[name]
 	if !given {
 		return true

@@ -13,8 +13,8 @@ import (
 )
 
 // reachCheck finds what a deployment target reaches that its workspace does not allow.
-type reachCheck struct {
-	*parameterCheck
+type reachChecker struct {
+	*parameterChecker
 	team *fleet.Workspace
 	// teams are all workspaces, by name.
 	teams map[string]*workspace
@@ -26,40 +26,40 @@ type reachCheck struct {
 }
 
 // parameters checks those of a deployment target. What a cluster type's parameters reach is the platform's own.
-func (c *reachCheck) parameters(parameters map[string]any) {
+func (c *reachChecker) checkParameters(parameters map[string]any) {
 	if name, given := parameters[secretParameter]; given {
-		c.field(c.path.Attribute(secretParameter), secretParameter, reconciler.Secrets, name)
+		c.checkValue(c.path.Attribute(secretParameter), secretParameter, reconciler.Secrets, name)
 	}
 	if name, given := parameters[projectParameter]; given && c.team.ArgocdProject == nil {
-		c.field(c.path.Attribute(projectParameter), projectParameter, reconciler.Accounts, name)
+		c.checkValue(c.path.Attribute(projectParameter), projectParameter, reconciler.Accounts, name)
 	}
 	for _, kind := range parameterKinds {
 		name := kind.Parameter
 		fields, isObject := parameters[name].(map[string]any)
 		switch value, given := parameters[name]; {
 		case isObject:
-			c.fields(c.path.Attribute(name), kind, "", fields)
+			c.checkFields(c.path.Attribute(name), kind, "", fields)
 		case given && value == nil: // it takes away what a cluster type says
-			if c.trusts(c.path.Attribute(name), kind, "") {
-				c.field(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
+			if c.checkTrust(c.path.Attribute(name), kind, "") {
+				c.checkValue(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
 			}
 		}
 	}
 }
 
 // fields checks what is below a field, whose path is "" for the spec itself.
-func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.ObjectKind, at string, value any) {
+func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind, at string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			c.fields(path.Attribute(key), kind, strings.TrimPrefix(at+"."+key, "."), value[key])
+			c.checkFields(path.Attribute(key), kind, strings.TrimPrefix(at+"."+key, "."), value[key])
 		}
 		if len(value) > 0 || at == "" {
 			return
 		}
 	case []any:
 		for i := range value {
-			c.fields(path.Index(i), kind, at, value[i])
+			c.checkFields(path.Index(i), kind, at, value[i])
 		}
 		if len(value) > 0 {
 			return
@@ -69,14 +69,14 @@ func (c *reachCheck) fields(path *fleet.Path, kind *reconciler.ObjectKind, at st
 	if _, isText := value.(string); reach == reconciler.Nothing && !isText { // it takes away what a cluster type says below it
 		reach = kind.ReachBelow(at)
 	}
-	if c.trusts(path, kind, at) {
-		c.field(path, kind.Parameter+"."+at, reach, value)
+	if c.checkTrust(path, kind, at) {
+		c.checkValue(path, kind.Parameter+"."+at, reach, value)
 	}
 }
 
 // trusts reports a field that decides what is trusted, unless the workspace allows it. That belongs to the platform in every
 // workspace: a team that replaces keys or certificates makes what the cluster type requires ineffective.
-func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
+func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
 	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
 		return true
@@ -92,12 +92,12 @@ func (c *reachCheck) trusts(path *fleet.Path, kind *reconciler.ObjectKind, at st
 }
 
 // allows reports whether the parameters of the workspace list a field, or one above it.
-func (c *reachCheck) allows(field string) bool {
+func (c *reachChecker) allows(field string) bool {
 	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) })
 }
 
 // field checks one value at a field, by the field's path from the name of the parameter on.
-func (c *reachCheck) field(path *fleet.Path, field string, reach reconciler.Reach, value any) {
+func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconciler.Reach, value any) {
 	name, isText := value.(string)
 	last := field[strings.LastIndex(field, ".")+1:]
 	_, isList := value.([]any)
@@ -172,7 +172,7 @@ func isAtOrBelow(path, above string) bool {
 }
 
 // source checks where the manifests come from. path is that of the manifests.
-func (c *reachCheck) source(path *fleet.Path, manifests *fleet.Manifests) {
+func (c *reachChecker) checkSource(path *fleet.Path, manifests *fleet.Manifests) {
 	if c.team.Sources == nil || access.IsWithin(c.team.Sources, sourceURL(manifests)) {
 		return
 	}
@@ -181,7 +181,7 @@ func (c *reachCheck) source(path *fleet.Path, manifests *fleet.Manifests) {
 }
 
 // namespace checks the namespace that a deployment target names.
-func (c *reachCheck) namespace(path *fleet.Path, namespace string) {
+func (c *reachChecker) checkNamespace(path *fleet.Path, namespace string) {
 	if namespace == "" || !c.team.IsConfined() || slices.Contains(c.team.Parameters, "namespace") {
 		return
 	}

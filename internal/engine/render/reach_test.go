@@ -396,7 +396,7 @@ func arranged(t *testing.T, f *fleet.Fleet) (names map[string]string, findings f
 		t.Fatal(wrong)
 	}
 	templates := compile(t, f)
-	findings, _ = templates.Arrange(scheduled.Assignments)
+	findings, _ = templates.ChooseWriters(scheduled.Assignments)
 	names = map[string]string{}
 	for _, assignment := range scheduled.Assignments {
 		for _, object := range templates.Objects(render.Subject{Assignment: assignment, Environment: f.Environment}, nil) {

@@ -10,14 +10,14 @@ import (
 
 // entryOf is the text of a reference in the file of "external-secrets" whose references are all of one store; isRight says that
 // a check has found nothing in a file with it.
-type entryOf struct {
+type secretEntry struct {
 	text    []byte
-	isRight bool
+	isValid bool
 }
 
 // entryKey is all that decides an entry. The store does not: it is in the head of the file.
-type entryKey struct {
-	template *compiled
+type secretEntryKey struct {
+	template *compiledTemplate
 	key      string
 	of       fleet.SecretReference
 }
@@ -29,19 +29,19 @@ const maxEntries = 1 << 17
 // entry for each reference, since hardly any two assignments have the same references. ok is false where the file is more
 // than that. Without it, the way from the reference fleet to its files takes half as much again, by BenchmarkSecrets. The
 // file is right where its head and its entries are.
-func (t *Templates) externalSecrets(host *host, template *compiled, subject Subject) (file File, ok bool, err error) {
+func (t *Templates) renderExternalSecrets(host *hostTemplates, template *compiledTemplate, subject Subject) (file AssignmentFile, ok bool, err error) {
 	_, amongValues := subject.Assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {
-		return File{}, false, nil
+		return AssignmentFile{}, false, nil
 	}
 	keys := slices.Sorted(maps.Keys(subject.Secrets))
 	store := subject.Secrets[keys[0]].Store
 	for _, key := range keys {
 		if subject.Secrets[key].Store != store {
-			return File{}, false, nil
+			return AssignmentFile{}, false, nil
 		}
 	}
-	row := referenceRow{
+	row := secretFile{
 		Templates: t,
 		host:      host,
 		template:  template,
@@ -49,32 +49,32 @@ func (t *Templates) externalSecrets(host *host, template *compiled, subject Subj
 		runner:    t.runners.Get().(*runner),
 	} // what the caller's is filled with stays
 	defer t.runners.Put(row.runner)
-	head, isRight, err := row.head(store)
+	head, isRight, err := row.renderHead(store)
 	if err != nil || head == nil {
-		return File{}, false, err
+		return AssignmentFile{}, false, err
 	}
 	parts := append(make([][]byte, 0, len(keys)+1), head)
 	for _, key := range keys {
-		entry, err := row.entry(key)
+		entry, err := row.renderEntry(key)
 		if err != nil || entry.text == nil {
-			return File{}, false, err
+			return AssignmentFile{}, false, err
 		}
-		parts, isRight = append(parts, entry.text), isRight && entry.isRight
+		parts, isRight = append(parts, entry.text), isRight && entry.isValid
 	}
-	return File{Name: template.file, Content: bytes.Join(parts, nil), isRight: isRight}, true, nil
+	return AssignmentFile{Name: template.file, Content: bytes.Join(parts, nil), isValid: isRight}, true, nil
 }
 
 // referenceRow renders the parts of a file.
-type referenceRow struct {
+type secretFile struct {
 	*Templates
-	host     *host
-	template *compiled
+	host     *hostTemplates
+	template *compiledTemplate
 	subject  Subject
 	runner   *runner
 }
 
 // head is what comes before the entries of references that are all of one store.
-func (r *referenceRow) head(store string) (head []byte, isRight bool, err error) {
+func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err error) {
 	subject := r.subject
 	subject.ConfigVersion = "head\n" + store
 	key, _ := r.shapeKeyOf(r.host, r.template, subject)
@@ -84,12 +84,12 @@ func (r *referenceRow) head(store string) (head []byte, isRight bool, err error)
 		file, isRight = shape.fill(slotsOf(subject)), shape.checked.Load()
 	} else {
 		subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any other has this head, too
-		if file, err = r.render(subject); err != nil {
+		if file, err = r.renderFile(subject); err != nil {
 			return nil, false, err
 		}
 	}
 	if !isRight {
-		if isRight = r.isRight(subject, file); isRight && shape != nil && shape != noShape {
+		if isRight = r.isValidFile(subject, file); isRight && shape != nil && shape != noShape {
 			shape.checked.Store(true)
 		}
 	}
@@ -101,8 +101,8 @@ func (r *referenceRow) head(store string) (head []byte, isRight bool, err error)
 }
 
 // entry is what a reference is in the file.
-func (r *referenceRow) entry(key string) (entryOf, error) {
-	at := entryKey{r.template, key, r.subject.Secrets[key]}
+func (r *secretFile) renderEntry(key string) (secretEntry, error) {
+	at := secretEntryKey{r.template, key, r.subject.Secrets[key]}
 	at.of.Store = ""
 	entry := r.entries.get(&at)
 	if entry.text != nil {
@@ -110,22 +110,22 @@ func (r *referenceRow) entry(key string) (entryOf, error) {
 	}
 	subject := r.subject
 	subject.Secrets, subject.ConfigVersion = map[string]fleet.SecretReference{key: r.subject.Secrets[key]}, ""
-	file, err := r.render(subject)
+	file, err := r.renderFile(subject)
 	if begin := entriesAt(file); err == nil && begin > 0 {
-		entry = entryOf{bytes.Clone(file[begin:]), r.isRight(subject, file)}
+		entry = secretEntry{bytes.Clone(file[begin:]), r.isValidFile(subject, file)}
 		r.entries.keep(&at, entry, maxEntries)
 	}
 	return entry, err
 }
 
-func (r *referenceRow) render(subject Subject) ([]byte, error) {
+func (r *secretFile) renderFile(subject Subject) ([]byte, error) {
 	r.runner.isFilled = false
-	return r.runner.file(r.Templates, r.host, r.template, subject)
+	return r.runner.renderFile(r.Templates, r.host, r.template, subject)
 }
 
 // isRight says whether a check finds nothing wrong in a file.
-func (r *referenceRow) isRight(subject Subject, content []byte) bool {
-	return r.newCheck(r.host, subject).isPlainlyRight(unchecked{r.template, &File{Content: content}, nil})
+func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
+	return r.newCheck(r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
 }
 
 // entriesAt is where the entries of a file begin; 0 where it has none.

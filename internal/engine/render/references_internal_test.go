@@ -57,7 +57,7 @@ func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
 				if template.kind != "secret" || len(subject.Secrets) == 0 {
 					continue
 				}
-				got, ok, err := templates.externalSecrets(host, template, subject)
+				got, ok, err := templates.renderExternalSecrets(host, template, subject)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,13 +66,13 @@ func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
 				}
 				inARow++
 				other.isFilled = false
-				want, err := other.direct(templates, template, subject)
+				want, err := other.renderTemplate(templates, template, subject)
 				if err != nil || string(got.Content) != string(want) {
 					t.Fatalf("%v\n got: %s\nwant: %s", err, got.Content, want)
 				}
-				if found := templates.Check(subject, []File{{Name: got.Name, Content: got.Content}}); got.isRight && len(found) > 0 {
+				if found := templates.Check(subject, []AssignmentFile{{Name: got.Name, Content: got.Content}}); got.isValid && len(found) > 0 {
 					t.Fatalf("a file that is right has %v:\n%s", found, got.Content)
-				} else if got.isRight {
+				} else if got.isValid {
 					right++
 				}
 			}

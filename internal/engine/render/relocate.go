@@ -16,7 +16,7 @@ import (
 // Relocate moves the files of a folder from one place to another: objects that follow final objects in the folder follow them at the
 // new place. The places are those of the folder itself. isSame reports that no file changes. Files of a branch may say anything: a
 // file that is not YAML stays as it is.
-func Relocate(files []folder.File, from, to folder.Location) (relocated []folder.File, isSame bool) {
+func RelocatePointers(files []folder.File, from, to folder.Location) (relocated []folder.File, isSame bool) {
 	isSame = true
 	for i, file := range files {
 		content, changed := relocate(file, from, to)
@@ -38,7 +38,7 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 	if !mayFollow(file) {
 		return nil, false
 	}
-	content, err := rewritten(file.Content, func(document *yaml.Node) error {
+	content, err := rewriteDocuments(file.Content, func(document *yaml.Node) error {
 		return eachFollower(document, func(spec *yaml.Node, fields *reconciler.Final, of follower) error {
 			below, isOwn := strings.CutPrefix(of.path, path.Join(from.Path, folder.ObjectsFolder))
 			if !isOwn || below != "" && below[0] != '/' {
@@ -70,7 +70,7 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 
 // CheckPlace returns an error if an object among the files of a folder follows final objects elsewhere than in the folder itself, at
 // its place.
-func CheckPlace(files []folder.File, at folder.Location) error {
+func CheckPointers(files []folder.File, at folder.Location) error {
 	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
 		return nil
@@ -80,7 +80,7 @@ func CheckPlace(files []folder.File, at folder.Location) error {
 		if !mayFollow(file) {
 			continue
 		}
-		_, err := rewritten(file.Content, func(document *yaml.Node) error {
+		_, err := rewriteDocuments(file.Content, func(document *yaml.Node) error {
 			return eachFollower(document, func(_ *yaml.Node, fields *reconciler.Final, of follower) error {
 				switch {
 				case !strings.HasSuffix(of.path, "/"+folder.ObjectsFolder):

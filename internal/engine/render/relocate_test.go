@@ -46,11 +46,11 @@ func TestObjectsThatFollowAFolderMoveWithIt(t *testing.T) {
 		"a spec that is not a map":    {"kind: Application\nspec: /objects\n", "kind: Application\nspec: /objects\n"},
 		"a document without contents": {"# /objects\n", "# /objects\n"},
 	} {
-		files, isSame := render.Relocate(inFolder(test.before), formerPlace, presentPlace)
+		files, isSame := render.RelocatePointers(inFolder(test.before), formerPlace, presentPlace)
 		if got := string(files[1].Content); got != test.after || isSame != (test.before == test.after) {
 			t.Errorf("%s: it is %t\n%s\nwant\n%s", name, isSame, got, test.after)
 		}
-		if back, _ := render.Relocate(files, presentPlace, formerPlace); string(back[1].Content) != test.before {
+		if back, _ := render.RelocatePointers(files, presentPlace, formerPlace); string(back[1].Content) != test.before {
 			t.Errorf("%s: back it is\n%s\nwant\n%s", name, back[1].Content, test.before)
 		}
 	}
@@ -66,14 +66,14 @@ func TestAPlaceIsCheckedBeforeItIsCommitted(t *testing.T) {
 		"kind: Kustomization\nspec:\n  path: ./team/app\n": "",
 	} {
 		got := ""
-		if err := render.CheckPlace(inFolder(reconciler), formerPlace); err != nil {
+		if err := render.CheckPointers(inFolder(reconciler), formerPlace); err != nil {
 			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("%s\nthe error is %q, want %q", reconciler, got, want)
 		}
 	}
-	if err := render.CheckPlace(inFolder(strings.ReplaceAll(ofFlux, "old", "gone"))[1:], formerPlace); err != nil {
+	if err := render.CheckPointers(inFolder(strings.ReplaceAll(ofFlux, "old", "gone"))[1:], formerPlace); err != nil {
 		t.Errorf("without final objects the error is %q", err)
 	}
 }
@@ -84,14 +84,14 @@ func FuzzRelocate(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		files, isSame := render.Relocate(inFolder(string(content)), formerPlace, presentPlace)
+		files, isSame := render.RelocatePointers(inFolder(string(content)), formerPlace, presentPlace)
 		if isSame {
 			return
 		}
-		if _, isSame := render.Relocate(files, formerPlace, presentPlace); !isSame {
+		if _, isSame := render.RelocatePointers(files, formerPlace, presentPlace); !isSame {
 			t.Errorf("%q: moved again it is another", content)
 		}
-		if _, isSame := render.Relocate(files, presentPlace, presentPlace); !isSame {
+		if _, isSame := render.RelocatePointers(files, presentPlace, presentPlace); !isSame {
 			t.Errorf("%q: it is not as it is", content)
 		}
 	})

@@ -27,23 +27,20 @@ type Subject struct {
 	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
 	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
 	Encrypted     []encrypted.File                 // files that are copied as they are: see [Templates.ArrangeEncrypted]
-	Repo          *Repo                            // nil: not known yet, see [ErrUnknown]
+	Repo          *folder.Location                 // nil: not known yet, see [ErrUnknown]
 	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
 	// be nil.
 	Origin func(key string) string
 }
 
-// Repo is the location that the assignment's folder is written to.
-type Repo = folder.Location
-
 // File is one file of an assignment's folder.
-type File struct {
+type AssignmentFile struct {
 	Name    string
 	Content []byte
 
 	objects []folder.ObjectRef // the reconciler objects in it, once it was read
 	isRead  bool
-	isRight bool // a check of what it is made of has found nothing
+	isValid bool // a check of what it is made of has found nothing
 }
 
 // ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
@@ -57,7 +54,7 @@ const MaxFile = 4 << 20
 // only white space writes no file. Every template that fails is in the error, as an [*Error]; the error is
 // [ErrUnknown] only where there is no other. The files are not checked: see [Templates.Check]. Render may be called
 // from several goroutines.
-func (t *Templates) Render(subject Subject) ([]File, error) {
+func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	host := t.hostOf(subject.Assignment)
 	if subject.Assignment.Target.Target.ManifestsPending {
 		if problems := t.problems[subject.Assignment.Target.Name]; problems != nil && problems.outside != nil {
@@ -74,13 +71,13 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 	runner.isFilled = false
 	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // their names come first
 	var failures []error
-	arranged := t.arranged[subject.Assignment]
-	unknown := arranged != nil && arranged.waits
+	arranged := t.roles[subject.Assignment]
+	unknown := arranged != nil && arranged.isPending
 	_, configIsWritten := subject.Assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 	for _, template := range host.templates {
 		switch template.kind {
 		case "namespace", "policy":
-			if arranged != nil && arranged.follows {
+			if arranged != nil && arranged.sharesNamespace {
 				continue
 			}
 		case "config":
@@ -92,10 +89,10 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 				continue
 			}
 		}
-		file, ok, err := t.externalSecrets(host, template, subject)
+		file, ok, err := t.renderExternalSecrets(host, template, subject)
 		if err == nil && !ok {
 			file.Name = template.file
-			file.Content, err = runner.file(t, host, template, subject)
+			file.Content, err = runner.renderFile(t, host, template, subject)
 		}
 		switch {
 		case errors.Is(err, ErrUnknown):
@@ -116,17 +113,17 @@ func (t *Templates) Render(subject Subject) ([]File, error) {
 }
 
 // file renders one template for an assignment; nil is no file.
-func (e *runner) file(t *Templates, host *host, template *compiled, subject Subject) ([]byte, error) {
+func (e *runner) renderFile(t *Templates, host *hostTemplates, template *compiledTemplate, subject Subject) ([]byte, error) {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
-		return e.direct(t, template, subject)
+		return e.renderTemplate(t, template, subject)
 	}
 	shapes := t.shapes.with(&key)
 	known := shapes.get(&key)
 	if shape := known.shape; shape != nil && shape != noShape {
 		return shape.fill(slotsOf(subject)), nil
 	}
-	content, err := e.direct(t, template, subject)
+	content, err := e.renderTemplate(t, template, subject)
 	if err != nil || content == nil {
 		return content, err
 	}
@@ -134,15 +131,15 @@ func (e *runner) file(t *Templates, host *host, template *compiled, subject Subj
 	switch {
 	case known.shape != nil: // noShape
 	case ofConfig && known.first == nil: // half of all configurations are one assignment's alone
-		shapes.keep(&key, seen{first: subject.Assignment}, maxShapes)
+		shapes.keep(&key, shapeEntry{first: subject.Assignment}, maxShapes)
 	case !ofConfig || known.first != subject.Assignment: // an apply renders each once more
-		shapes.keep(&key, seen{shape: e.shape(t, template, subject, content)}, maxShapes)
+		shapes.keep(&key, shapeEntry{shape: e.makeShape(t, template, subject, content)}, maxShapes)
 	}
 	return content, nil
 }
 
 // direct renders one template for an assignment.
-func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]byte, error) {
+func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subject Subject) ([]byte, error) {
 	if !e.isFilled {
 		e.data.fill(t, subject)
 		e.isFilled, e.hasSecrets = true, false
@@ -157,12 +154,12 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 		}
 	}
 	if !template.isBuiltin || template.kind != "reconciler" {
-		return e.run(template, e.data.root)
+		return e.execute(template, e.data.root)
 	}
 	if e.data.substituteProblem != nil {
 		return nil, fmt.Errorf("deployment target %q: %w", subject.Assignment.Target.Name, e.data.substituteProblem)
 	}
-	content, err := e.run(template, e.data.root)
+	content, err := e.execute(template, e.data.root)
 	if err != nil || content == nil {
 		return content, err
 	}
@@ -172,7 +169,7 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 		t.workspaceOf(subject.Assignment.Target.Workload.Workspace),
 	)
 	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
-		content, err = literal(content, of)
+		content, err = escapeActions(content, of)
 	}
 	return content, err
 }
@@ -181,7 +178,7 @@ func (e *runner) direct(t *Templates, template *compiled, subject Subject) ([]by
 func tooLarge(subject Subject) error {
 	total, largest, largestSize := 0, "", 0
 	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
-		scale := scale{}
+		scale := valueSize{}
 		if err := scale.add(subject.Config[key], 0); err != nil && scale.size <= maxValue {
 			return err
 		}
@@ -212,11 +209,11 @@ func tooLarge(subject Subject) error {
 }
 
 // shape renders one template again, with marks in place of names. plain is the file without marks.
-func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain []byte) *shape {
+func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject)
 	e.data.setNames(mark)
 	defer e.data.setNames(func(slot int) string { return names[slot] })
-	marked, err := e.direct(t, template, subject)
+	marked, err := e.renderTemplate(t, template, subject)
 	if err != nil {
 		return noShape
 	}
@@ -224,18 +221,18 @@ func (e *runner) shape(t *Templates, template *compiled, subject Subject, plain 
 }
 
 // run renders one template into one file; nil is no file.
-func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
+func (e *runner) execute(template *compiledTemplate, data map[string]any) ([]byte, error) {
 	if template.mutates {
 		data = deep.Copy(data).(map[string]any)
 	}
-	e.begin()
-	for i, manifest := range e.manifests(template) {
+	e.reset()
+	for i, manifest := range e.boundManifests(template) {
 		start := e.output.Len()
 		err := manifest.Execute(&e.output, data)
 		if err != nil {
 			return nil, template.failure(i, err, e.data.config, e.data.manifests["parameters"])
 		}
-		e.output.finish(start, template.separator)
+		e.output.endManifest(start, template.separator)
 	}
 	if len(bytes.TrimSpace(e.output.buffer)) == 0 {
 		return nil, nil
@@ -244,13 +241,13 @@ func (e *runner) run(template *compiled, data map[string]any) ([]byte, error) {
 }
 
 // output collects a file, up to [MaxFile].
-type output struct {
+type fileBuffer struct {
 	buffer []byte
 }
 
-func (o *output) Len() int { return len(o.buffer) }
+func (o *fileBuffer) Len() int { return len(o.buffer) }
 
-func (o *output) Write(text []byte) (int, error) {
+func (o *fileBuffer) Write(text []byte) (int, error) {
 	if len(o.buffer)+len(text) > MaxFile {
 		return 0, problemf("writes more than %d MiB into one file", MaxFile>>20)
 	}
@@ -260,7 +257,7 @@ func (o *output) Write(text []byte) (int, error) {
 
 // finish ends the manifest that starts at start. A manifest of only white space is removed. Any other ends in a
 // newline and follows the ones before it after the separator.
-func (o *output) finish(start int, separator string) {
+func (o *fileBuffer) endManifest(start int, separator string) {
 	manifest := o.buffer[start:]
 	if len(bytes.TrimSpace(manifest)) == 0 {
 		o.buffer = o.buffer[:start]
@@ -278,7 +275,7 @@ func (o *output) finish(start int, separator string) {
 }
 
 // Error says why a template could not be compiled or rendered.
-type Error struct {
+type TemplateError struct {
 	Type     string // the template's
 	Name     string // the template's
 	Manifest int    // index into the template's manifests
@@ -288,12 +285,12 @@ type Error struct {
 	cause    error
 }
 
-func (e *Error) Error() string {
+func (e *TemplateError) Error() string {
 	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
 }
 
 // position is the end of the message: ", line 3, {{ .X }}: message".
-func (e *Error) position() string {
+func (e *TemplateError) position() string {
 	text := ""
 	if e.Line > 0 {
 		text = fmt.Sprintf(", line %d", e.Line)
@@ -304,9 +301,9 @@ func (e *Error) position() string {
 	return text + ": " + e.Message
 }
 
-func (e *Error) Unwrap() error { return e.cause }
+func (e *TemplateError) Unwrap() error { return e.cause }
 
 // Finding returns the error as a finding about the fleet.
-func (e *Error) Finding() fleet.Finding {
+func (e *TemplateError) Finding() fleet.Finding {
 	return fleet.Finding{Path: fleet.PathOf("templates", e.Name).String(), Message: e.Error()}
 }

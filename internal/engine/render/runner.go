@@ -24,14 +24,14 @@ const (
 
 // runner runs templates, one at a time. Its functions count the work of the running template.
 type runner struct {
-	sets  map[*compiled][]*template.Template // with the functions of this runner
-	texts map[string]*template.Template      // parsed for tpl
+	sets  map[*compiledTemplate][]*template.Template // with the functions of this runner
+	texts map[string]*template.Template              // parsed for tpl
 	yaml  yamlWriter
-	data  data
+	data  templateData
 	// isFilled says that data is that of the current assignment.
 	isFilled   bool
 	hasSecrets bool // the references of the current assignment are in it, too
-	output     output
+	output     fileBuffer
 	iterations int
 	depth      int
 	work       int
@@ -40,40 +40,40 @@ type runner struct {
 }
 
 func newRunner() *runner {
-	return &runner{sets: map[*compiled][]*template.Template{}, texts: map[string]*template.Template{}}
+	return &runner{sets: map[*compiledTemplate][]*template.Template{}, texts: map[string]*template.Template{}}
 }
 
 // begin resets the counts for a new file.
-func (e *runner) begin() {
+func (e *runner) reset() {
 	e.output.buffer = e.output.buffer[:0]
 	e.iterations, e.depth, e.work = 0, 0, 0
 }
 
 // manifests returns the template's manifests with the functions of this runner.
-func (e *runner) manifests(t *compiled) []*template.Template {
+func (e *runner) boundManifests(t *compiledTemplate) []*template.Template {
 	if set, ok := e.sets[t]; ok {
 		return set
 	}
 	set := make([]*template.Template, len(t.manifests))
 	for i, manifest := range t.manifests {
 		// Clone fails only where html/template has escaped.
-		set[i] = template.Must(manifest.Clone()).Funcs(e.functions())
+		set[i] = template.Must(manifest.Clone()).Funcs(e.functionMap())
 	}
 	e.sets[t] = set
 	return set
 }
 
 // functions are the functions that count the work of the running template, or keep results.
-func (e *runner) functions() template.FuncMap {
+func (e *runner) functionMap() template.FuncMap {
 	return e.withMore(template.FuncMap{
-		printFunction: e.print,
-		textFunction:  e.text,
-		needFunction:  e.need,
-		takeFunction:  e.take,
-		stepFunction:  e.step,
-		enterFunction: e.enter,
-		leaveFunction: e.leave,
-		"tpl":         e.tpl,
+		printFunction: e.guardPrinted,
+		textFunction:  e.guardFormatted,
+		needFunction:  e.guardRequired,
+		takeFunction:  e.guardOptional,
+		stepFunction:  e.countIteration,
+		enterFunction: e.enterTemplate,
+		leaveFunction: e.leaveTemplate,
+		"tpl":         e.renderNested,
 		"toYaml":      e.yaml.toYAML,
 		"stringify":   e.yaml.stringify,
 	})
@@ -82,34 +82,34 @@ func (e *runner) functions() template.FuncMap {
 // Guards panic with their errors, and text/template returns these. A second result would cost an allocation for
 // every value.
 
-func (e *runner) print(source string, value any) any {
+func (e *runner) guardPrinted(source string, value any) any {
 	if number, ok := value.(float64); ok {
 		return numberText(number) // Go would write 1500000.5 as 1.5000005e+06
 	}
-	return e.text(source, value)
+	return e.guardFormatted(source, value)
 }
 
-func (e *runner) text(source string, value any) any {
-	e.need(false, source, value)
+func (e *runner) guardFormatted(source string, value any) any {
+	e.guardRequired(false, source, value)
 	if deep.Holds(value, func(part any) bool { return part == nil }) {
 		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
 	}
 	return value
 }
 
-func (e *runner) need(shallow bool, source string, value any) any {
+func (e *runner) guardRequired(shallow bool, source string, value any) any {
 	if value == nil {
 		panic(problemf("%s has no value", source))
 	}
-	return e.take(shallow, value)
+	return e.guardOptional(shallow, value)
 }
 
-func (e *runner) take(shallow bool, value any) any {
+func (e *runner) guardOptional(shallow bool, value any) any {
 	var err error
 	if text, ok := value.(string); ok {
-		err = e.count(len(text))
+		err = e.addWork(len(text))
 	} else {
-		err = e.weigh(value, shallow)
+		err = e.measure(value, shallow)
 	}
 	if err != nil {
 		panic(err)
@@ -117,7 +117,7 @@ func (e *runner) take(shallow bool, value any) any {
 	return value
 }
 
-func (e *runner) step() string {
+func (e *runner) countIteration() string {
 	e.iterations++
 	if e.iterations > maxIterations {
 		panic(problemf("loops and calls of templates take more than %d steps", maxIterations))
@@ -125,22 +125,22 @@ func (e *runner) step() string {
 	return ""
 }
 
-func (e *runner) enter() string {
+func (e *runner) enterTemplate() string {
 	e.depth++
 	if e.depth > maxDepth {
 		panic(problemf("templates call each other more than %d levels deep", maxDepth))
 	}
-	return e.step()
+	return e.countIteration()
 }
 
-func (e *runner) leave() string {
+func (e *runner) leaveTemplate() string {
 	e.depth--
 	return ""
 }
 
 // tpl renders a text as a template.
-func (e *runner) tpl(text string, data any) (string, error) {
-	made, err := e.runText(text, data)
+func (e *runner) renderNested(text string, data any) (string, error) {
+	made, err := e.executeText(text, data)
 	if err != nil {
 		return "", textProblem(text, err)
 	}
@@ -148,13 +148,13 @@ func (e *runner) tpl(text string, data any) (string, error) {
 }
 
 // runText runs a text as a template.
-func (e *runner) runText(text string, data any) (string, error) {
-	e.enter()
-	defer e.leave()
+func (e *runner) executeText(text string, data any) (string, error) {
+	e.enterTemplate()
+	defer e.leaveTemplate()
 	parsed, ok := e.texts[text]
 	if !ok {
 		e.work += 15 * len(text) // parsing is work
-		if err := e.count(len(text)); err != nil {
+		if err := e.addWork(len(text)); err != nil {
 			return "", err
 		}
 		manifest, _, err := parseManifest(text, false, map[string]bool{}, e.more)
@@ -164,13 +164,13 @@ func (e *runner) runText(text string, data any) (string, error) {
 		if len(e.texts) >= maxKeptTexts {
 			clear(e.texts)
 		}
-		parsed = manifest.Funcs(e.functions())
+		parsed = manifest.Funcs(e.functionMap())
 		if e.isStrict {
 			parsed = parsed.Option("missingkey=error")
 		}
 		e.texts[text] = parsed
 	}
-	inner := output{}
+	inner := fileBuffer{}
 	if err := parsed.Execute(&inner, data); err != nil {
 		return "", err
 	}
@@ -182,13 +182,13 @@ func textProblem(text string, err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return ErrUnknown
 	}
-	failure := &Error{Message: err.Error()}
+	failure := &TemplateError{Message: err.Error()}
 	explain(failure, text, err)
 	return problemf("in the text given to tpl%s", failure.position())
 }
 
 // count adds to the work of the template.
-func (e *runner) count(size int) error {
+func (e *runner) addWork(size int) error {
 	if size > maxValue {
 		return problemf("a value is larger than %d MiB", maxValue>>20)
 	}
@@ -201,22 +201,22 @@ func (e *runner) count(size int) error {
 
 // weigh counts the size of a value. It refuses a value that is not known yet and, unless shallow, one that has such
 // a value in it.
-func (e *runner) weigh(value any, shallow bool) error {
-	scale := scale{shallow: shallow}
+func (e *runner) measure(value any, shallow bool) error {
+	scale := valueSize{shallow: shallow}
 	if err := scale.add(value, 0); err != nil {
 		return err
 	}
-	return e.count(scale.size)
+	return e.addWork(scale.size)
 }
 
 // scale measures a value, and stops where it is too large: a list that has one list in it twice, for forty levels,
 // is small in memory and endless when it is printed.
-type scale struct {
+type valueSize struct {
 	shallow bool
 	size    int
 }
 
-func (s *scale) add(value any, depth int) error {
+func (s *valueSize) add(value any, depth int) error {
 	if depth > maxNest {
 		return problemf("a value is nested deeper than %d levels", maxNest)
 	}
@@ -256,7 +256,7 @@ func (s *scale) add(value any, depth int) error {
 }
 
 // addReflected is for types that only functions return.
-func (s *scale) addReflected(value reflect.Value, depth int) error {
+func (s *valueSize) addReflected(value reflect.Value, depth int) error {
 	switch value.Kind() {
 	case reflect.String:
 		s.size += value.Len()
@@ -285,7 +285,7 @@ func numberText(number float64) string {
 }
 
 // textOf is how a scalar prints.
-func textOf(value any) (string, bool) {
+func scalarText(value any) (string, bool) {
 	switch value := value.(type) {
 	case string:
 		return value, true
@@ -307,6 +307,6 @@ func textOf(value any) (string, bool) {
 
 // unquote removes the quotes around a text, as Kalypso does.
 func unquote(value any) string {
-	text, _ := textOf(value)
+	text, _ := scalarText(value)
 	return strings.Trim(strings.Trim(strings.TrimSpace(text), `"`), "'")
 }

@@ -16,7 +16,7 @@ import (
 
 // schema reports what the schema of an object's kind does not allow in it. Unknown fields of parameters are warnings: see
 // [arranger.spelling].
-func (c *check) schema(node *yaml.Node, kind string) {
+func (c *folderCheck) checkSchema(node *yaml.Node, kind string) {
 	value, _ := valueOf(node)
 	object, isObject := value.(map[string]any)
 	if !isObject {
@@ -117,7 +117,7 @@ func indexOf(step string) (index int, isIndex bool) {
 
 // attributeOf returns the attribute of the fleet that a part of a reconciler's object is from, or nil, and the last steps that the
 // attribute does not have.
-func (c *check) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
+func (c *folderCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
 	of, spec := reconciler.KindNamed(kind), []string{"spec"}
 	if of != nil && of.Template != "" {
 		of, spec = reconciler.KindNamed(of.Makes[0]), []string{"spec", of.Template, "spec"}
@@ -135,7 +135,7 @@ func (c *check) attributeOf(kind string, steps []string) (path *fleet.Path, rest
 	}
 	clusterType := c.subject.Assignment.Host.ClusterType
 	ofTarget, ofType := c.templates.parameters[target.Name][of.Parameter], c.templates.hostOf(c.subject.Assignment).parameters[of.Parameter]
-	byTarget, byType := stepsIn(ofTarget, steps), stepsIn(ofType, steps)
+	byTarget, byType := countSteps(ofTarget, steps), countSteps(ofType, steps)
 	switch {
 	case byTarget == 0 && byType == 0:
 		return nil, nil
@@ -160,7 +160,7 @@ func pathBelow(path *fleet.Path, steps []string) *fleet.Path {
 }
 
 // stepsIn returns how many of the first steps lead to something in a value.
-func stepsIn(value any, steps []string) int {
+func countSteps(value any, steps []string) int {
 	for i, step := range steps {
 		switch of := value.(type) {
 		case map[string]any:

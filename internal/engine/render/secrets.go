@@ -80,7 +80,7 @@ func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
 }
 
 // without is a copy of values in which nothing is in the place of references, which are below some keys.
-func without(values map[string]any, below []string, references map[string]fleet.SecretReference) map[string]any {
+func withoutReferences(values map[string]any, below []string, references map[string]fleet.SecretReference) map[string]any {
 	values = maps.Clone(values)
 	if len(below) == 0 {
 		maps.DeleteFunc(values, func(key string, _ any) bool { _, isReference := references[key]; return isReference })
@@ -88,7 +88,7 @@ func without(values map[string]any, below []string, references map[string]fleet.
 	}
 	switch inner, isObject := values[below[0]].(map[string]any); {
 	case isObject:
-		values[below[0]] = without(inner, below[1:], references)
+		values[below[0]] = withoutReferences(inner, below[1:], references)
 	default:
 		delete(values, below[0])
 	}

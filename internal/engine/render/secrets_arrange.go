@@ -17,12 +17,12 @@ import (
 
 // ArrangeSecrets finds references to secrets that cannot arrive where they reach, each once for all hosts. reach returns the
 // references that reach the assignment of a number, by key and sorted, and the container that decides a key.
-func (t *Templates) ArrangeSecrets(
+func (t *Templates) CheckSecrets(
 	assignments []*schedule.Assignment,
 	reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
 ) fleet.Findings {
-	a := &secretArranger{
-		arranger: arranger{
+	a := &secretChecker{
+		writerChooser: writerChooser{
 			templates: t,
 			seen:      map[string]bool{},
 			writers:   map[namespaceOn][]*schedule.Assignment{},
@@ -31,37 +31,37 @@ func (t *Templates) ArrangeSecrets(
 	for i, assignment := range assignments {
 		host := t.hostOf(assignment)
 		references, origin := reach(i)
-		if !a.references(assignment.Host.ClusterType.Name, host, references, origin) {
+		if !a.checkReferences(assignment.Host.ClusterType.Name, host, references, origin) {
 			continue
 		}
-		a.forms(host, assignment, references)
+		a.checkForms(host, assignment, references)
 		if assignment.Target.Target.Namespace != "" && host.service != nil && secretName(assignment.Target.Target) != "" {
-			a.share(assignment)
+			a.addWriter(assignment)
 		}
 	}
-	a.shared()
+	a.checkSharedNames()
 	return a.findings
 }
 
 // referenceOn is a reference on the clusters of a type.
 type referenceOn struct {
-	host *host
+	host *hostTemplates
 	key  string
 	of   fleet.SecretReference
 }
 
-type secretArranger struct {
-	arranger // whose writers are those of a Secret
-	checked  map[referenceOn]bool
+type secretChecker struct {
+	writerChooser // whose writers are those of a Secret
+	checked       map[referenceOn]bool
 }
 
-func (a *secretArranger) report(path *fleet.Path, format string, arguments ...any) {
-	a.add(&a.findings, path, format, arguments...)
+func (a *secretChecker) report(path *fleet.Path, format string, arguments ...any) {
+	a.reportOnce(&a.findings, path, format, arguments...)
 }
 
 // references finds what is wrong with references on the clusters of a type. It returns whether there are any.
-func (a *secretArranger) references(
-	clusterType string, host *host, references iter.Seq2[string, fleet.SecretReference], origin func(key string) string,
+func (a *secretChecker) checkReferences(
+	clusterType string, host *hostTemplates, references iter.Seq2[string, fleet.SecretReference], origin func(key string) string,
 ) (hasAny bool) {
 	firstKey, firstStore := "", ""
 	for key, reference := range references {
@@ -81,7 +81,7 @@ func (a *secretArranger) references(
 		}
 		if on := (referenceOn{host, key, reference}); !a.checked[on] {
 			a.checked[on] = true
-			a.reference(clusterType, host, key, reference, origin)
+			a.checkReference(clusterType, host, key, reference, origin)
 		}
 	}
 	return hasAny
@@ -92,9 +92,9 @@ func secretPath(container, key string) *fleet.Path {
 }
 
 // reference finds what is wrong with one reference on the clusters of a type.
-func (a *secretArranger) reference(
+func (a *secretChecker) checkReference(
 	clusterType string,
-	host *host,
+	host *hostTemplates,
 	key string,
 	reference fleet.SecretReference,
 	origin func(key string) string,
@@ -139,7 +139,7 @@ func (a *secretArranger) reference(
 }
 
 // forms finds forms of configuration in which references reach nothing.
-func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference]) {
+func (a *secretChecker) checkForms(host *hostTemplates, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference]) {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	if len(forms) == 0 {
 		return
@@ -163,7 +163,7 @@ func (a *secretArranger) forms(host *host, assignment *schedule.Assignment, refe
 }
 
 // noSecretValues says why the secrets of references cannot be among the values of a chart on a host; "" where they can.
-func noSecretValues(host *host, references map[string]fleet.SecretReference) string {
+func noSecretValues(host *hostTemplates, references map[string]fleet.SecretReference) string {
 	switch {
 	case host.reconciler == nil:
 		return "how a reconciler template of your own reads values from a Secret is not known"
@@ -184,7 +184,7 @@ func noSecretValues(host *host, references map[string]fleet.SecretReference) str
 }
 
 // shared finds Secrets that two assignments would bring into the namespace that they share.
-func (a *secretArranger) shared() {
+func (a *secretChecker) checkSharedNames() {
 	eachNamespace(a.writers, func(_, all []*schedule.Assignment) {
 		first := map[string]*schedule.Assignment{}
 		for _, assignment := range all {

@@ -19,7 +19,7 @@ import (
 
 // shapeKey is all that decides a file, except for the names in its slots.
 type shapeKey struct {
-	template      *compiled
+	template      *compiledTemplate
 	target        string // full name of the deployment target, or name of the workspace, ConfigMap or Secret
 	environment   string
 	owner         string
@@ -35,7 +35,7 @@ type shape struct {
 	checked atomic.Bool // [Templates.Check] has found nothing in it
 
 	read    sync.Once  // by [check.shapedObjects]
-	isRight bool       // it is certain that nothing is wrong in it
+	isValid bool       // it is certain that nothing is wrong in it
 	objects []identity // in it, with marks for names
 }
 
@@ -149,40 +149,40 @@ func (s *shape) matches(content []byte, names slots) bool {
 }
 
 // seen is what is known of files with the same key.
-type seen struct {
+type shapeEntry struct {
 	shape *shape               // nil: one assignment has had such a file
 	first *schedule.Assignment // that one
 }
 
 // shapes keeps shapes, in shards. It is safe for concurrent use.
-type shapes struct {
+type shapeCache struct {
 	once   sync.Once
 	seed   maphash.Seed
-	shards [64]kept[shapeKey, seen]
+	shards [64]boundedCache[shapeKey, shapeEntry]
 }
 
 // maxShapes is how many shapes a shard keeps.
 const maxShapes = 4096
 
 // with returns the shard that keeps what has a key.
-func (s *shapes) with(key *shapeKey) *kept[shapeKey, seen] {
+func (s *shapeCache) with(key *shapeKey) *boundedCache[shapeKey, shapeEntry] {
 	s.once.Do(func() { s.seed = maphash.MakeSeed() })
 	return &s.shards[(maphash.String(s.seed, key.target)^maphash.String(s.seed, key.configVersion))%uint64(len(s.shards))]
 }
 
 // kept keeps a bounded number of values: all are forgotten when there would be more. It is safe for concurrent use.
-type kept[K comparable, V any] struct {
+type boundedCache[K comparable, V any] struct {
 	sync.RWMutex
 	all map[K]V
 }
 
-func (k *kept[K, V]) get(key *K) V {
+func (k *boundedCache[K, V]) get(key *K) V {
 	k.RLock()
 	defer k.RUnlock()
 	return k.all[*key]
 }
 
-func (k *kept[K, V]) keep(key *K, value V, most int) {
+func (k *boundedCache[K, V]) keep(key *K, value V, most int) {
 	k.Lock()
 	defer k.Unlock()
 	if k.all == nil || len(k.all) >= most {
@@ -192,18 +192,18 @@ func (k *kept[K, V]) keep(key *K, value V, most int) {
 }
 
 // slotFields are the fields of the data that have a slot.
-var slotFields = set("Namespace", "Name", "HostLabel")
+var slotFields = newSet("Namespace", "Name", "HostLabel")
 
 // sharedFields are those that all assignments of a deployment target have in common on cluster types with the same
 // parameters, and configFields those that they have in common with the same configuration.
 var (
-	sharedFields = set("DeploymentTargetName", "TargetLabel", "Environment", "Workspace", "Workload", "Labels", "Manifests")
-	configFields = set("ConfigData", "ConfigVersion")
+	sharedFields = newSet("DeploymentTargetName", "TargetLabel", "Environment", "Workspace", "Workload", "Labels", "Manifests")
+	configFields = newSet("ConfigData", "ConfigVersion")
 )
 
 // hasShape says whether what a template of the user's own reads, but for names that it only writes, is decided by the key
 // of a shape.
-func hasShape(template *compiled, reads map[string]bool) bool {
+func hasShape(template *compiledTemplate, reads map[string]bool) bool {
 	for field := range reads {
 		if !sharedFields[field] && (template.kind != "config" || !configFields[field]) {
 			return false
@@ -213,7 +213,7 @@ func hasShape(template *compiled, reads map[string]bool) bool {
 }
 
 // shapeKeyOf returns the key of a template's file; ok is false for a file that has no shape.
-func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) (key shapeKey, ok bool) {
+func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, subject Subject) (key shapeKey, ok bool) {
 	assignment := subject.Assignment
 	key = shapeKey{template: template, environment: subject.Environment}
 	if !template.isBuiltin {
@@ -238,7 +238,7 @@ func (t *Templates) shapeKeyOf(host *host, template *compiled, subject Subject) 
 		_, amongValues := assignment.Target.Target.Manifests.ConfigAs.Values()
 		return key, subject.ConfigVersion != "" && !amongValues
 	case "reconciler":
-		if arranged := t.arranged[assignment]; arranged != nil && arranged.project != nil {
+		if arranged := t.roles[assignment]; arranged != nil && arranged.project != nil {
 			return key, false
 		}
 		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {

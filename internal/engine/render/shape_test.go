@@ -118,7 +118,7 @@ func compareShapes(t *testing.T, d deployment, manifest string, random *rand.Ran
 }
 
 // contents are names and contents of files, or the error.
-func contents(files []render.File, err error) []string {
+func contents(files []render.AssignmentFile, err error) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}

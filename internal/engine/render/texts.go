@@ -8,7 +8,7 @@ import (
 
 // Texts renders texts of an object that are Go templates each, such as those of an ApplicationSet, with the functions and
 // within the limits of the templates of a fleet. A missing value that would be printed is an error.
-type Texts struct {
+type TextRenderer struct {
 	runner *runner
 	spent  int // by the objects before
 }
@@ -20,18 +20,18 @@ const (
 )
 
 // NewTexts returns what renders texts, with functions beside those of a fleet's templates, or in their place.
-func NewTexts(functions template.FuncMap) *Texts {
+func NewTextRenderer(functions template.FuncMap) *TextRenderer {
 	runner := newRunner()
 	runner.more = functions
-	return &Texts{runner: runner}
+	return &TextRenderer{runner: runner}
 }
 
 // Begin begins with an object, which may take as much work as one file of an assignment. isStrict says that a template fails that
 // asks for a key which a map does not have.
-func (t *Texts) Begin(isStrict bool) error {
+func (t *TextRenderer) BeginObject(isStrict bool) error {
 	e := t.runner
 	t.spent += e.work + perIteration*e.iterations
-	e.begin()
+	e.reset()
 	if e.isStrict != isStrict {
 		clear(e.texts)
 		e.isStrict = isStrict
@@ -43,10 +43,10 @@ func (t *Texts) Begin(isStrict bool) error {
 }
 
 // Render renders a text. The error has the line and the action, and no value of the data.
-func (t *Texts) Render(text string, data map[string]any) (string, error) {
-	made, err := t.runner.runText(text, data)
+func (t *TextRenderer) Render(text string, data map[string]any) (string, error) {
+	made, err := t.runner.executeText(text, data)
 	if err != nil {
-		failure := &Error{Message: err.Error()}
+		failure := &TemplateError{Message: err.Error()}
 		explain(failure, text, err)
 		return "", problemf("%s", strings.TrimLeft(failure.position(), ",: "))
 	}

@@ -23,7 +23,7 @@ func (w *yamlWriter) toYAML(value any) (string, error) {
 func (w *yamlWriter) stringify(value any) (string, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		if text, isScalar := textOf(value); isScalar {
+		if text, isScalar := scalarText(value); isScalar {
 			return w.toYAML(text)
 		}
 		return w.toYAML(value)
@@ -43,7 +43,7 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 		case string:
 			w.texts[key] = element
 		default:
-			text, isScalar := textOf(element)
+			text, isScalar := scalarText(element)
 			if !isScalar {
 				return "", problemf("a value of type %T has no YAML form", element)
 			}

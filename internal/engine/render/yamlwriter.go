@@ -224,7 +224,7 @@ func (w *yamlWriter) libraryText(value string) (string, bool) {
 }
 
 // keywords are the plain scalars that start with a letter and are not strings, in YAML 1.1 or 1.2.
-var keywords = set("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf")
+var keywords = newSet("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf")
 
 // isPlain says whether the library certainly writes a text without quotes. False means that it may.
 func isPlain(text string) bool {

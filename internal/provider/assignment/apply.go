@@ -81,7 +81,7 @@ func (o *operation) deliver(ctx context.Context, lines []string) (*assignmentPri
 	o.connection.Delivery.MarkWriting()
 	done, err := o.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
 		Desired: o.intent, Decisions: o.decisions, Contents: func(host, target string) gitops.FolderEdit { return o.contents(ctx, host, target) }, Subject: o.model.CommitMessage.ValueString(),
-		Verify: render.CheckPlace,
+		Verify: render.CheckPointers,
 		Source: decodeSource(o.model.Source, o.diagnostics),
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func committedFinals(one *changes.Folder) *changes.Finals {
 // finalChanges gives how final objects change to yield, one at a time. It returns false where that may be another time.
 func (o *operation) finalChanges(
 	ctx context.Context,
-	former map[int]render.Former,
+	former map[int]render.FormerFolder,
 	yield func(i int, finals *changes.Finals),
 ) (complete bool) {
 	var mutex sync.Mutex
@@ -90,15 +90,15 @@ func (o *operation) formerOf(
 	ctx context.Context,
 	changed map[int]*changes.Folder,
 	before folder.Trees,
-) (former map[int]render.Former, isSeen bool) {
+) (former map[int]render.FormerFolder, isSeen bool) {
 	written, err := o.connection.Delivery.ReadSeenRecords(ctx, o.formerOwner(), o.known)
 	if err != nil && !errors.Is(err, git.ErrCommit) {
 		repository.AddError(ctx, o.diagnostics, err, false)
 	}
 	clusterTypes := o.formerClusterTypes()
-	former = make(map[int]render.Former, len(changed))
+	former = make(map[int]render.FormerFolder, len(changed))
 	for i, one := range changed {
-		of := render.Former{ClusterType: clusterTypes[o.result.Schedule.Assignments[i].Host.ClusterType.Name], Files: one.Before}
+		of := render.FormerFolder{ClusterType: clusterTypes[o.result.Schedule.Assignments[i].Host.ClusterType.Name], Files: one.Before}
 		if record, has := written[one.Key]; has && record.Tree == before[one.Host][one.DeploymentTarget] {
 			of.Manifests = record.Manifests
 		}
@@ -114,7 +114,7 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 		!slices.ContainsFunc(o.result.Schedule.Assignments, render.IsRendered) {
 		return nil, true
 	}
-	clusterTypes, former := o.formerClusterTypes(), map[int]render.Former{}
+	clusterTypes, former := o.formerClusterTypes(), map[int]render.FormerFolder{}
 	for i, assignment := range o.result.Schedule.Assignments {
 		before, now := clusterTypes[assignment.Host.ClusterType.Name], *assignment.Host.ClusterType
 		if before == nil || before.KubernetesVersion == now.KubernetesVersion && slices.Equal(before.APIVersions, now.APIVersions) ||
@@ -123,7 +123,7 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 		}
 		if files, err := o.rendering.Files(ctx, i); err == nil {
 			now.KubernetesVersion, now.APIVersions = before.KubernetesVersion, before.APIVersions
-			former[i] = render.Former{ClusterType: &now, Manifests: &assignment.Target.Target.Manifests.Manifests, Files: files}
+			former[i] = render.FormerFolder{ClusterType: &now, Manifests: &assignment.Target.Target.Manifests.Manifests, Files: files}
 		}
 	}
 	var folders []changes.Folder

@@ -87,7 +87,7 @@ func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]f
 	}
 	moving := folder.Trees{}
 	for key, files := range tops {
-		if _, isSame := render.Relocate(files, folders[key].from, placeOf(o.intent.Owner.Location, key)); !isSame {
+		if _, isSame := render.RelocatePointers(files, folders[key].from, placeOf(o.intent.Owner.Location, key)); !isSame {
 			folder.Put(moving, key, folders[key].tree)
 		}
 	}
@@ -102,7 +102,7 @@ func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]f
 		o.relocations = relocations{}
 	}
 	for key, files := range all {
-		files, _ := render.Relocate(files, folders[key].from, placeOf(o.intent.Owner.Location, key))
+		files, _ := render.RelocatePointers(files, folders[key].from, placeOf(o.intent.Owner.Location, key))
 		tree, err := git.TreeID(files)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (o *operation) wantedAt(ctx context.Context, from func(folder.Key) folder.L
 		if err != nil {
 			continue // the apply renders it again, and has the error
 		}
-		files, _ = render.Relocate(files, to, at)
+		files, _ = render.RelocatePointers(files, to, at)
 		if tree, err := git.TreeID(files); err == nil {
 			wanted[key] = [2]string{tree, o.rendering.Trees[i]}
 		}

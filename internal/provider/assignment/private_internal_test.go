@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -38,7 +37,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
-	rendering := result.Render(t.Context(), pipeline.Destination{Owner: "all", Repo: &render.Repo{URL: "gitops.git", Branch: "main"}}, nil)
+	rendering := result.Render(t.Context(), pipeline.Destination{Owner: "all", Repo: &folder.Location{URL: "gitops.git", Branch: "main"}}, nil)
 	m := &assignmentPrivate{SavedState: delivery.SavedState{Trees: rendering.Wanted(), Records: map[string]string{}}}
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))

@@ -23,14 +23,14 @@ func finals(
 	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.Folder,
 ) (shown []changes.Folder, unknown string, err error) {
 	result := rendering.Result
-	former, added := map[int]render.Former{}, map[int]bool{}
+	former, added := map[int]render.FormerFolder{}, map[int]bool{}
 	for i := range folders {
 		one := &folders[i]
 		at, ok := result.Assignment(one.Host, one.DeploymentTarget)
 		if !ok || one.After == nil || !render.IsRendered(result.Schedule.Assignments[at]) {
 			continue
 		}
-		former[at], added[at] = render.Former{Files: one.Before}, one.Added
+		former[at], added[at] = render.FormerFolder{Files: one.Before}, one.Added
 	}
 	if len(former) == 0 {
 		return nil, "", nil

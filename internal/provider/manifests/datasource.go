@@ -29,6 +29,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // New returns the data source.
@@ -110,7 +111,7 @@ var objectsTable = table.Object[object]{
 
 // read renders the fleet, and checks the files.
 func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
-	var repo *render.Repo
+	var repo *folder.Location
 	repository.CheckOwnerName(m.Name, diagnostics)
 	if !m.GitopsRepo.IsNull() {
 		at, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(m.GitopsRepo))

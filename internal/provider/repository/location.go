@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
@@ -88,7 +87,7 @@ func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 }
 
 // ForTemplates is a location in the form that templates get; nil while it is not known.
-func ForTemplates(at folder.Location, known bool) *render.Repo {
+func ForTemplates(at folder.Location, known bool) *folder.Location {
 	if !known {
 		return nil
 	}

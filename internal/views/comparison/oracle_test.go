@@ -45,7 +45,7 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 		snapshot := hydrated.Snapshots[i]
 		files, err := templates.Render(render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: snapshot.Version, Config: snapshot.Values(),
-			Repo: &render.Repo{URL: "https://git.example.com/gitops", Branch: "dev"},
+			Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 		})
 		if err != nil {
 			tb.Fatal(err)

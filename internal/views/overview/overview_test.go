@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
@@ -57,7 +56,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 	result := compute(t, assignments, seed)
 	in := overview.Input{Owner: owner, Result: result, Bounds: health.DefaultBounds(), RegionLabel: "region"}
-	in.Rendering = result.Render(t.Context(), pipeline.Destination{Owner: "dev", Repo: &render.Repo{URL: "u", Branch: "dev"}}, nil)
+	in.Rendering = result.Render(t.Context(), pipeline.Destination{Owner: "dev", Repo: &folder.Location{URL: "u", Branch: "dev"}}, nil)
 	in.Seen = &overview.Seen{
 		Written: gitops.OwnerSnapshot{Tip: id(2), Records: map[folder.Key]gitops.FolderRecord{}, Trees: folder.Trees{}},
 		Past:    map[string]gitops.ReportedCommit{}, History: gitops.History{Complete: true},
