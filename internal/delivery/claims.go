@@ -45,28 +45,35 @@ type SeenClaim struct {
 // ErrDuplicateClaim is the error of a second flotilla_cluster_claim of one name at one location.
 var ErrDuplicateClaim = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
 
+// ClaimRecords reads and writes the records of claims.
+type ClaimRecords struct {
+	reader   *Reader
+	registry *Registry
+	options  ServiceOptions
+}
+
 // keyOfClaim differs from that of any owner, whose name has no dot.
-func keyOfClaim(claim Claim) ownerKey {
-	return keyOfOwner(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
+func newClaimKey(claim Claim) ownerKey {
+	return newOwnerKey(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
 
 // RegisterClaim notes that a claim is planned, and fails for a second one of its name, as Planned does.
-func (c *Service) RegisterClaim(claim Claim) error {
-	return c.plans.note(keyOfClaim(claim), claim.Location, claim.Name, ErrDuplicateClaim)
+func (r *Registry) RegisterClaim(claim Claim) error {
+	return r.register(newClaimKey(claim), claim.Location, claim.Name, ErrDuplicateClaim)
 }
 
 // KnownClaimHolders are the holders of the claim that this process has read in the state.
-func (c *Service) KnownClaimHolders(claim Claim) []string {
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
-	return slices.Clone(c.plans.holders[keyOfClaim(claim)])
+func (r *Registry) KnownClaimHolders(claim Claim) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.holders[newClaimKey(claim)])
 }
 
 // ReadClaims are all claims at a location. A branch is read once for all of them.
 //
 // Errors: as of a look.
-func (c *Service) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
+func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
+	look, err := c.reader.branch(ctx, at)
 	if err != nil {
 		return gitops.Claims{}, err
 	}
@@ -77,8 +84,8 @@ func (c *Service) ReadClaims(ctx context.Context, at folder.Location) (gitops.Cl
 // has signed it.
 //
 // Errors: as of a look.
-func (c *Service) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
+func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
+	look, err := c.reader.branch(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +95,9 @@ func (c *Service) FindUnsignedClaims(ctx context.Context, at folder.Location, na
 // RefreshClaim compares the record of a claim with what was written.
 //
 // Errors: as of a look.
-func (c *Service) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
-	c.plans.noteHolder(keyOfClaim(known.Claim), known.Holder)
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(known.Location))
+func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
+	c.registry.registerHolder(newClaimKey(known.Claim), known.Holder)
+	look, err := c.reader.branch(ctx, known.Location)
 	if isGone(err) || err == nil && look.Missing() {
 		return SeenClaim{Gone: true, Touched: true}, nil
 	}
@@ -135,9 +142,9 @@ func (c *Service) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim
 // request could not be a compare-and-swap.
 //
 // Errors: as of gitops.BranchClient.WriteClaim.
-func (c *Service) WriteClaim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
-	remote := c.remote(claim.Location)
-	defer c.looks.forget(remote)
+func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
+	remote := c.reader.remote(claim.Location)
+	defer c.reader.branches.forget(remote)
 	edit.Name, edit.Path, edit.Author, edit.Release, edit.Run = claim.Name, claim.Location.Path, c.options.Author, c.options.Release, c.options.Run
 	return c.options.Git.WriteClaim(ctx, remote, edit)
 }
@@ -146,7 +153,7 @@ func (c *Service) WriteClaim(ctx context.Context, claim Claim, edit gitops.Claim
 // then foreign is true. A repository that does not exist any more has nothing to release.
 //
 // Errors: as of gitops.BranchClient.WriteClaim.
-func (c *Service) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
+func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
 	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {
 		return false, nil

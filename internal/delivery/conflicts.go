@@ -6,20 +6,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // conflicts finds folders that the owner may not write.
-func (c *Service) conflicts(ctx context.Context, desired Desired, o *Plan) error {
-	view, err := c.view(ctx, desired.Owner)
+func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan *Plan) error {
+	view, err := p.reader.view(ctx, desired.Owner)
 	if err != nil {
 		return err
 	}
 	formerly := ""
-	if o.Identity == Renamed {
+	if plan.Identity == Renamed {
 		formerly = desired.State.Owner.Name
 	}
-	found, err := view.FindConflicts(ctx, desired.After, o.there(), formerly)
+	found, err := view.FindConflicts(ctx, desired.After, plan.folders(), formerly)
 	if err != nil {
 		return err
 	}
@@ -36,16 +38,16 @@ func (c *Service) conflicts(ctx context.Context, desired Desired, o *Plan) error
 			adopted = append(adopted, text)
 		}
 	}
-	o.addConflicts(refused, adoptable)
+	plan.addConflicts(refused, adoptable)
 	if len(adopted) > 0 {
-		o.warn("adopt", "Folders are taken over", "%s", wording.Lines(adopted, mostListed))
+		plan.addWarning("adopt", "Folders are taken over", "%s", wording.Lines(adopted, mostListed))
 	}
 	return nil
 }
 
 // addConflicts adds one error for all folders that the owner may not write. A name or a path that is another assignment's may
 // claim hundreds of them.
-func (o *Plan) addConflicts(refused, adoptable []string) {
+func (p *Plan) addConflicts(refused, adoptable []string) {
 	remedy := ""
 	if len(adoptable) > 0 {
 		remedy = fmt.Sprintf(" To take %s over, with what is in %[1]s, set adopt = true.", wording.OneOrMany(len(adoptable), "it", "them"))
@@ -58,9 +60,9 @@ func (o *Plan) addConflicts(refused, adoptable []string) {
 	}
 	switch all := slices.Concat(refused, adoptable); {
 	case len(all) == 1:
-		o.add("gitops_repo", "Folder does not belong to this assignment", "%s%s", all[0], remedy)
+		p.addError("gitops_repo", "Folder does not belong to this assignment", "%s%s", all[0], remedy)
 	case len(all) > 1:
-		o.add(
+		p.addError(
 			"gitops_repo",
 			"Folder does not belong to this assignment",
 			"%d folders that the fleet wants belong to others:\n%s\n\n%s",
@@ -74,4 +76,66 @@ func (o *Plan) addConflicts(refused, adoptable []string) {
 			),
 		)
 	}
+}
+
+// withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
+func dropListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees, commit string) (folder.Trees, error) {
+	listed, err := view.FindListedByOthers(ctx, trees, commit)
+	if err != nil || len(listed) == 0 {
+		return trees, err
+	}
+	own := trees.Clone()
+	for _, conflict := range listed {
+		dropConflict(own, conflict)
+	}
+	return own, nil
+}
+
+// drop takes the folder of a conflict out.
+func dropConflict(trees folder.Trees, conflict gitops.Conflict) {
+	delete(trees[conflict.Host], conflict.DeploymentTarget)
+	if len(trees[conflict.Host]) == 0 {
+		delete(trees, conflict.Host)
+	}
+}
+
+// yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
+// somebody has changed one of the two: the plan names the record, unless adopt has it written again.
+func (p *Planner) spareListed(ctx context.Context, desired Desired, plan *Plan) error {
+	goes := mergeTrees(plan.Remove, plan.Found.Without(desired.After))
+	if goes.Count() == 0 {
+		return nil
+	}
+	owner := plan.ownerThere(desired)
+	view, err := p.reader.view(ctx, owner)
+	if err != nil {
+		return err
+	}
+	commit := ""
+	if plan.Identity == Same || plan.Identity == Renamed {
+		commit = desired.State.seenCommit()
+	}
+	listed, err := view.FindListedByOthers(ctx, goes, commit)
+	if err != nil || len(listed) == 0 {
+		return err
+	}
+	records, err := view.ReadRecords(ctx, "")
+	if err != nil {
+		return err
+	}
+	var disputed []string
+	plan.Before, plan.Found, plan.Remove = plan.Before.Clone(), plan.Found.Clone(), plan.Remove.Clone()
+	for _, conflict := range listed {
+		for _, trees := range []folder.Trees{plan.Before, plan.Found, plan.Remove} {
+			dropConflict(trees, conflict)
+		}
+		if records.Trees.Has(conflict.Host, conflict.DeploymentTarget) && !desired.Adopt {
+			conflict.Record = owner.repositoryOwner().RecordPath(conflict.Host)
+			disputed = append(disputed, conflict.String()+".")
+		}
+	}
+	if len(disputed) > 0 {
+		plan.addError("gitops_repo", "Record lists a folder of another assignment", "%s", wording.Lines(disputed, wording.Named))
+	}
+	return nil
 }

@@ -11,18 +11,18 @@ import (
 )
 
 // PlanDestroy holds a destroy to what protection allows.
-func (c *Service) PlanDestroy(
+func (p *Planner) PlanDestroy(
 	ctx context.Context,
 	known *OwnerState,
 	protection rollout.Protection,
 	leave bool,
 	clusters func([]string) []string,
 ) *Plan {
-	o := &Plan{Identity: Same, Before: c.dropTaken(ctx, known).Current()}
-	removal := rollout.RemovalOf(o.Before, nil, rollout.Fleet{})
+	plan := &Plan{Identity: Same, Before: p.dropTaken(ctx, known).Current()}
+	removal := rollout.RemovalOf(plan.Before, nil, rollout.Fleet{})
 	if leave {
 		if removal.Total > 0 {
-			o.warn(
+			plan.addWarning(
 				"on_destroy",
 				"Folders stay",
 				"%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
@@ -30,24 +30,24 @@ func (c *Service) PlanDestroy(
 				wording.Count(len(removal.Hosts()), "host", "hosts"),
 			)
 		}
-		return o
+		return plan
 	}
-	c.warnOfNoBranch(ctx, known, o)
-	o.Remove = o.Before
-	o.refuse(protection, removal, clusters, func([]folder.Key) []string {
+	p.warnOfNoBranch(ctx, known, plan)
+	plan.Remove = plan.Before
+	plan.checkRemoval(protection, removal, clusters, func([]folder.Key) []string {
 		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
 	})
-	return o
+	return plan
 }
 
 // warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
-func (c *Service) warnOfNoBranch(ctx context.Context, known *OwnerState, o *Plan) {
+func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *Plan) {
 	at := known.Owner.Location
-	view, err := c.view(ctx, known.Owner)
+	view, err := p.reader.view(ctx, known.Owner)
 	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
 		return
 	}
-	o.warn("gitops_repo", "Branch does not exist any more",
+	plan.addWarning("gitops_repo", "Branch does not exist any more",
 		"There is no branch %q at %s, so that nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
 			"and clusters go on with them: set its new name in gitops_repo, and apply that before the destroy.",
 		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
@@ -55,8 +55,8 @@ func (c *Service) warnOfNoBranch(ctx context.Context, known *OwnerState, o *Plan
 
 // dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
 // destroy does not remove those. Where the repository cannot be read, all of it stays known.
-func (c *Service) dropTaken(ctx context.Context, known *OwnerState) *OwnerState {
-	view, err := c.view(ctx, known.Owner)
+func (p *Planner) dropTaken(ctx context.Context, known *OwnerState) *OwnerState {
+	view, err := p.reader.view(ctx, known.Owner)
 	if err != nil {
 		return known
 	}

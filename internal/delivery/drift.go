@@ -25,7 +25,7 @@ const (
 func (d Drift) IsGone() bool { return d.Cause == RepositoryGone || d.Cause == BranchGone }
 
 // Reason explains why a folder differs from what was written. It says "by hand" only with the commit of a person.
-func (d Drift) Reason(key folder.Key) string {
+func (d Drift) Explain(key folder.Key) string {
 	if commit := d.Since[key]; commit != "" {
 		return fmt.Sprintf("by hand, since commit %.8s", commit)
 	}
@@ -49,8 +49,8 @@ const maxSearched = 200
 
 // explain finds the commits by hand with which the drift began, and the cause of other drift. It is only shown: no error
 // of the history is reported.
-func (c *Service) explain(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
-	history, err := c.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
+func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
+	history, err := r.reader.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {
 		return fmt.Errorf("the commits since the last apply were not read in time: %w", err)
 	}
@@ -64,7 +64,7 @@ func (c *Service) explain(ctx context.Context, known *OwnerState, before SavedSt
 		known.Drift.Cause, known.Drift.Lost = BranchRewritten, lost
 		return nil
 	}
-	contains, err := c.contains(ctx, known.Owner, known.Tip, before.Tip)
+	contains, err := r.reader.contains(ctx, known.Owner, known.Tip, before.Tip)
 	switch {
 	case ctx.Err() != nil:
 		return err

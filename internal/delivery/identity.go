@@ -21,7 +21,7 @@ const (
 )
 
 // former is the location where an owner was before.
-type former struct {
+type formerLocation struct {
 	identity Identity
 	gone     error // why the former location cannot be read; nil where it can, or need not
 	apart    bool  // it is the same by its history, and has another tip or cannot be read
@@ -31,9 +31,9 @@ type former struct {
 // mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed. They still are when
 // others have pushed to one of them since, also between a plan and its apply: the new location has the commit that the
 // state knows then.
-func (c *Service) identify(ctx context.Context, known *OwnerState, owner Owner) (former, error) {
+func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) (formerLocation, error) {
 	if known == nil {
-		return former{identity: Created}, nil
+		return formerLocation{identity: Created}, nil
 	}
 	was, is := known.Owner.Location, owner.Location
 	here := Same
@@ -41,54 +41,45 @@ func (c *Service) identify(ctx context.Context, known *OwnerState, owner Owner) 
 		here = Renamed
 	}
 	if was == is {
-		return former{identity: here}, nil
+		return formerLocation{identity: here}, nil
 	}
-	then, gone := c.tip(ctx, was)
+	then, gone := p.reader.tip(ctx, was)
 	if ctx.Err() != nil {
-		return former{}, gone
+		return formerLocation{}, gone
 	}
 	if gone == nil && then == "" {
 		gone = fmt.Errorf("branch %q %w", was.Branch, git.ErrNoBranch)
 	}
 	if was.Path != is.Path {
-		return former{identity: Moved, gone: gone}, nil
+		return formerLocation{identity: Moved, gone: gone}, nil
 	}
-	now, err := c.tip(ctx, is)
+	now, err := p.reader.tip(ctx, is)
 	if err != nil {
-		return former{}, err
+		return formerLocation{}, err
 	}
 	if now != "" && gone == nil && now == then {
-		return former{identity: here}, nil
+		return formerLocation{identity: here}, nil
 	}
-	if contains, err := c.contains(ctx, owner, now, known.Tip); contains || err != nil {
-		return former{identity: here, apart: !errors.Is(gone, git.ErrNoBranch)}, err
+	if contains, err := p.reader.contains(ctx, owner, now, known.Tip); contains || err != nil {
+		return formerLocation{identity: here, apart: !errors.Is(gone, git.ErrNoBranch)}, err
 	}
-	return former{identity: Moved, gone: gone}, nil // the plan warns of what is gone, and nothing is cleared there
-}
-
-// contains says whether the branch of an owner's location, which has this tip, has a commit in its history.
-func (c *Service) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
-	if tip == "" || commit == "" {
-		return false, nil
-	}
-	found, err := c.FindCommits(ctx, owner, []string{commit}, nil)
-	return found[commit].ID != "", err
+	return formerLocation{identity: Moved, gone: gone}, nil // the plan warns of what is gone, and nothing is cleared there
 }
 
 // FindRelocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
 // one any more and the new one is the same: its records are of this state, or its branch is the one that the open pull
 // request goes into now. A branch or a repository was renamed. It is nil where that is not so.
-func (c *Service) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
+func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
 		return nil
 	}
-	if tip, err := c.tip(ctx, was); tip != "" || err != nil && !isGone(err) {
+	if tip, err := r.reader.tip(ctx, was); tip != "" || err != nil && !isGone(err) {
 		return nil
 	}
 	relocated := *known
 	relocated.Owner.Location, relocated.Drift = at, Drift{}
-	view, err := c.view(ctx, relocated.Owner)
+	view, err := r.reader.view(ctx, relocated.Owner)
 	if err != nil || view.Tip() == "" {
 		return nil // reported where the location is read
 	}
@@ -114,22 +105,13 @@ func (c *Service) FindRelocated(ctx context.Context, known *OwnerState, at folde
 	return &relocated
 }
 
-// tip is the commit of a branch; "" where there is none, or no local repository.
-func (c *Service) tip(ctx context.Context, at folder.Location) (string, error) {
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
-	if err != nil {
-		return "", err
-	}
-	return look.Tip(), nil
-}
-
 // isGone says whether a repository does not exist.
 func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 
 // Identify says whether an owner is new, the same, renamed or moved.
 //
 // Errors: as of a look.
-func (c *Service) Identify(ctx context.Context, known *OwnerState, owner Owner) (Identity, error) {
-	former, err := c.identify(ctx, known, owner)
+func (p *Planner) Identify(ctx context.Context, known *OwnerState, owner Owner) (Identity, error) {
+	former, err := p.identify(ctx, known, owner)
 	return former.identity, err
 }

@@ -2,13 +2,11 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
-	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
@@ -77,93 +75,27 @@ type Plan struct {
 }
 
 // HasError reports whether any problem is an error.
-func (o *Plan) HasError() bool {
-	return slices.ContainsFunc(o.Problems, func(p PlanProblem) bool { return !p.Warning })
+func (p *Plan) HasError() bool {
+	return slices.ContainsFunc(p.Problems, func(p PlanProblem) bool { return !p.Warning })
 }
 
-func (o *Plan) add(attribute, summary, format string, arguments ...any) {
-	o.Problems = append(o.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
+func (p *Plan) addError(attribute, summary, format string, arguments ...any) {
+	p.Problems = append(p.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
 }
 
-func (o *Plan) warn(attribute, summary, format string, arguments ...any) {
-	o.Problems = append(o.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
-}
-
-// Plan finds out what applying what an owner wants would do. It writes nothing. A location that is as the state knows
-// it, to which no folder is added, and from which none is removed, is not read. What a look finds elsewhere is among the problems and in Found;
-// everything else follows from that, and from whether two locations are the same.
-//
-// The error is one of a look at the repository. What is wrong with it is among the problems.
-func (c *Service) Plan(ctx context.Context, desired Desired) (*Plan, error) {
-	if err := c.checkDuplicate(ctx, desired.Owner, false); err != nil {
-		return nil, err
-	}
-	former, err := c.identify(ctx, desired.State, desired.Owner)
-	if err != nil {
-		return nil, err
-	}
-	o := &Plan{Identity: former.identity, Before: folder.Trees{}, Found: folder.Trees{}}
-	if err := o.checkBase(desired, func() (string, error) { return c.tip(ctx, desired.Owner.Location) }); err != nil || o.HasError() {
-		return o, err
-	}
-	if isNew := o.Identity == Created || o.Identity == Moved; isNew || desired.State.Drift.Cause == BranchGone {
-		conflict, err := c.FindBranchConflict(ctx, desired.Owner.Location)
-		if err != nil {
-			return nil, err
-		}
-		if conflict != "" {
-			o.add("gitops_repo", "Branch cannot be created", "%s", conflict)
-			return o, nil
-		}
-	}
-	wanted := desired
-	desired.After = desired.Renames.WithFormerNames(desired.After)
-	switch o.Identity {
-	case Same:
-		o.checkHolder(desired, desired.State.Drift.OtherHolder)
-		err = c.knows(ctx, desired, o)
-	case Renamed:
-		if err = c.checkNewName(ctx, desired, o); err != nil {
-			return nil, err
-		}
-		if err = c.knows(ctx, desired, o); err != nil {
-			return nil, err
-		}
-		if err = c.arrive(ctx, desired, o.ownerThere(desired), o); err == nil {
-			err = c.arrive(ctx, desired, desired.Owner, o)
-		}
-	case Created, Moved:
-		if err = c.arrive(ctx, desired, desired.Owner, o); err == nil {
-			err = c.warnOfFound(ctx, desired, o)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	o.Remove = o.Before.Without(desired.After)
-	if err := c.yield(ctx, desired, o); err != nil {
-		return nil, err
-	}
-	c.leave(desired, former, o)
-	if err := c.moves(ctx, desired, o); err != nil {
-		return nil, err
-	}
-	o.protect(desired)
-	if o.Identity != Same || len(wanted.After.Without(o.Before)) > 0 {
-		err = c.conflicts(ctx, wanted, o)
-	}
-	return o, err
+func (p *Plan) addWarning(attribute, summary, format string, arguments ...any) {
+	p.Problems = append(p.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
 }
 
 // checkHolder reports a state that has taken the records over by a commit; "" for none.
-func (o *Plan) checkHolder(desired Desired, by string) {
+func (p *Plan) checkHolder(desired Desired, by string) {
 	switch {
 	case by == "":
 	case desired.Adopt:
-		o.warn("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment %q on branch %q by %s. "+
+		p.addWarning("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment %q on branch %q by %s. "+
 			"This apply makes it this state's: the next plan of the other one fails. Then remove adopt.", desired.Owner.Name, desired.Owner.Location.Branch, by)
 	default:
-		o.add("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q on branch %q, by %s. "+
+		p.addError("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q on branch %q, by %s. "+
 			"Each of the two would undo what the other one writes.\n\nIf the other one shall have it, take it out of this one, "+
 			"with removed { from = <address>, lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
 			"If this one shall have it, set adopt = true for one apply: the next plan of the other one fails then.",
@@ -171,43 +103,9 @@ func (o *Plan) checkHolder(desired Desired, by string) {
 	}
 }
 
-// checkNewName reports states that have the records under the former name of an owner, or under its new one.
-func (c *Service) checkNewName(ctx context.Context, desired Desired, o *Plan) error {
-	o.checkHolder(desired, desired.State.Drift.OtherHolder)
-	view, err := c.view(ctx, desired.Owner)
-	if err != nil {
-		return err
-	}
-	if writer, found, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records); err != nil {
-		return err
-	} else if found {
-		o.checkHolder(desired, writer.String())
-	}
-	return nil
-}
-
-// knows takes what the state knows, with what the refresh has found in records that were touched.
-func (c *Service) knows(ctx context.Context, desired Desired, o *Plan) error {
-	o.Before = desired.State.Current()
-	found := desired.State.Drift.Found
-	if len(found) == 0 {
-		return nil
-	}
-	view, err := c.view(ctx, o.ownerThere(desired))
-	if err != nil {
-		return err
-	}
-	own, err := withoutListed(ctx, view, found, desired.State.seenAt())
-	if err != nil {
-		return err
-	}
-	o.Before = union(union(o.Before, own), found.Without(desired.After))
-	return o.refuseUnwanted(ctx, view, desired, desired.Owner, own.Without(desired.After))
-}
-
 // refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
 // only a record lists that no allowed key has signed never goes.
-func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted folder.Trees) error {
+func (p *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted folder.Trees) error {
 	if len(unwanted) == 0 {
 		return nil
 	}
@@ -220,7 +118,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 		return err
 	}
 	if len(unsigned) > 0 {
-		o.add("gitops_repo", "Record is not signed by a known key",
+		p.addError("gitops_repo", "Record is not signed by a known key",
 			"These folders would be removed, and only records that are not believed list them: %s. Nothing was written: %s.\n\n"+
 				"Revert that commit, or take what it added out of the record. If the record is right, add the key that signed it to allowed_signers.",
 			wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
@@ -229,7 +127,7 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	if desired.Adopt {
 		return nil
 	}
-	o.add("name", "Another assignment has this name",
+	p.addError("name", "Another assignment has this name",
 		"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
 			"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
 			"assignment, set adopt = true: they are then removed, within what protection allows.",
@@ -237,220 +135,32 @@ func (o *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	return nil
 }
 
-// warnOfFound says what is at a location that is new to the state, who wrote it, and what becomes of it.
-func (c *Service) warnOfFound(ctx context.Context, desired Desired, o *Plan) error {
-	if o.Found.Count() == 0 || o.HasError() {
-		return nil
-	}
-	writer, held := "", false
-	if !desired.Replaces && !c.isReplaced(desired.Owner) {
-		view, err := c.view(ctx, desired.Owner)
-		if err != nil {
-			return err
-		}
-		by, found, err := view.FindOtherHolder(ctx, "", nil)
-		if err != nil {
-			return err
-		}
-		if held = found; held {
-			writer = fmt.Sprintf(
-				" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next plan of the other one fails.",
-				by,
-			)
-		}
-	}
-	same := 0
-	var other []string
-	for _, key := range o.Found.Keys() {
-		wanted, ok := desired.After[key.Host][key.DeploymentTarget]
-		switch {
-		case ok && wanted == o.Found[key.Host][key.DeploymentTarget]:
-			same++
-		case ok:
-			other = append(other, "~ "+key.String())
-		default:
-			other = append(other, "- "+key.String())
-		}
-	}
-	there := fmt.Sprintf("Branch %q has %s of an assignment called %q that this state does not know.%s",
-		desired.Owner.Location.Branch, wording.Count(o.Found.Count(), "folder", "folders"), desired.Owner.Name, writer)
-	switch {
-	case len(other) > 0:
-		o.warn(
-			"gitops_repo",
-			"Folders are there already",
-			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
-			there,
-			same,
-			wording.OneOrMany(same, "is", "are"),
-			wording.Lines(other, mostListed),
-		)
-	case held:
-		o.warn("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)
-	}
-	return nil
-}
-
-// arrive finds folders of the owner at the location that the state does not know.
-func (c *Service) arrive(ctx context.Context, desired Desired, owner Owner, o *Plan) error {
-	view, err := c.view(ctx, owner)
-	if err != nil {
-		return err
-	}
-	if view.Missing() {
-		o.warn("gitops_repo", "Repository does not exist yet",
-			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
-	}
-	records, err := view.ReadRecords(ctx, "")
-	if err != nil {
-		return err
-	}
-	found := records.Trees.Without(o.Before)
-	own, err := withoutListed(ctx, view, found, "")
-	if err != nil {
-		return err
-	}
-	// A wanted folder of another owner is a conflict, and an unwanted one is nothing to remove: see yield.
-	o.Found = union(o.Found, union(own, found.Without(desired.After)))
-	return o.refuseUnwanted(ctx, view, desired, owner, own.Without(desired.After))
-}
-
-// withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
-func withoutListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees, commit string) (folder.Trees, error) {
-	listed, err := view.FindListedByOthers(ctx, trees, commit)
-	if err != nil || len(listed) == 0 {
-		return trees, err
-	}
-	own := trees.Clone()
-	for _, conflict := range listed {
-		drop(own, conflict)
-	}
-	return own, nil
-}
-
-// drop takes the folder of a conflict out.
-func drop(trees folder.Trees, conflict gitops.Conflict) {
-	delete(trees[conflict.Host], conflict.DeploymentTarget)
-	if len(trees[conflict.Host]) == 0 {
-		delete(trees, conflict.Host)
-	}
-}
-
 // ownerThere is the owner as the repository knows it until the plan is applied.
-func (o *Plan) ownerThere(desired Desired) Owner {
+func (p *Plan) ownerThere(desired Desired) Owner {
 	owner := desired.Owner
-	if o.Identity == Renamed {
+	if p.Identity == Renamed {
 		owner.Name = desired.State.Owner.Name
 	}
 	return owner
 }
 
-// yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
-// somebody has changed one of the two: the plan names the record, unless adopt has it written again.
-func (c *Service) yield(ctx context.Context, desired Desired, o *Plan) error {
-	goes := union(o.Remove, o.Found.Without(desired.After))
-	if goes.Count() == 0 {
-		return nil
-	}
-	owner := o.ownerThere(desired)
-	view, err := c.view(ctx, owner)
-	if err != nil {
-		return err
-	}
-	commit := ""
-	if o.Identity == Same || o.Identity == Renamed {
-		commit = desired.State.seenAt()
-	}
-	listed, err := view.FindListedByOthers(ctx, goes, commit)
-	if err != nil || len(listed) == 0 {
-		return err
-	}
-	records, err := view.ReadRecords(ctx, "")
-	if err != nil {
-		return err
-	}
-	var disputed []string
-	o.Before, o.Found, o.Remove = o.Before.Clone(), o.Found.Clone(), o.Remove.Clone()
-	for _, conflict := range listed {
-		for _, trees := range []folder.Trees{o.Before, o.Found, o.Remove} {
-			drop(trees, conflict)
-		}
-		if records.Trees.Has(conflict.Host, conflict.DeploymentTarget) && !desired.Adopt {
-			conflict.Record = owner.gitops().RecordPath(conflict.Host)
-			disputed = append(disputed, conflict.String()+".")
-		}
-	}
-	if len(disputed) > 0 {
-		o.add("gitops_repo", "Record lists a folder of another assignment", "%s", wording.Lines(disputed, wording.Named))
-	}
-	return nil
-}
-
-// leave plans what happens to a former location.
-func (c *Service) leave(desired Desired, former former, o *Plan) {
-	if former.apart {
-		was, is := desired.State.Owner.Location, desired.Owner.Location
-		o.warn(
-			"gitops_repo",
-			"Former location stays as it is",
-			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. Nothing is removed at the former location.",
-			is.Branch,
-			is.URL,
-			was.Branch,
-			was.URL,
-		)
-	}
-	if o.Identity != Moved {
-		return
-	}
-	at := desired.State.Owner.Location
-	switch {
-	case errors.Is(former.gone, git.ErrNoBranch):
-		o.formerGone = true
-		o.warn("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to clear.", at.Branch, at.URL)
-	case former.gone != nil && isGone(former.gone):
-		o.formerGone = true
-		o.warn("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
-	case former.gone != nil:
-		o.warn(
-			"gitops_repo",
-			"Former repository cannot be read",
-			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.",
-			at.Branch,
-			at.URL,
-			former.gone,
-		)
-	case desired.Leave:
-		o.LetGo = true
-		o.warn(
-			"on_destroy",
-			"Folders stay",
-			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.",
-			at.Branch,
-			at.Path,
-		)
-	default:
-		o.Cleared = desired.State.Current()
-	}
-}
-
 // there is all that the owner has at the location, as far as the state or a look knows.
-func (o *Plan) there() folder.Trees { return union(o.Before, o.Found) }
+func (p *Plan) folders() folder.Trees { return mergeTrees(p.Before, p.Found) }
 
 // PlanUnread is the plan of an owner while the repository cannot be read yet.
 func PlanUnread(desired Desired) *Plan {
-	o := &Plan{Identity: Created, Before: folder.Trees{}}
+	plan := &Plan{Identity: Created, Before: folder.Trees{}}
 	if desired.State != nil {
-		o.Identity, o.Before = Same, desired.State.Current()
+		plan.Identity, plan.Before = Same, desired.State.Current()
 	}
 	desired.After = desired.Renames.WithFormerNames(desired.After)
-	o.Remove = o.Before.Without(desired.After)
-	o.protect(desired)
-	return o
+	plan.Remove = plan.Before.Without(desired.After)
+	plan.checkProtection(desired)
+	return plan
 }
 
 // union returns the folders of both, with the trees of the first.
-func union(one, other folder.Trees) folder.Trees {
+func mergeTrees(one, other folder.Trees) folder.Trees {
 	if len(other) == 0 {
 		return one
 	}

@@ -9,19 +9,19 @@ import (
 )
 
 // protect checks what would be removed against the limits of protection.
-func (o *Plan) protect(desired Desired) {
-	before, after := o.there(), desired.After
+func (p *Plan) checkProtection(desired Desired) {
+	before, after := p.folders(), desired.After
 	if desired.Unprotected {
 		return
 	}
-	o.refuse(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []folder.Key) []string {
-		return o.causes(desired, removed)
+	p.checkRemoval(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []folder.Key) []string {
+		return p.findCauses(desired, removed)
 	})
-	if o.Cleared == nil {
+	if p.Cleared == nil {
 		return
 	}
 	// Each location counts for itself.
-	o.refuse(desired.Protection, rollout.ClearanceOf(o.Cleared, after), desired.Clusters, func([]folder.Key) []string {
+	p.checkRemoval(desired.Protection, rollout.ClearanceOf(p.Cleared, after), desired.Clusters, func([]folder.Key) []string {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
 			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
@@ -29,10 +29,10 @@ func (o *Plan) protect(desired Desired) {
 }
 
 // causes says why folders would be removed: those that only the repository knows, and all others.
-func (o *Plan) causes(desired Desired, removed []folder.Key) []string {
+func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
 	var known []folder.Key
 	for _, key := range removed {
-		if o.Before.Has(key.Host, key.DeploymentTarget) {
+		if p.Before.Has(key.Host, key.DeploymentTarget) {
 			known = append(known, key)
 		}
 	}
@@ -54,7 +54,7 @@ func (o *Plan) causes(desired Desired, removed []folder.Key) []string {
 }
 
 // refuse adds the error of a removal that protection holds, with its causes.
-func (o *Plan) refuse(
+func (p *Plan) checkRemoval(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
 ) {
 	var names []string
@@ -69,5 +69,5 @@ func (o *Plan) refuse(
 	if len(lines) == 0 {
 		lines = []string{"not known: the state has no fleet to compare with"}
 	}
-	o.add("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
+	p.addError("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
 }

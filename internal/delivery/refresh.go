@@ -47,22 +47,28 @@ func (d Drift) IsNone() bool {
 	return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.IsGone() && d.Into == "" && d.Request == ""
 }
 
+// Refresher compares repositories with the state.
+type Refresher struct {
+	reader *Reader
+	hosts  *GitHosts
+}
+
 // Refresh compares the folders in the repository with what was written, by their trees. It reads no
 // file. Where the state does not know what was written, because it was lost or is being imported, the records
 // are read first, and what they say is put into known.
-func (c *Service) Refresh(ctx context.Context, known *OwnerState) error {
+func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	before := known.SavedState
-	view, request, err := c.pending(ctx, known)
+	view, request, err := r.readPending(ctx, known)
 	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
-		known.lose(RepositoryGone, before)
+		known.markLost(RepositoryGone, before)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if view.Tip() == "" && len(known.Trees) > 0 {
-		known.lose(BranchGone, before)
-		known.Drift.Into = intoAnother(known, request)
+		known.markLost(BranchGone, before)
+		known.Drift.Into = otherBase(known, request)
 		return nil
 	}
 	known.Tip = view.Tip()
@@ -74,17 +80,17 @@ func (c *Service) Refresh(ctx context.Context, known *OwnerState) error {
 	if err := known.compare(ctx, view); err != nil {
 		return err
 	}
-	if err := c.compareRequest(ctx, known, request); err != nil {
+	if err := r.compareRequest(ctx, known, request); err != nil {
 		return err
 	}
 	if len(known.Drift.Trees) > 0 && !known.Proposed {
-		return c.explain(ctx, known, before, request)
+		return r.explainDrift(ctx, known, before, request)
 	}
 	return nil
 }
 
 // lose notes that nothing is there any more.
-func (k *OwnerState) lose(cause DriftCause, before SavedState) {
+func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[folder.Key]string{}}
 	k.Tip = ""
 	for _, key := range k.Trees.Keys() {
@@ -95,13 +101,13 @@ func (k *OwnerState) lose(cause DriftCause, before SavedState) {
 // compare sets Drift to how a branch differs from what was written.
 func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
 	k.Drift = Drift{Trees: map[folder.Key]string{}}
-	if k.Drift.Touched, err = k.touched(ctx, view); err != nil {
+	if k.Drift.Touched, err = k.findTouched(ctx, view); err != nil {
 		return err
 	}
-	if k.Drift.Unsigned, err = k.unsigned(ctx, view); err != nil {
+	if k.Drift.Unsigned, err = k.findUnsigned(ctx, view); err != nil {
 		return err
 	}
-	if k.Drift.OtherHolder, err = k.otherHolder(ctx, view); err != nil {
+	if k.Drift.OtherHolder, err = k.findOtherHolder(ctx, view); err != nil {
 		return err
 	}
 	seen, err := view.ReadTrees(ctx, k.Trees)
@@ -128,7 +134,7 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 
 // touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
 // taken over, and says nothing else, is as it should be: then only the folders count.
-func (k *OwnerState) touched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
+func (k *OwnerState) findTouched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	left := make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
 		left[host] = k.Records[host]
@@ -139,7 +145,7 @@ func (k *OwnerState) touched(ctx context.Context, view *gitops.OwnerView) ([]str
 }
 
 // unsigned says which touched records no allowed key has signed.
-func (k *OwnerState) unsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
+func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
 		asked[host] = k.Records[host]
@@ -152,7 +158,7 @@ func (k *OwnerState) unsigned(ctx context.Context, view *gitops.OwnerView) ([]st
 }
 
 // otherHolder names the commit by which another state has taken over touched records; "" where none has.
-func (k *OwnerState) otherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
+func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil
 	}

@@ -3,9 +3,7 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -14,32 +12,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// number is that of the pull request in the state, which every Git host has at the end of its URL; 0 where there is none.
-func (k *OwnerState) number() int {
-	if k == nil {
-		return 0
-	}
-	number, _ := strconv.Atoi(path.Base(k.PullRequest))
-	return number
-}
-
 // pending returns the view of the branch that shows what is deployed: that of the owner's open pull request, whose changes
 // are pending and no drift, or the location's own once the request is merged or closed. An open request is not pending
 // if it is not the one in the state, should have been merged at once, was not completed by the last apply, goes into another
 // branch, or comes from another one or from one that does not exist any more. The request is the open one, else that of
 // the state; nil where there is none.
-func (c *Service) pending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
+func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
-		view, err = c.view(ctx, known.Owner)
+		view, err = r.reader.view(ctx, known.Owner)
 		return view, nil, err
 	}
-	host, err := c.forge(known.Settings, known.Owner.Location)
+	host, err := r.hosts.gitHost(known.Settings, known.Owner.Location)
 	if err != nil {
 		return nil, nil, err
 	}
-	selector := known.Settings.request(known.Owner)
-	if request, err = host.Current(ctx, selector, known.number()); err != nil {
+	selector := known.Settings.selector(known.Owner)
+	if request, err = host.Current(ctx, selector, known.requestNumber()); err != nil {
 		return nil, nil, err
 	}
 	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now &&
@@ -48,18 +37,18 @@ func (c *Service) pending(ctx context.Context, known *OwnerState) (view *gitops.
 		request.Head == selector.Head {
 		proposed := known.Owner
 		proposed.Location.Branch = selector.Head
-		if view, err = c.view(ctx, proposed); err != nil || view.Tip() != "" {
+		if view, err = r.reader.view(ctx, proposed); err != nil || view.Tip() != "" {
 			known.Proposed = err == nil
 			return view, request, err
 		}
 	}
-	view, err = c.view(ctx, known.Owner)
+	view, err = r.reader.view(ctx, known.Owner)
 	return view, request, err
 }
 
 // intoAnother is the branch that the open pull request goes into, where that is not the location's; else "". Git hosts have
 // the requests into a branch that is renamed go into it under its new name.
-func intoAnother(known *OwnerState, request *forge.PullRequest) string {
+func otherBase(known *OwnerState, request *forge.PullRequest) string {
 	if request == nil || request.State != forge.Open || request.Base == known.Owner.Location.Branch {
 		return ""
 	}
@@ -69,13 +58,13 @@ func intoAnother(known *OwnerState, request *forge.PullRequest) string {
 // compareRequest adds to Drift why the pull request cannot be merged, or is no longer there to be merged. A folder that
 // the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
 // and not by what the Git host says, since some Git hosts say that they are still checking for ever.
-func (c *Service) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
+func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
 	if request == nil || request.State == forge.Merged {
 		return nil
 	}
 	at := known.Owner.Location
-	selector := known.Settings.request(known.Owner)
-	known.Drift.Into = intoAnother(known, request)
+	selector := known.Settings.selector(known.Owner)
+	known.Drift.Into = otherBase(known, request)
 	switch {
 	case request.State == forge.Closed:
 		if len(known.Drift.Trees) > 0 {
@@ -96,7 +85,7 @@ func (c *Service) compareRequest(ctx context.Context, known *OwnerState, request
 			request.Number, request.Head, selector.Head)
 		return nil
 	}
-	view, err := c.view(ctx, known.Owner)
+	view, err := r.reader.view(ctx, known.Owner)
 	if err != nil {
 		return err
 	}
@@ -128,7 +117,7 @@ func (c *Service) compareRequest(ctx context.Context, known *OwnerState, request
 
 // noBranch explains that a pull request has no branch to go into. into is the branch that the open one goes into, if there
 // is one.
-func noBranch(at folder.Location, into string) string {
+func noBranchText(at folder.Location, into string) string {
 	text := fmt.Sprintf("There is no branch %q at %s, and a pull request needs a branch to go into. ", at.Branch, at.URL)
 	if into != "" {
 		return text + fmt.Sprintf("The open pull request goes into branch %q now: set branch = %q in gitops_repo.", into, into)
@@ -145,46 +134,36 @@ func (e *noBranchError) Unwrap() error { return git.ErrNoBranch }
 // CheckBaseBranch fails where a pull request is wanted and the branch that it goes into does not exist. It looks at the branch.
 //
 // Errors: git.ErrNoBranch with the branch that the open request goes into now, or as of a look.
-func (c *Service) CheckBaseBranch(ctx context.Context, settings Settings, owner Owner, known *OwnerState) error {
+func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owner Owner, known *OwnerState) error {
 	if !settings.PullRequest {
 		return nil
 	}
-	tip, err := c.tip(ctx, owner.Location)
+	tip, err := r.reader.tip(ctx, owner.Location)
 	if err != nil || tip != "" {
 		return err
 	}
-	c.looks.forget(c.remote(owner.Location)) // it may be made while the error is read
-	host, err := c.forge(settings, owner.Location)
+	r.reader.forget(owner.Location) // it may be made while the error is read
+	host, err := r.hosts.gitHost(settings, owner.Location)
 	if err != nil {
 		return err
 	}
 	into := ""
-	if request, err := host.Current(ctx, settings.request(owner), known.number()); err == nil && known != nil {
-		into = intoAnother(known, request)
+	if request, err := host.Current(ctx, settings.selector(owner), known.requestNumber()); err == nil && known != nil {
+		into = otherBase(known, request)
 	}
-	return &noBranchError{noBranch(owner.Location, into)}
-}
-
-// FindBranchConflict says why the branch of a location, which does not exist, cannot be created; "" where it can be, or exists.
-func (c *Service) FindBranchConflict(ctx context.Context, at folder.Location) (string, error) {
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(at))
-	if err != nil || look.Conflict() == "" {
-		return "", err
-	}
-	return fmt.Sprintf("The repository has a branch %q, and Git allows no branch %q beside it: the one is a folder of the other's name. "+
-		"Name another branch in gitops_repo, or rename the other.", look.Conflict(), at.Branch), nil
+	return &noBranchError{noBranchText(owner.Location, into)}
 }
 
 // checkBase reports a pull request whose branch does not exist.
-func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
+func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) error {
 	if !desired.Settings.PullRequest {
 		return nil
 	}
 	at := desired.Owner.Location
-	switch o.Identity {
+	switch p.Identity {
 	case Same, Renamed:
 		if drift := desired.State.Drift; drift.Cause == BranchGone {
-			o.add("gitops_repo", "Branch does not exist", "%s", noBranch(at, drift.Into))
+			p.addError("gitops_repo", "Branch does not exist", "%s", noBranchText(at, drift.Into))
 		}
 	case Created, Moved:
 		commit, err := tip()
@@ -192,7 +171,7 @@ func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
 			return err
 		}
 		if commit == "" {
-			o.warn(
+			p.addWarning(
 				"gitops_repo",
 				"Branch does not exist yet",
 				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply succeeds; otherwise it fails.",
@@ -202,31 +181,4 @@ func (o *Plan) checkBase(desired Desired, tip func() (string, error)) error {
 		}
 	}
 	return nil
-}
-
-// closeRequest closes the owner's open pull request, since nothing is left to propose: the one that the selector names,
-// else that of the number.
-func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector, number int) error {
-	request, err := host.Current(ctx, selector, number)
-	if err != nil || request == nil {
-		return err
-	}
-	return host.Close(ctx, request)
-}
-
-// CloseFormerRequest closes the open pull request from before the owner got other settings, another name or a branch that was
-// renamed, unless it is the same request.
-func (c *Service) CloseFormerRequest(ctx context.Context, known *OwnerState, owner Owner, settings Settings) (head string, err error) {
-	former := known.Settings.request(known.Owner)
-	if !known.Settings.PullRequest {
-		return "", nil
-	}
-	if settings.PullRequest && known.Owner.Location.URL == owner.Location.URL && settings.request(owner) == former {
-		return "", nil
-	}
-	host, err := c.forge(known.Settings, known.Owner.Location)
-	if err == nil {
-		err = closeRequest(ctx, host, former, known.number())
-	}
-	return former.Head, err
 }

@@ -192,5 +192,5 @@ func (o *operation) driftOf(key folder.Key) string {
 	if _, drifted := o.known.Drift.Trees[key]; !drifted {
 		return ""
 	}
-	return o.known.Drift.Reason(key)
+	return o.known.Drift.Explain(key)
 }

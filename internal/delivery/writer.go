@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // ApplyRequest is what an owner wants, with everything that is needed to apply it.
@@ -54,6 +55,19 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Problems[0].Summary, e.Problems[0].Detail)
 }
 
+// Writer applies plans: it pushes commits, and opens pull requests.
+type Writer struct {
+	reader    *Reader
+	hosts     *GitHosts
+	refresher *Refresher
+	registry  *Registry
+	planner   *Planner
+	options   ServiceOptions
+
+	heads wait.Locks // by repository and proposed branch
+	names wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
+}
+
 // Apply writes what a request wants: one commit at the location, or none where everything is there. A former
 // location is cleared after that. It changes what follows from what is wanted, and nothing else: a folder that is to be
 // written or removed and is not what the state knows, and folders that others wrote under the owner's name, are a
@@ -62,29 +76,29 @@ func (e *HeldError) Error() string {
 // Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
 // gitops.BranchClient.Apply. With all but ErrProposed nothing was written, unless the text says that this is
 // not known.
-func (c *Service) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome, error) {
-	release, err := c.names.Take(ctx, request.Owner.Location.Branch+" "+request.Owner.Location.Path+" "+request.Owner.Name)
+func (w *Writer) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome, error) {
+	release, err := w.names.Take(ctx, request.Owner.Location.Branch+" "+request.Owner.Location.Path+" "+request.Owner.Name)
 	if err != nil {
 		return ApplyOutcome{}, err
 	}
 	defer release()
-	if err := c.checkDuplicate(ctx, request.Owner, true); err != nil {
+	if err := w.registry.checkDuplicate(ctx, request.Owner, true); err != nil {
 		return ApplyOutcome{}, err
 	}
-	plan, err := c.Plan(ctx, request.Desired)
+	plan, err := w.planner.Plan(ctx, request.Desired)
 	if err != nil {
 		return ApplyOutcome{}, err
 	}
 	if plan.HasError() {
-		return ApplyOutcome{}, held(plan)
+		return ApplyOutcome{}, newHeldError(plan)
 	}
-	if err := c.checkFormer(ctx, request.State, plan); err != nil {
+	if err := w.checkFormerLocation(ctx, request.State, plan); err != nil {
 		return ApplyOutcome{}, err
 	}
-	edit := c.edit(request, plan)
-	written, err := c.write(ctx, request.Settings, request.Owner, request.State, edit)
+	edit := w.newEdit(request, plan)
+	written, err := w.write(ctx, request.Settings, request.Owner, request.State, edit)
 	if err != nil {
-		return ApplyOutcome{PullRequest: written.url}, c.nameCommits(ctx, request.Owner, err)
+		return ApplyOutcome{PullRequest: written.url}, addCommits(ctx, w.reader, request.Owner, err)
 	}
 	done := ApplyOutcome{
 		Commit: written.commit, PullRequest: written.url, Records: written.Records, Holder: edit.Holder, Time: written.Time,
@@ -101,20 +115,20 @@ func (c *Service) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome
 		}
 	}
 	if plan.Cleared != nil || plan.LetGo {
-		c.clearFormer(ctx, request, plan.LetGo, &done)
+		w.clearFormerLocation(ctx, request, plan.LetGo, &done)
 	}
 	return done, nil
 }
 
-func held(o *Plan) error {
-	return &HeldError{slices.DeleteFunc(slices.Clone(o.Problems), func(p PlanProblem) bool { return p.Warning })}
+func newHeldError(plan *Plan) error {
+	return &HeldError{slices.DeleteFunc(slices.Clone(plan.Problems), func(p PlanProblem) bool { return p.Warning })}
 }
 
-func (c *Service) edit(request ApplyRequest, plan *Plan) gitops.Edit {
+func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: request.Owner.gitops(), Hosts: make(gitops.FolderEdits, len(request.Decisions)),
-		Written: plan.there(), Remove: plan.there().Without(request.After),
-		Author: c.options.Author, Subject: request.Subject, Release: c.options.Release, Run: c.options.Run, Source: request.Source, Adopt: request.Adopt,
+		Owner: request.Owner.repositoryOwner(), Hosts: make(gitops.FolderEdits, len(request.Decisions)),
+		Written: plan.folders(), Remove: plan.folders().Without(request.After),
+		Author: w.options.Author, Subject: request.Subject, Release: w.options.Release, Run: w.options.Run, Source: request.Source, Adopt: request.Adopt,
 		Renames: request.Renames, FormerHosts: request.Former.Hosts,
 	}
 	switch plan.Identity {
@@ -131,7 +145,7 @@ func (c *Service) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 		edit.Holder = NewHolder()
 	}
 	if plan.Identity != Created && plan.Identity != Moved && request.State.Trees != nil && !request.State.Proposed {
-		edit.Seen = plan.there()
+		edit.Seen = plan.folders()
 	}
 	if request.Verify != nil {
 		edit.Verify = func(at string, files []git.File) error {
@@ -156,12 +170,12 @@ func (c *Service) edit(request ApplyRequest, plan *Plan) gitops.Edit {
 
 // nameCommits adds to an error about changed folders which commits changed them. They are only shown: it is no error
 // when they cannot be found.
-func (c *Service) nameCommits(ctx context.Context, owner Owner, err error) error {
+func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	changed, ok := errors.AsType[*gitops.ChangedError](err)
 	if !ok {
 		return err
 	}
-	history, failed := c.ReadHistory(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
+	history, failed := r.ReadHistory(ctx, owner, gitops.HistoryFilter{Limit: maxSearched})
 	if failed != nil {
 		return err
 	}
@@ -180,12 +194,12 @@ func (c *Service) nameCommits(ctx context.Context, owner Owner, err error) error
 
 // checkFormer finds folders at the former location that are to be removed and that others have changed since the plan saw
 // them, before anything is written.
-func (c *Service) checkFormer(ctx context.Context, known *OwnerState, plan *Plan) error {
+func (w *Writer) checkFormerLocation(ctx context.Context, known *OwnerState, plan *Plan) error {
 	if plan.Cleared == nil || known.Proposed {
 		return nil
 	}
 	now := *known
-	if err := c.Refresh(ctx, &now); err != nil {
+	if err := w.refresher.Refresh(ctx, &now); err != nil {
 		return err
 	}
 	e, current := &gitops.ChangedError{}, now.Current()
@@ -199,30 +213,30 @@ func (c *Service) checkFormer(ctx context.Context, known *OwnerState, plan *Plan
 	if len(e.Folders) == 0 {
 		return nil
 	}
-	return c.nameCommits(ctx, known.Owner, e)
+	return addCommits(ctx, w.reader, known.Owner, e)
 }
 
 // clearFormer removes what the owner had at its former location, or only its records where the folders are
 // to stay. What has another holder there stays: it turned out to be the same location, or another assignment has it.
-func (c *Service) clearFormer(ctx context.Context, request ApplyRequest, letGo bool, done *ApplyOutcome) {
+func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, letGo bool, done *ApplyOutcome) {
 	known := request.State
 	settings := known.Settings
 	if known.Owner.Location.URL == request.Owner.Location.URL && settings.Head == request.Settings.Head {
 		settings.Head = "" // the new location is proposed from there
 	}
-	if _, err := c.write(ctx, settings, known.Owner, known, c.removal(known, request.Subject, letGo)); err != nil && !isGone(err) {
+	if _, err := w.write(ctx, settings, known.Owner, known, w.newRemoval(known, request.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, PlanProblem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
-			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", c.nameCommits(ctx, known.Owner, err)),
+			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", addCommits(ctx, w.reader, known.Owner, err)),
 		})
 	}
 }
 
 // removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
-func (c *Service) removal(known *OwnerState, subject string, leave bool) gitops.Edit {
+func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
-		Owner: known.Owner.gitops(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,
-		Holder: known.Holder, Records: known.Records, Author: c.options.Author, Subject: subject, Release: c.options.Release, Run: c.options.Run,
+		Owner: known.Owner.repositoryOwner(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,
+		Holder: known.Holder, Records: known.Records, Author: w.options.Author, Subject: subject, Release: w.options.Release, Run: w.options.Run,
 	}
 	if !known.Proposed { // else the branch has something else than what was seen
 		edit.Seen = known.Current()
@@ -239,13 +253,13 @@ func (c *Service) removal(known *OwnerState, subject string, leave bool) gitops.
 // changed since the last refresh is an error, and nothing is removed.
 //
 // Errors: as of Apply.
-func (c *Service) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {
-	if plan := c.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
-		return held(plan)
+func (w *Writer) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {
+	if plan := w.planner.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
+		return newHeldError(plan)
 	}
-	_, err := c.write(ctx, known.Settings, known.Owner, known, c.removal(known, subject, leave))
+	_, err := w.write(ctx, known.Settings, known.Owner, known, w.newRemoval(known, subject, leave))
 	if isGone(err) {
 		return nil
 	}
-	return c.nameCommits(ctx, known.Owner, err)
+	return addCommits(ctx, w.reader, known.Owner, err)
 }

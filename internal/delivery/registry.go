@@ -28,14 +28,15 @@ func NewHolder() string {
 	return hex.EncodeToString(random[:])
 }
 
-// plans is what this process has planned.
-type plans struct {
-	mu      sync.Mutex
-	owners  map[ownerKey]folder.Location // claims, too
-	holders map[ownerKey][]string        // of claims, as they were read in the state
-	folders []plannedFolders
-	// replaced are owners whose object this process has destroyed, and of which it creates another one.
-	replaced map[ownerKey]bool
+// Registry remembers the plans of this process, to find resources that get in each other's way.
+type Registry struct {
+	reader *Reader
+
+	mu       sync.Mutex
+	owners   map[ownerKey]folder.Location // claims, too
+	holders  map[ownerKey][]string        // of claims, as read from the state
+	folders  []plannedFolders
+	replaced map[ownerKey]bool // owners whose object this process destroys and creates again
 	writes   atomic.Bool
 }
 
@@ -52,7 +53,7 @@ type ownerKey struct {
 	name     string
 }
 
-func keyOfOwner(owner Owner) ownerKey {
+func newOwnerKey(owner Owner) ownerKey {
 	return ownerKey{
 		location: folder.Location{URL: git.Spelling(owner.Location.URL), Branch: owner.Location.Branch, Path: owner.Location.Path},
 		name:     owner.Name,
@@ -61,54 +62,54 @@ func keyOfOwner(owner Owner) ownerKey {
 
 // MarkWriting notes that this process writes. What it plans to destroy after that are objects that it has replaced:
 // Terraform plans everything else in another process.
-func (c *Service) MarkWriting() { c.plans.writes.Store(true) }
+func (r *Registry) MarkWriting() { r.writes.Store(true) }
 
 // MarkReplaced notes that this process creates another object of an owner, which takes over what the present one has.
-func (c *Service) MarkReplaced(owner Owner) {
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
-	c.plans.replaced[keyOfOwner(owner)] = true
+func (r *Registry) MarkReplaced(owner Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replaced[newOwnerKey(owner)] = true
 }
 
-func (c *Service) isReplaced(owner Owner) bool {
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
-	return c.plans.replaced[keyOfOwner(owner)]
+func (r *Registry) isReplaced(owner Owner) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.replaced[newOwnerKey(owner)]
 }
 
 // IsWriting says whether Writes was called.
-func (c *Service) IsWriting() bool { return c.plans.writes.Load() }
+func (r *Registry) IsWriting() bool { return r.writes.Load() }
 
 // RegisterOwner notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
 // replaces twice; the caller has to recognise that.
-func (c *Service) RegisterOwner(owner Owner) error {
-	return c.plans.note(keyOfOwner(owner), owner.Location, owner.Name, ErrDuplicate)
+func (r *Registry) RegisterOwner(owner Owner) error {
+	return r.register(newOwnerKey(owner), owner.Location, owner.Name, ErrDuplicate)
 }
 
-func (p *plans) note(key ownerKey, at folder.Location, name string, duplicate error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, again := p.owners[key]; again {
+func (r *Registry) register(key ownerKey, at folder.Location, name string, duplicate error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.owners[key]; again {
 		return fmt.Errorf("%w: %q on branch %q at path %q", duplicate, name, at.Branch, at.Path)
 	}
-	p.owners[key] = at
+	r.owners[key] = at
 	return nil
 }
 
-func (p *plans) noteHolder(key ownerKey, holder string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.holders[key] = append(p.holders[key], holder)
+func (r *Registry) registerHolder(key ownerKey, holder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holders[key] = append(r.holders[key], holder)
 }
 
 // sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be
 // mirrors.
-func (c *Service) sameNames(owner Owner) []folder.Location {
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
-	own := keyOfOwner(owner)
+func (r *Registry) findSameNames(owner Owner) []folder.Location {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := newOwnerKey(owner)
 	var locations []folder.Location
-	for key, location := range c.plans.owners {
+	for key, location := range r.owners {
 		if key != own && key.name == own.name && key.location.Branch == own.location.Branch && key.location.Path == own.location.Path {
 			locations = append(locations, location)
 		}
@@ -118,17 +119,17 @@ func (c *Service) sameNames(owner Owner) []folder.Location {
 
 // checkDuplicate fails for an owner at a mirror of a location where another planned owner of its name is: the tip
 // of the one is the tip of the other. With afresh both are read again.
-func (c *Service) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
-	for _, location := range c.sameNames(owner) {
+func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
+	for _, location := range r.findSameNames(owner) {
 		if afresh {
-			c.looks.forget(c.remote(location))
-			c.looks.forget(c.remote(owner.Location))
+			r.reader.forget(location)
+			r.reader.forget(owner.Location)
 		}
-		there, err := c.tip(ctx, location)
+		there, err := r.reader.tip(ctx, location)
 		if err != nil {
 			continue // the error is reported for that owner
 		}
-		here, err := c.tip(ctx, owner.Location)
+		here, err := r.reader.tip(ctx, owner.Location)
 		if err != nil {
 			return err
 		}
@@ -148,50 +149,50 @@ func (c *Service) checkDuplicate(ctx context.Context, owner Owner, afresh bool) 
 
 // RegisterPlan notes what an owner adds and removes, and returns what is wrong with that beside what other owners
 // of this process do: see overlaps.
-func (c *Service) RegisterPlan(ctx context.Context, desired Desired, o *Plan) []PlanProblem {
+func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan) []PlanProblem {
 	adds := desired.After
-	if desired.State != nil && o.Identity != Moved {
+	if desired.State != nil && plan.Identity != Moved {
 		adds = desired.After.Without(desired.State.Trees)
 	}
-	own := []plannedFolders{{owner: desired.Owner.Name, at: desired.Owner.Location, adds: adds, removes: o.there().Without(desired.After)}}
-	if len(o.Cleared) > 0 {
+	own := []plannedFolders{{owner: desired.Owner.Name, at: desired.Owner.Location, adds: adds, removes: plan.folders().Without(desired.After)}}
+	if len(plan.Cleared) > 0 {
 		former := desired.State.Owner
-		own = append(own, plannedFolders{owner: former.Name, at: former.Location, removes: o.Cleared})
+		own = append(own, plannedFolders{owner: former.Name, at: former.Location, removes: plan.Cleared})
 	}
-	return c.overlaps(ctx, own)
+	return r.addFolders(ctx, own)
 }
 
 // RegisterDestroy notes what a destroy removes, and returns what is wrong with that likewise.
-func (c *Service) RegisterDestroy(ctx context.Context, known *OwnerState, o *Plan) []PlanProblem {
-	return c.overlaps(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: o.Remove}})
+func (r *Registry) RegisterDestroy(ctx context.Context, known *OwnerState, plan *Plan) []PlanProblem {
+	return r.addFolders(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: plan.Remove}})
 }
 
 // overlaps finds folders that two owners add, and those that one owner removes and another one adds. Terraform
 // applies the two in any order, in a process that does not know the plan of the other: so clusters could remove
 // what they run in between. Whichever of the two is planned second reports it.
-func (c *Service) overlaps(ctx context.Context, own []plannedFolders) []PlanProblem {
+func (r *Registry) addFolders(ctx context.Context, own []plannedFolders) []PlanProblem {
 	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
 	for i := range own {
-		own[i].tip, _ = c.tip(ctx, own[i].at) // an error is reported where the location is read
+		own[i].tip, _ = r.reader.tip(ctx, own[i].at) // an error is reported where the location is read
 	}
-	c.plans.mu.Lock()
-	defer c.plans.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var problems []PlanProblem
 	for _, mine := range own {
-		problems = append(problems, c.plans.overlaps(mine)...)
+		problems = append(problems, r.findOverlaps(mine)...)
 	}
-	c.plans.folders = append(c.plans.folders, own...)
+	r.folders = append(r.folders, own...)
 	return problems
 }
 
-func (p *plans) overlaps(mine plannedFolders) []PlanProblem {
+func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 	var problems []PlanProblem
-	for _, other := range p.folders {
+	for _, other := range r.folders {
 		if other.at.Branch != mine.at.Branch ||
 			git.Spelling(other.at.URL) != git.Spelling(mine.at.URL) && (mine.tip == "" || mine.tip != other.tip) {
 			continue
 		}
-		if both := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
+		if both := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
 			problems = append(problems, PlanProblem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
 				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the deployment targets out of one of the fleets",
 				other.owner,
@@ -200,21 +201,21 @@ func (p *plans) overlaps(mine plannedFolders) []PlanProblem {
 				wording.List(both, wording.Named),
 			)})
 		}
-		handed := sameFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
+		handed := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
 		from, to := other.owner, mine.owner
 		if len(handed) == 0 {
-			handed = sameFolders(mine.at.Path, mine.removes, other.at.Path, other.adds)
+			handed = findCommonFolders(mine.at.Path, mine.removes, other.at.Path, other.adds)
 			from, to = mine.owner, other.owner
 		}
 		if len(handed) > 0 {
-			problems = append(problems, handover(from, to, handed))
+			problems = append(problems, newHandoverProblem(from, to, handed))
 		}
 	}
 	return problems
 }
 
 // handover is the error of folders that are removed and added in one apply.
-func handover(from, to string, folders []string) PlanProblem {
+func newHandoverProblem(from, to string, folders []string) PlanProblem {
 	problem := PlanProblem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
 		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters could remove what they run in between.",
 		from,
@@ -238,7 +239,7 @@ func handover(from, to string, folders []string) PlanProblem {
 }
 
 // sameFolders are the paths of folders that two owners have.
-func sameFolders(onePath string, one folder.Trees, otherPath string, other folder.Trees) []string {
+func findCommonFolders(onePath string, one folder.Trees, otherPath string, other folder.Trees) []string {
 	if len(one) == 0 || onePath != otherPath && !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
 		return nil
 	}
@@ -256,20 +257,3 @@ func sameFolders(onePath string, one folder.Trees, otherPath string, other folde
 }
 
 func isBelow(at, above string) bool { return above == "" || strings.HasPrefix(at, above+"/") }
-
-// IsSameLocation reports whether two locations are one, or mirrors of each other. Their URLs decide where the
-// repositories cannot be reached.
-func (c *Service) IsSameLocation(ctx context.Context, one, other folder.Location) bool {
-	if one.Path != other.Path || one.Branch != other.Branch {
-		return false
-	}
-	if git.Spelling(one.URL) == git.Spelling(other.URL) {
-		return true
-	}
-	here, err := c.tip(ctx, one)
-	if err != nil || here == "" {
-		return false
-	}
-	there, err := c.tip(ctx, other)
-	return err == nil && here == there
-}

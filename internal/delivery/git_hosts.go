@@ -4,9 +4,48 @@ import (
 	"context"
 	"errors"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
+
+// GitHosts reaches the APIs of Git hosts.
+type GitHosts struct {
+	reader  *Reader
+	options ServiceOptions
+}
+
+// CheckSettings reports settings with which no pull request can be opened. It makes no request.
+func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
+	if !settings.PullRequest {
+		return nil
+	}
+	host, err := h.gitHost(settings, owner.Location)
+	if err != nil {
+		return err
+	}
+	selector := settings.selector(owner)
+	if err := git.CheckBranch(selector.Head); err != nil {
+		return err
+	}
+	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
+}
+
+// forge is the Git host of the GitOps repository.
+func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHost, error) {
+	return h.newGitHost(settings, at.URL, h.options.Credentials.Web(at.URL, at.URL))
+}
+
+// forgeOfAny is the Git host of any repository, which gets the credentials for its URL and no plain ones.
+func (h *GitHosts) gitHostOfAny(settings Settings, url string) (*forge.GitHost, error) {
+	return h.newGitHost(settings, url, h.options.Credentials.Web(url, ""))
+}
+
+func (h *GitHosts) newGitHost(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
+	return forge.NewGitHost(forge.Repository{
+		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: credentials,
+	}, forge.Options{Over: h.options.Over, UserAgent: h.options.UserAgent})
+}
 
 // CommitStatuses are the statuses of one commit on a Git host.
 type CommitStatuses struct {
@@ -16,8 +55,8 @@ type CommitStatuses struct {
 
 // CheckStatuses returns an error if commit statuses cannot be read from a location's Git host, with their creators if these are
 // needed. It makes no request. Of the settings it uses the kind of Git host and the URL of its API.
-func (c *Service) CheckStatuses(settings Settings, at folder.Location, creators bool) error {
-	host, err := c.forge(settings, at)
+func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators bool) error {
+	host, err := h.gitHost(settings, at)
 	if err == nil && creators {
 		err = host.CheckCreators()
 	}
@@ -35,12 +74,12 @@ type StatusQuery struct {
 // ReadStatuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
 // true, or of as many commits as the limit. A commit that the Git host does not have yet has none. enough is called after
 // each commit with all statuses so far; when the Git host stops answering, the error comes with those.
-func (c *Service) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
-	host, err := c.forge(query.Settings, query.Location)
+func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
+	host, err := h.gitHost(query.Settings, query.Location)
 	if err != nil {
 		return nil, err
 	}
-	look, err := c.looks.at(ctx, c.options.Git, c.remote(query.Location))
+	look, err := h.reader.branch(ctx, query.Location)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +115,8 @@ func (c *Service) ReadStatuses(ctx context.Context, query StatusQuery, enough fu
 
 // ReadStatus returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
 // host and the URL of its API.
-func (c *Service) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
-	host, err := c.forgeOfAny(settings, url)
+func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
+	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +124,8 @@ func (c *Service) ReadStatus(ctx context.Context, settings Settings, url, commit
 }
 
 // SetStatus sets the status of a commit of any repository, unless it is set already.
-func (c *Service) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
-	host, err := c.forgeOfAny(settings, url)
+func (h *GitHosts) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
+	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,251 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// Reader reads GitOps repositories. It fetches each branch once for all owners, until something is written there. Unless
+// stated otherwise, its methods return the errors of gitops.BranchClient.ReadBranch.
+type Reader struct {
+	git         *gitops.BranchClient
+	credentials git.Credentials
+	branches    branchCache
+}
+
+func (r *Reader) remote(at folder.Location) git.Remote {
+	return git.Remote{URL: at.URL, Branch: at.Branch, Credentials: r.credentials, IsGitOps: true}
+}
+
+// branch returns the branch of a location. Naming an owner fetches its trees in the same request.
+func (r *Reader) branch(ctx context.Context, at folder.Location, owner ...gitops.Owner) (*gitops.Branch, error) {
+	return r.branches.read(ctx, r.git, r.remote(at), owner...)
+}
+
+// forget makes the next read of a location's branch fetch it again.
+func (r *Reader) forget(at folder.Location) { r.branches.forget(r.remote(at)) }
+
+// view returns the part of a branch that belongs to an owner.
+func (r *Reader) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
+	branch, err := r.branch(ctx, owner.Location, owner.repositoryOwner())
+	if err != nil {
+		return nil, err
+	}
+	return branch.ReadOwner(ctx, owner.repositoryOwner())
+}
+
+// tip returns the commit of a location's branch; "" if the branch or the local repository does not exist.
+func (r *Reader) tip(ctx context.Context, at folder.Location) (string, error) {
+	branch, err := r.branch(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	return branch.Tip(), nil
+}
+
+// ReadTip fetches the branch of a location again and returns its commit; "" if the branch or the repository does not exist.
+func (r *Reader) ReadTip(ctx context.Context, at folder.Location) (string, error) {
+	r.forget(at)
+	return r.tip(ctx, at)
+}
+
+// ReadHistory returns the commits that changed folders of an owner, or of every owner at the location if it has no name.
+func (r *Reader) ReadHistory(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
+	return r.git.ReadHistory(ctx, r.remote(owner.Location), owner.repositoryOwner(), filter)
+}
+
+// ReadInventory lists the folders of all owners on a location's branch, at its path and below.
+func (r *Reader) ReadInventory(ctx context.Context, at folder.Location, filter gitops.InventoryFilter) (gitops.Inventory, error) {
+	branch, err := r.branch(ctx, at)
+	if err != nil {
+		return gitops.Inventory{}, err
+	}
+	filter.Path = at.Path
+	return branch.ReadInventory(ctx, filter)
+}
+
+// ReadFoldersAt returns the folders of an owner at a commit in the history of the branch. names are its former names.
+//
+// Errors: git.ErrCommit if the commit is not in the history or has no folder of the owner.
+func (r *Reader) ReadFoldersAt(ctx context.Context, owner Owner, commit string, names ...string) (gitops.FolderEdits, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return view.ReadFoldersAt(ctx, commit, names...)
+}
+
+// FindCommits looks up commits from cluster reports in the history of the branch, with the trees of the wanted folders there;
+// see gitops.OwnerView.FindCommits.
+func (r *Reader) FindCommits(
+	ctx context.Context, owner Owner, ids []string, want folder.Trees,
+) (map[string]gitops.ReportedCommit, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return view.FindCommits(ctx, ids, want)
+}
+
+// ReadFiles reads the files of folders by their trees, so the result does not change when the branch moves on. wanted has
+// the files that the folders will get: unchanged ones are not fetched.
+//
+// Errors: also a plain one if the repository no longer has a tree.
+func (r *Reader) ReadFiles(
+	ctx context.Context, owner Owner, folders folder.Trees, wanted map[folder.Key][]git.File,
+) (map[folder.Key][]git.File, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	contents := map[git.Hash][]byte{}
+	for _, files := range wanted {
+		for _, file := range files {
+			contents[git.BlobID(file.Content)] = file.Content
+		}
+	}
+	return view.ReadFiles(ctx, folders, nil, func(id git.Hash) ([]byte, bool) {
+		content, ok := contents[id]
+		return content, ok
+	})
+}
+
+// ReadFilesNamed reads the files of folders whose names are wanted, by the trees of the folders. It fetches no other file.
+//
+// Errors: those of ReadFiles.
+func (r *Reader) ReadFilesNamed(
+	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
+) (map[folder.Key][]git.File, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return view.ReadFiles(ctx, folders, wanted, nil)
+}
+
+// ListOwners returns the names of the owners with records at a location's path.
+func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return view.OwnerNames(), nil
+}
+
+// ReadOwner reads the folders in an owner's records, and the wanted ones. If the owner has no records and one other owner has
+// records of all wanted folders that exist, it reads those: they are the owner's own, under its name from before a rename.
+func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return gitops.OwnerSnapshot{}, err
+	}
+	snapshot, err := view.ReadRecords(ctx, "")
+	if err == nil && len(snapshot.Trees) == 0 && len(wanted) > 0 {
+		snapshot, err = readFormerRecords(ctx, r, view, owner, wanted)
+	}
+	if err != nil {
+		return gitops.OwnerSnapshot{}, err
+	}
+	more, err := view.ReadTrees(ctx, wanted)
+	snapshot.Tip, snapshot.Trees = view.Tip(), mergeTrees(snapshot.Trees, more)
+	return snapshot, err
+}
+
+// ReadOwnerAt reads the folders in an owner's records at a commit in the history of the branch.
+//
+// Errors: also git.ErrCommit if the commit is not in the history.
+func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (gitops.OwnerSnapshot, error) {
+	view, err := r.view(ctx, owner)
+	if err != nil {
+		return gitops.OwnerSnapshot{}, err
+	}
+	return view.ReadRecords(ctx, commit)
+}
+
+// ReadSeenRecords reads an owner's records at the commit of the last refresh, if there was one. A plan gets the same records
+// whenever it is computed.
+//
+// Errors: also git.ErrCommit if the commit is no longer in the history.
+func (r *Reader) ReadSeenRecords(
+	ctx context.Context, owner Owner, known *OwnerState,
+) (map[folder.Key]gitops.FolderRecord, error) {
+	at := known.seenCommit()
+	if at == "" {
+		return nil, nil
+	}
+	snapshot, err := r.ReadOwnerAt(ctx, owner, at)
+	return snapshot.Records, err
+}
+
+// readFormerRecords reads the records of the only other owner of the wanted folders; none if there are several. The records
+// carry the name in the labels of its folders.
+func readFormerRecords(
+	ctx context.Context, r *Reader, view *gitops.OwnerView, owner Owner, wanted folder.Trees,
+) (gitops.OwnerSnapshot, error) {
+	conflicts, err := view.FindConflicts(ctx, wanted, nil, "")
+	if errors.As(err, new(*git.BlockedError)) {
+		return gitops.OwnerSnapshot{}, nil
+	}
+	former := owner
+	former.Name = ""
+	for _, conflict := range conflicts {
+		if conflict.Owner == "" || conflict.OwnerPath != owner.Location.Path || former.Name != "" && conflict.Owner != former.Name {
+			return gitops.OwnerSnapshot{}, err
+		}
+		former.Name = conflict.Owner
+	}
+	if err != nil || former.Name == "" {
+		return gitops.OwnerSnapshot{}, err
+	}
+	if view, err = r.view(ctx, former); err != nil {
+		return gitops.OwnerSnapshot{}, err
+	}
+	snapshot, err := view.ReadRecords(ctx, "")
+	for key, record := range snapshot.Records {
+		record.OwnerLabel = cmp.Or(record.OwnerLabel, former.Name)
+		snapshot.Records[key] = record
+	}
+	return snapshot, err
+}
+
+// contains reports whether a branch with this tip has a commit in its history.
+func (r *Reader) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
+	if tip == "" || commit == "" {
+		return false, nil
+	}
+	found, err := r.FindCommits(ctx, owner, []string{commit}, nil)
+	return found[commit].ID != "", err
+}
+
+// IsSameLocation reports whether two locations are the same or mirrors of each other. If a repository cannot be reached,
+// their URLs decide.
+func (r *Reader) IsSameLocation(ctx context.Context, one, other folder.Location) bool {
+	if one.Path != other.Path || one.Branch != other.Branch {
+		return false
+	}
+	if git.Spelling(one.URL) == git.Spelling(other.URL) {
+		return true
+	}
+	here, err := r.tip(ctx, one)
+	if err != nil || here == "" {
+		return false
+	}
+	there, err := r.tip(ctx, other)
+	return err == nil && here == there
+}
+
+// FindBranchConflict explains why the missing branch of a location cannot be created; "" if it can be, or exists.
+func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (string, error) {
+	branch, err := r.branch(ctx, at)
+	if err != nil || branch.Conflict() == "" {
+		return "", err
+	}
+	return fmt.Sprintf("The repository has a branch %q, and Git allows no branch %q beside it: the one is a folder of the other's name. "+
+		"Name another branch in gitops_repo, or rename the other.", branch.Conflict(), at.Branch), nil
+}
