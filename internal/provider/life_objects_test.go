@@ -2,18 +2,24 @@ package provider_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-// objectsLife renames the cluster types of shops and their branch, changes content, reverts and loses the state, in any order. After
-// each apply both hosts have their folder, although protection lets none go, and all objects follow what is in the commit.
+// objectsLife renames the cluster types of shops and their branch, changes content, publishes the chart again, rolls back, and applies
+// from another state, in any order. After each apply, both hosts have their folder, although protection forbids removals, and all
+// objects follow folders of the commit. The state that does not have the assignment cannot write.
 type objectsLife struct {
 	*shops
-	random  *rand.Rand
+	random *rand.Rand
+	// runners have a state each. The first one has the assignment.
+	runners [2]providertest.Runner
 	names   int
 	commits []string
 	did     []string
@@ -41,6 +47,15 @@ func (l *objectsLife) step() {
 			l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 		}},
 		{30, "no hold", func() { delete(l.further, "holds") }},
+		{15, "chart published again", func() {
+			files := maps.Clone(openFiles)
+			files["templates/text.yaml"] += fmt.Sprintf("# %d\n", len(l.did))
+			l.pin = l.charts.republish(l.t, l.pin.Version, files)
+		}},
+		{10, "other state", func() {
+			l.runners[0], l.runners[1] = l.runners[1], l.runners[0]
+			l.further["adopt"] = true
+		}},
 		{8, "rename of the branch", func() {
 			was := l.branch
 			l.branch = fmt.Sprint("branch-", len(l.did))
@@ -57,7 +72,7 @@ func (l *objectsLife) step() {
 		l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 	}
 	l.did = append(l.did, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
-	plan, said := l.w.Apply(l.t.Context(), l.configuration())
+	plan, said := l.runners[0].Apply(l.t.Context(), l.configuration())
 	if said.Err() != nil {
 		l.t.Errorf("the apply fails: %s", said.Err())
 		return
@@ -69,7 +84,26 @@ func (l *objectsLife) step() {
 	if has := replicasIn(files); strings.Count(has, ",") != 1 {
 		l.t.Errorf("the branch has %s", has)
 	}
-	l.commits = append(l.commits, git(l.t, l.url, "rev-parse", l.branch))
+	tip := git(l.t, l.url, "rev-parse", l.branch)
+	l.commits = append(l.commits, tip)
+	if l.further["adopt"] != nil {
+		delete(l.further, "adopt")
+		l.checkOtherState(tip)
+	}
+}
+
+// checkOtherState checks that the state that has lost the assignment to the other one can plan and write nothing.
+func (l *objectsLife) checkOtherState(tip string) {
+	if l.runners[1].Now()[assignment].Current == nil {
+		return // it never had the assignment
+	}
+	_, said := l.runners[1].Apply(l.t.Context(), l.configuration())
+	if said.Err() == nil || !said.Has(otherState) {
+		l.t.Errorf("the other state may write: %s", said)
+	}
+	if now := git(l.t, l.url, "rev-parse", l.branch); now != tip {
+		l.t.Errorf("the other state has written %s", now)
+	}
 }
 
 func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
@@ -80,16 +114,51 @@ func TestALifeOfRenamesWithFinalObjects(t *testing.T) {
 			t.Run(fmt.Sprint(reconciler, "-", seed), func(t *testing.T) {
 				t.Parallel()
 				l := &objectsLife{shops: newShops(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
-				l.further["rollout"] = nil
-				apply(t, l.w, l.configuration())
-				delete(l.further, "rollout")
-				l.commits = []string{git(t, l.url, "rev-parse", l.branch)}
-				for range steps {
-					if l.step(); t.Failed() {
-						t.Fatalf("after:\n%s", strings.Join(l.did, "\n"))
-					}
-				}
+				other := providertest.New(startProvider)
+				other.Start = provider.StartAt(l.clock)
+				l.runners = [2]providertest.Runner{l.w, other}
+				l.play(steps)
 			})
+		}
+	}
+}
+
+func TestALifeOfRenamesWithFinalObjectsAndTools(t *testing.T) {
+	t.Parallel()
+	for name, tool := range acceptanceTools(t) {
+		for _, reconciler := range []string{"flux", "argocd"} {
+			for seed := range uint64(lifeSeeds()) {
+				t.Run(fmt.Sprint(name, "-", reconciler, "-", seed), func(t *testing.T) {
+					t.Parallel()
+					l := &objectsLife{shops: newShops(t, reconciler), random: rand.New(rand.NewPCG(seed, 23))}
+					for i := range l.runners {
+						l.runners[i] = providertest.NewTerraform(t, tool, "flotilla/flotilla", provider.StartAt(l.clock))
+					}
+					l.play(60)
+				})
+			}
+		}
+	}
+}
+
+// lifeSeeds returns the number of lives with each tool and reconciler.
+func lifeSeeds() int {
+	if acceptancetest.Either() {
+		return 1
+	}
+	return 10
+}
+
+func (l *objectsLife) play(steps int) {
+	l.further["rollout"] = nil
+	if _, said := l.runners[0].Apply(l.t.Context(), l.configuration()); said.Err() != nil {
+		l.t.Fatal(said)
+	}
+	delete(l.further, "rollout")
+	l.commits = []string{git(l.t, l.url, "rev-parse", l.branch)}
+	for range steps {
+		if l.step(); l.t.Failed() {
+			l.t.Fatalf("after:\n%s", strings.Join(l.did, "\n"))
 		}
 	}
 }

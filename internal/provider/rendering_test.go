@@ -76,6 +76,21 @@ func (p *published) publish(t *testing.T, version string, files map[string]strin
 	return folder.Pin{Version: version, Digest: "sha256:" + digest}
 }
 
+// republish publishes a version of the chart again, with other content.
+func (p *published) republish(t *testing.T, version string, files map[string]string) folder.Pin {
+	t.Helper()
+	p.mutex.Lock()
+	var kept strings.Builder
+	for line := range strings.Lines(p.index) {
+		if !strings.Contains(line, "{version: "+version+",") {
+			kept.WriteString(line)
+		}
+	}
+	p.index = kept.String()
+	p.mutex.Unlock()
+	return p.publish(t, version, files)
+}
+
 // packed is the archive of a chart. A text that begins with "-> " is a symbolic link to what follows.
 func packed(t testing.TB, chart string, files map[string]string) []byte {
 	t.Helper()
