@@ -38,7 +38,7 @@ type Question struct {
 	// Time is when it is asked.
 	Time time.Time
 	// Schedule has the assignments. Its clusters are those of the fleet.
-	Schedule *schedule.Result
+	Schedule *schedule.Decisions
 	// Clusters are the fleet's clusters, by name, with their types.
 	Clusters map[string]Cluster
 	// Feedback is where reports come from. A source that is an earlier field wins.
@@ -159,7 +159,7 @@ func offlineReason(err error) string {
 }
 
 // wanted are the folders that the fleet wants, whose trees are not known here.
-func wanted(scheduled *schedule.Result) folder.Trees {
+func wanted(scheduled *schedule.Decisions) folder.Trees {
 	trees := folder.Trees{}
 	for _, assignment := range scheduled.Assignments {
 		folder.Put(trees, folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, "")

@@ -134,7 +134,7 @@ func question(types map[string]string) compliance.Question {
 	q := compliance.Question{
 		Owner:    delivery.Owner{Name: "dev", Location: folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
 		Time:     asked,
-		Schedule: &schedule.Result{}, Clusters: map[string]compliance.Cluster{},
+		Schedule: &schedule.Decisions{}, Clusters: map[string]compliance.Cluster{},
 	}
 	for _, host := range []string{"argo", "flux"} {
 		for _, target := range []string{"db-main", "web-main"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Result is what was made of the documents.
-type Result struct {
+// Adoption is what was made of the documents.
+type Adoption struct {
 	Fleet  map[string]any // the keys of provider::flotilla::fleet
 	Listed []Listed
 }
@@ -58,7 +58,7 @@ data:
 // documents, and options, {repository = {url, branch}, hosts}, which may be nil. render gives what folders of the documents
 // come to. The result is nil, and known is false, while
 // any of them is not known.
-func Adopt(environment, documents, given any, render Render) (result *Result, known bool, findings fleet.Findings) {
+func Adopt(environment, documents, given any, render Render) (result *Adoption, known bool, findings fleet.Findings) {
 	reader := &fleet.Reader{}
 	var root *fleet.Path
 	name, isText := environment.(string)
@@ -88,7 +88,7 @@ func Adopt(environment, documents, given any, render Render) (result *Result, kn
 	slices.SortStableFunc(a.listed, func(a, b Listed) int {
 		return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object)
 	})
-	return &Result{a.fleet(), a.listed}, true, nil
+	return &Adoption{a.fleet(), a.listed}, true, nil
 }
 
 // OptionsTable is that of the options.
@@ -185,17 +185,17 @@ type adoption struct {
 	results     map[string]*objects.Result // by request
 	texts       map[string]string          // by path; nil where they have none
 	files       []string                   // the names of all texts
-	objects     []*object                  // those that are to be taken
-	all         []*object                  // those that were read or made
+	objects     []*manifestObject          // those that are to be taken
+	all         []*manifestObject          // those that were read or made
 	filesOf     map[string][]string        // by kind and name of an object
-	generators  []*object                  // those that generate artifacts
-	sources     map[reference][]*object
-	following   map[string][]*object // what brings a folder
-	folders     map[string]bool      // all files and folders
-	overlays    map[string]overlay   // kustomizations, by folder
-	usedBy      map[string][]string  // the folders of kustomizations, by what they name
-	built       map[string]string    // why a kustomization could not be rendered, by its folder; "" where it was
-	hostFolders map[string]string    // the names of folders that clusters follow
+	generators  []*manifestObject          // those that generate artifacts
+	sources     map[sourceReference][]*manifestObject
+	following   map[string][]*manifestObject // what brings a folder
+	folders     map[string]bool              // all files and folders
+	overlays    map[string]overlay           // kustomizations, by folder
+	usedBy      map[string][]string          // the folders of kustomizations, by what they name
+	built       map[string]string            // why a kustomization could not be rendered, by its folder; "" where it was
+	hostFolders map[string]string            // the names of folders that clusters follow
 	hosts       map[string]*host
 	workloads   []*workload
 
@@ -204,6 +204,6 @@ type adoption struct {
 	madeText, madeWork int                  // bytes of all Applications, and of what parameters are put into
 }
 
-func (a *adoption) list(o *object, taken bool, reason string) {
+func (a *adoption) list(o *manifestObject, taken bool, reason string) {
 	a.listed = append(a.listed, Listed{File: o.file, Object: o.String(), Reason: reason, Taken: taken})
 }

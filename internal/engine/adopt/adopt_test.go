@@ -13,7 +13,7 @@ import (
 )
 
 // lines say what was made, in a form that people read.
-func lines(result *adopt.Result) []string {
+func lines(result *adopt.Adoption) []string {
 	var all []string
 	list := func(key string) (objects []map[string]any) {
 		for _, one := range result.Fleet[key].([]any) {

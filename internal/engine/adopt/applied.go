@@ -43,7 +43,7 @@ func (a *adoption) expandRoots() (expanded bool) {
 			root.why = err.Error()
 			continue
 		}
-		if !slices.ContainsFunc(made, (*object).brings) {
+		if !slices.ContainsFunc(made, (*manifestObject).brings) {
 			continue
 		}
 		root.isRoot, expanded = true, true
@@ -56,9 +56,9 @@ func (a *adoption) expandRoots() (expanded bool) {
 		a.add(made)
 	}
 	if expanded {
-		a.replace(func(o *object) (by string, isReplaced, isUsed bool) {
+		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
 			owners := a.ownersOf(o)
-			if len(owners) == 0 || slices.ContainsFunc(owners, func(owner *object) bool { return !owner.isRoot }) {
+			if len(owners) == 0 || slices.ContainsFunc(owners, func(owner *manifestObject) bool { return !owner.isRoot }) {
 				return "", false, false
 			}
 			within := a.kustomizationsOf(o.file)
@@ -74,7 +74,7 @@ func (a *adoption) expandRoots() (expanded bool) {
 }
 
 // broughtBy are the objects of reconcilers that one brings.
-func (a *adoption) broughtBy(root *object) ([]*object, error) {
+func (a *adoption) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	if root.depth >= maxDepth {
 		return nil, fmt.Errorf("more than %d objects bring each other", maxDepth)
 	}
@@ -94,11 +94,11 @@ func (a *adoption) broughtBy(root *object) ([]*object, error) {
 }
 
 // brings says whether an object brings or makes objects of reconcilers.
-func (o *object) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
+func (o *manifestObject) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
 
 // roots are those that were not tried yet, and that nothing else brings.
-func (a *adoption) roots() (roots []*object) {
-	found := map[*object]bool{}
+func (a *adoption) roots() (roots []*manifestObject) {
+	found := map[*manifestObject]bool{}
 	for _, o := range a.objects {
 		if o.made || o.own || !o.brings() {
 			continue
@@ -144,7 +144,7 @@ var kindLine = func() *regexp.Regexp {
 
 // expandKustomizations takes what kustomizations make of objects in their place, where those are changed or in several.
 func (a *adoption) expandKustomizations() (expanded bool) {
-	wanted := map[string]*object{} // by folder, one of what it has
+	wanted := map[string]*manifestObject{} // by folder, one of what it has
 	for _, o := range a.objects {
 		if o.made || o.own || len(a.ownersOf(o)) > 0 {
 			continue
@@ -160,7 +160,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 			continue
 		}
 		file := path.Join(folder, kustomizations[0])
-		at := &object{kind: wanted[folder].kind}
+		at := &manifestObject{kind: wanted[folder].kind}
 		if a.put(at, file); at.outside {
 			continue
 		}
@@ -176,7 +176,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 		a.add(made)
 	}
 	if expanded {
-		a.replace(func(o *object) (by string, isReplaced, isUsed bool) {
+		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
 			if len(a.ownersOf(o)) > 0 {
 				return "", false, false
 			}
@@ -220,7 +220,7 @@ func (a *adoption) kustomizationsOf(file string) map[string]bool {
 }
 
 // rendered are the objects of reconcilers among those that a request comes to.
-func (a *adoption) rendered(request *objects.Request) (made []*object, err error) {
+func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, err error) {
 	result, err := a.renderOnce(request)
 	if err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ func (a *adoption) keepTexts(documents any) {
 }
 
 // add takes objects that were made.
-func (a *adoption) add(made []*object) {
+func (a *adoption) add(made []*manifestObject) {
 	a.objects = append(a.objects, made...)
 	a.all = append(slices.Clone(made), a.all...) // they are found before those of which they are made
 	a.sources = nil
@@ -302,14 +302,14 @@ func (a *adoption) add(made []*object) {
 
 // replace leaves out the objects of which others were made, and lists those that are not used for that. by names what has
 // made them.
-func (a *adoption) replace(by func(o *object) (by string, isReplaced, isUsed bool)) {
+func (a *adoption) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
 	made := map[string]bool{}
 	for _, o := range a.objects {
 		if o.made {
 			made[o.kind.Kind+" "+o.name] = true
 		}
 	}
-	replaced := map[*object]bool{}
+	replaced := map[*manifestObject]bool{}
 	for _, o := range a.objects {
 		if o.made || o.own {
 			continue
@@ -320,5 +320,5 @@ func (a *adoption) replace(by func(o *object) (by string, isReplaced, isUsed boo
 		}
 		replaced[o] = isReplaced
 	}
-	a.objects = slices.DeleteFunc(a.objects, func(o *object) bool { return replaced[o] })
+	a.objects = slices.DeleteFunc(a.objects, func(o *manifestObject) bool { return replaced[o] })
 }

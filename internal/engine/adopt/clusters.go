@@ -39,7 +39,7 @@ func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
 		}
 		*into = cmp.Or(textAt(fields, "stringData."+key), *into)
 	}
-	o := &object{
+	o := &manifestObject{
 		file:      file,
 		kind:      &reconciler.ObjectKind{Kind: kind},
 		name:      textAt(fields, "metadata.name"),
@@ -70,7 +70,7 @@ func textsAt(value any, field string) map[string]string {
 }
 
 // destinationOf is the cluster that an object on a hub is for, by its name, its server, or both; nil for an object that names none.
-func (a *adoption) destinationOf(o *object) *cluster {
+func (a *adoption) destinationOf(o *manifestObject) *cluster {
 	if o.kind.Destination == "" {
 		return nil
 	}
@@ -116,7 +116,7 @@ var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "
 
 // learn takes the clusters that an ApplicationSet has in its parameters, and no Secret says. What all parameters of a cluster
 // have in common are its labels.
-func (a *adoption) learn(made []*object, params []map[string]any) {
+func (a *adoption) learn(made []*manifestObject, params []map[string]any) {
 	found := map[string]*cluster{}
 	for i, o := range made {
 		to := a.destinationOf(o)

@@ -27,7 +27,7 @@ type equality struct {
 
 // compare compares the specs of what is rendered with those of the documents, and of what kustomizations and
 // roots make of them, by their canonical JSON.
-func compare(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Result) {
+func compare(t testing.TB, documents map[string]any, options map[string]any) (equality, *adopt.Adoption) {
 	t.Helper()
 	result, all, made := adoptedOf(t, documents, options)
 	specs := map[string]map[string]bool{} // by name, without the namespace that a kustomization gives

@@ -45,7 +45,7 @@ func (a *adoption) general(u *unit) *unit {
 	made := *u.main
 	made.name = replace(u.main.name)
 	made.fields, _ = replaced(u.main.fields, replace).(map[string]any)
-	general := &unit{main: u.main, objects: []*object{&made}, manifests: u.manifests, namespace: u.namespace}
+	general := &unit{main: u.main, objects: []*manifestObject{&made}, manifests: u.manifests, namespace: u.namespace}
 	general.key = u.main.set.key() + " " + made.name
 	general.name = strings.Trim(aroundCluster.ReplaceAllString(made.name, "-"), "-.")
 	if general.name == "" {

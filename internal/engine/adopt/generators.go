@@ -9,7 +9,7 @@ import (
 
 // generated returns the folders of the documents of which the content of an object was generated. It is false where the
 // content is no generated artifact.
-func (a *adoption) generated(o *object) (folders []string, is bool) {
+func (a *adoption) generated(o *manifestObject) (folders []string, is bool) {
 	for _, named := range sourcesOf(o) {
 		if !named.kind.IsGenerated() {
 			continue
@@ -20,7 +20,7 @@ func (a *adoption) generated(o *object) (folders []string, is bool) {
 				continue
 			}
 			for _, one := range reconciler.CopiesOf(generator.spec(), named.name) {
-				if a.comesFromHere(reference{reconciler.KindNamed(one.Kind), generator.namespace, one.Name}, o.host) {
+				if a.comesFromHere(sourceReference{reconciler.KindNamed(one.Kind), generator.namespace, one.Name}, o.host) {
 					folders = append(folders, copiedFrom(one, a.pathFields(o))...)
 				}
 			}

@@ -36,7 +36,7 @@ func (a *adoption) place() {
 
 // put finds the host of an object that is applied from a file: the folder that its cluster follows, or the cluster that it
 // names.
-func (a *adoption) put(o *object, file string) {
+func (a *adoption) put(o *manifestObject, file string) {
 	var folder string
 	var labels map[string]string
 	var found bool

@@ -110,7 +110,7 @@ func (a *adoption) shareNamespaces(units []*unit) {
 }
 
 // workspaceOf is the project that an object names.
-func workspaceOf(o *object) string {
+func workspaceOf(o *manifestObject) string {
 	project := ""
 	if o.kind.Project != "" {
 		project = textAt(o.spec(), o.kind.Project)

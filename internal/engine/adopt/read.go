@@ -11,30 +11,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// object is an object of a reconciler.
-type object struct {
+// manifestObject is an object of a reconciler.
+type manifestObject struct {
 	file            string
 	kind            *reconciler.ObjectKind
 	namespace, name string
 	fields          map[string]any // apiVersion, kind, metadata and spec
 	host            *host
-	own             bool    // it is of the agent itself
-	outside         bool    // it is in no folder of a host
-	made            bool    // it is what was rendered, not what was read
-	tried, isRoot   bool    // it was rendered, and what it brings is taken in its place
-	why             string  // why it could not be
-	depth           int     // how many roots have brought it
-	set             *object // the ApplicationSet that makes it
+	own             bool            // it is of the agent itself
+	outside         bool            // it is in no folder of a host
+	made            bool            // it is what was rendered, not what was read
+	tried, isRoot   bool            // it was rendered, and what it brings is taken in its place
+	why             string          // why it could not be
+	depth           int             // how many roots have brought it
+	set             *manifestObject // the ApplicationSet that makes it
 }
 
-func (o *object) String() string {
+func (o *manifestObject) String() string {
 	return strings.TrimSpace(o.kind.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/"))
 }
 
 // key is what no other object of a cluster has.
-func (o *object) key() string { return o.kind.Group + " " + o.String() }
+func (o *manifestObject) key() string { return o.kind.Group + " " + o.String() }
 
-func (o *object) spec() map[string]any {
+func (o *manifestObject) spec() map[string]any {
 	spec, _ := o.fields["spec"].(map[string]any)
 	return spec
 }
@@ -148,7 +148,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 	if kind == nil {
 		kind = &reconciler.ObjectKind{Group: group, Kind: kindName}
 	}
-	o := &object{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
+	o := &manifestObject{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
 	if group == "" && a.cluster(kindName, file, fields) {
 		return
 	}
@@ -194,7 +194,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 }
 
 // objectsOf are the objects that are read of what was made, or what is wrong with it.
-func (a *adoption) objectsOf(file string, fields map[string]any) (made []*object, problem string) {
+func (a *adoption) objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
 	before, listed := a.objects, len(a.listed)
 	defer func() { a.objects, a.listed = before, a.listed[:listed] }()
 	a.objects = nil
@@ -224,7 +224,7 @@ func areTexts(value any) bool {
 }
 
 // others lists an object that no reconciler's work is told by.
-func (a *adoption) others(o *object) {
+func (a *adoption) others(o *manifestObject) {
 	reason := "is no object that says what a reconciler deploys: it stays where it is"
 	if of := reconciler.OfGroup(o.kind.Group); of != nil {
 		reason = "is an object of " + of.Product + " that deploys nothing by itself: it stays where it is"

@@ -51,7 +51,7 @@ func (a *adoption) expandSets() (expanded bool) {
 			o.outside = false
 		}
 		a.add(made)
-		a.objects = slices.DeleteFunc(a.objects, func(o *object) bool { return o == set })
+		a.objects = slices.DeleteFunc(a.objects, func(o *manifestObject) bool { return o == set })
 		a.list(
 			set,
 			false,
@@ -63,7 +63,7 @@ func (a *adoption) expandSets() (expanded bool) {
 }
 
 // madeBy are the Applications that an ApplicationSet makes, and the parameters of each.
-func (a *adoption) madeBy(set *object, namespace string) (made []*object, params []map[string]any, err error) {
+func (a *adoption) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
 	for _, field := range unsaid {
 		if value := at(set.spec(), field); !isEmpty(value) {
 			return nil, nil, fmt.Errorf("Applications cannot say its %s", field)
@@ -109,7 +109,7 @@ type maker struct {
 	isGo bool
 }
 
-func (a *adoption) maker(set *object) (*maker, error) {
+func (a *adoption) maker(set *manifestObject) (*maker, error) {
 	isGo, _ := set.spec()["goTemplate"].(bool)
 	options, _ := set.spec()["goTemplateOptions"].([]any)
 	if a.templates == nil {
@@ -178,7 +178,7 @@ func isEmpty(value any) bool {
 }
 
 // application is what the template of an ApplicationSet makes of parameters.
-func (m *maker) application(set *object, namespace string, params map[string]any) (*object, error) {
+func (m *maker) application(set *manifestObject, namespace string, params map[string]any) (*manifestObject, error) {
 	within, err := m.deep(map[string]any{"template": set.spec()["template"]}, params)
 	if err != nil {
 		return nil, err

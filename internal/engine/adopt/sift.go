@@ -16,8 +16,8 @@ import (
 // sift keeps the objects that are applied as they are known, and lists the others: what is the content of another object
 // stays that, what a root brings is taken in its place, and the agent's own is not a workload.
 func (a *adoption) sift() {
-	var kept []*object
-	firsts := map[string]*object{} // by host and key
+	var kept []*manifestObject
+	firsts := map[string]*manifestObject{} // by host and key
 	for _, o := range a.objects {
 		owners := a.ownersOf(o)
 		var namespace, problem string
@@ -68,12 +68,12 @@ func (a *adoption) sift() {
 
 // ownersOf returns the objects whose folder has a file, and so bring what is in it. There are several where clusters follow
 // one folder.
-func (a *adoption) ownersOf(o *object) []*object {
+func (a *adoption) ownersOf(o *manifestObject) []*manifestObject {
 	if o.made {
 		return nil // it is what an owner has brought
 	}
 	owners := a.followers(o.file, o)
-	seen := map[*object]bool{o: true}
+	seen := map[*manifestObject]bool{o: true}
 	for at := owners; len(at) > 0 && !at[0].made; at = a.followers(at[0].file, at[0]) {
 		if seen[at[0]] {
 			return nil // the folders bring each other
@@ -85,7 +85,7 @@ func (a *adoption) ownersOf(o *object) []*object {
 
 // follow finds the objects that bring folders of the documents.
 func (a *adoption) follow() {
-	a.following = map[string][]*object{}
+	a.following = map[string][]*manifestObject{}
 	if a.folders == nil {
 		a.folders = map[string]bool{}
 		for _, file := range a.files {
@@ -105,7 +105,7 @@ func (a *adoption) follow() {
 }
 
 // foldersOf are the folders of the documents that an object brings; none where they are of another repository.
-func (a *adoption) foldersOf(o *object) (folders []string) {
+func (a *adoption) foldersOf(o *manifestObject) (folders []string) {
 	paths, isGenerated := a.generated(o)
 	if !isGenerated && a.isHere(o) {
 		paths = a.pathFields(o)
@@ -120,7 +120,7 @@ func (a *adoption) foldersOf(o *object) (folders []string) {
 	return folders
 }
 
-func (a *adoption) pathFields(o *object) (paths []string) {
+func (a *adoption) pathFields(o *manifestObject) (paths []string) {
 	for _, pointer := range o.kind.Pointers {
 		if pointer.Is != reconciler.Path {
 			continue
@@ -139,7 +139,7 @@ func (a *adoption) pathFields(o *object) (paths []string) {
 }
 
 // isHere says whether the content of an object is in the repository that the documents are from.
-func (a *adoption) isHere(o *object) bool {
+func (a *adoption) isHere(o *manifestObject) bool {
 	if named := sourcesOf(o); len(named) > 0 {
 		return a.comesFromHere(named[0], o.host)
 	}
@@ -148,7 +148,7 @@ func (a *adoption) isHere(o *object) bool {
 
 // comesFromHere says whether a source has the repository that the documents are from. The agent's own source, which its
 // installer has made, need not be among the documents.
-func (a *adoption) comesFromHere(named reference, on *host) bool {
+func (a *adoption) comesFromHere(named sourceReference, on *host) bool {
 	if named.kind == nil || named.kind.For != reconciler.Git {
 		return false
 	}
@@ -157,7 +157,7 @@ func (a *adoption) comesFromHere(named reference, on *host) bool {
 }
 
 // points says whether an object names the repository that the documents are from.
-func (a *adoption) points(o *object) bool {
+func (a *adoption) points(o *manifestObject) bool {
 	repo, here := pointed(o, reconciler.Repo), a.here()
 	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
 }
@@ -177,17 +177,17 @@ func (a *adoption) locate() {
 
 // followers returns the objects that bring a file: by its folder, the innermost first, or by a kustomization in another
 // folder.
-func (a *adoption) followers(file string, except *object) []*object {
+func (a *adoption) followers(file string, except *manifestObject) []*manifestObject {
 	seen := map[string]bool{}
-	var of func(file string) []*object
-	of = func(file string) []*object {
+	var of func(file string) []*manifestObject
+	of = func(file string) []*manifestObject {
 		if seen[file] {
 			return nil
 		}
 		seen[file] = true
 		for at := file; at != "." && at != "/"; at = path.Dir(at) {
 			if all := a.following[at]; len(all) > 0 && (len(all) > 1 || all[0] != except) {
-				return slices.DeleteFunc(slices.Clone(all), func(one *object) bool { return one == except })
+				return slices.DeleteFunc(slices.Clone(all), func(one *manifestObject) bool { return one == except })
 			}
 		}
 		for at := file; at != "." && at != "/"; at = path.Dir(at) {
@@ -247,7 +247,7 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 
 // asKustomized returns the namespace that kustomizations give an object that was read, and why it is not known how they
 // apply it.
-func (a *adoption) asKustomized(o *object) (namespace, problem string) {
+func (a *adoption) asKustomized(o *manifestObject) (namespace, problem string) {
 	if !o.made {
 		namespace, problem, _ = a.kustomized(o.file)
 	}

@@ -27,7 +27,7 @@ type written struct {
 }
 
 // adopted adopts documents, gives the result to fleet, and renders that: the result, and the objects of the folders.
-func adopted(t testing.TB, documents map[string]any, options map[string]any) (*adopt.Result, []written) {
+func adopted(t testing.TB, documents map[string]any, options map[string]any) (*adopt.Adoption, []written) {
 	t.Helper()
 	result, all, _ := adoptedOf(t, documents, options)
 	return result, all
@@ -38,7 +38,7 @@ func adoptedOf(
 	t testing.TB,
 	documents map[string]any,
 	options map[string]any,
-) (result *adopt.Result, all []written, made []objects.Object) {
+) (result *adopt.Adoption, all []written, made []objects.Object) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
@@ -81,7 +81,7 @@ func renderedWith(t testing.TB, input map[string]any) []written {
 }
 
 // adoptWith adopts documents, of which folders are rendered as by the provider.
-func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Result, bool, fleet.Findings) {
+func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Adoption, bool, fleet.Findings) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()

@@ -22,8 +22,8 @@ type manifests struct {
 
 // unit is what one deployment target brings onto a host: an object, with the sources that it alone has.
 type unit struct {
-	main      *object
-	objects   []*object
+	main      *manifestObject
+	objects   []*manifestObject
 	manifests manifests
 	namespace string
 	key, name string // units with the same are one workload
@@ -35,14 +35,14 @@ var said = []string{
 	string(reconciler.Revision), string(reconciler.Ref), string(reconciler.Namespace),
 }
 
-// reference names a source.
-type reference struct {
+// sourceReference names a source.
+type sourceReference struct {
 	kind            *reconciler.ObjectKind
 	namespace, name string
 }
 
 // sourcesOf are the sources that an object names, in any field whose name ends in "Ref".
-func sourcesOf(o *object) (references []reference) {
+func sourcesOf(o *manifestObject) (references []sourceReference) {
 	var search func(value any)
 	search = func(value any) {
 		switch value := value.(type) {
@@ -54,7 +54,7 @@ func sourcesOf(o *object) (references []reference) {
 			for _, key := range slices.Sorted(maps.Keys(value)) {
 				kind := reconciler.KindNamed(textAt(value[key], "kind"))
 				if name := textAt(value[key], "name"); strings.HasSuffix(key, "Ref") && name != "" && kind.Is(reconciler.Source) {
-					references = append(references, reference{kind, cmp.Or(textAt(value[key], "namespace"), o.namespace), name})
+					references = append(references, sourceReference{kind, cmp.Or(textAt(value[key], "namespace"), o.namespace), name})
 					continue
 				}
 				search(value[key])
@@ -68,12 +68,12 @@ func sourcesOf(o *object) (references []reference) {
 }
 
 // find returns the source that is meant on a host, or else one of the same name elsewhere; nil where there is none.
-func (a *adoption) find(named reference, on *host) *object {
+func (a *adoption) find(named sourceReference, on *host) *manifestObject {
 	if a.sources == nil {
-		a.sources = map[reference][]*object{}
+		a.sources = map[sourceReference][]*manifestObject{}
 		for _, o := range a.all {
 			if o.kind.Is(reconciler.Source) {
-				key := reference{o.kind, o.namespace, o.name}
+				key := sourceReference{o.kind, o.namespace, o.name}
 				a.sources[key] = append(a.sources[key], o)
 			}
 		}
@@ -92,8 +92,8 @@ func (a *adoption) find(named reference, on *host) *object {
 
 // build makes units of the objects of each host, and workloads of the units.
 func (a *adoption) build() {
-	users := map[*object][]*object{} // the objects of its host that name a source
-	taken := map[*object]bool{}
+	users := map[*manifestObject][]*manifestObject{} // the objects of its host that name a source
+	taken := map[*manifestObject]bool{}
 	for _, o := range a.objects {
 		taken[o] = true
 		for _, named := range sourcesOf(o) {
@@ -107,9 +107,9 @@ func (a *adoption) build() {
 		if o.kind.Is(reconciler.Source) && len(users[o]) == 1 {
 			continue // it is with its user
 		}
-		one := &unit{main: o, objects: []*object{o}, key: o.key(), name: o.name}
-		var source *object
-		var first *reference
+		one := &unit{main: o, objects: []*manifestObject{o}, key: o.key(), name: o.name}
+		var source *manifestObject
+		var first *sourceReference
 		for _, named := range sourcesOf(o) {
 			found := a.find(named, o.host)
 			if first == nil {
@@ -137,7 +137,7 @@ func (a *adoption) build() {
 // point decides the manifests and the namespace of a unit. It is false where no repository is known. named is the source
 // that the main object names, or nil, and source that object, which is nil where it is not among the documents. charts are
 // what names the main object as source.
-func (a *adoption) point(u *unit, named *reference, source *object, charts []*object) bool {
+func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
 	m := &u.manifests
 	m.Storage = "git"
 	var kind *reconciler.ObjectKind
@@ -156,7 +156,7 @@ func (a *adoption) point(u *unit, named *reference, source *object, charts []*ob
 	case kind == nil && pointed(u.main, reconciler.Chart) != "":
 		m.Storage = "helm"
 	}
-	for _, of := range append([]*object{source}, u.main) {
+	for _, of := range append([]*manifestObject{source}, u.main) {
 		if of != nil {
 			m.read(of)
 		}
@@ -199,7 +199,7 @@ func (a *adoption) point(u *unit, named *reference, source *object, charts []*ob
 }
 
 // pointed is the text of a field of an object that has what a deployment target says; "" where it has none.
-func pointed(o *object, is reconciler.TargetAttribute) string {
+func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 	for _, pointer := range o.kind.Pointers {
 		if text := textAt(o.spec(), pointer.Field); pointer.Is == is && text != "" {
 			return text
@@ -212,7 +212,7 @@ func pointed(o *object, is reconciler.TargetAttribute) string {
 var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
 
 // read takes what the fields of an object say.
-func (m *manifests) read(o *object) {
+func (m *manifests) read(o *manifestObject) {
 	m.Repo = cmp.Or(m.Repo, pointed(o, reconciler.Repo))
 	m.Path = cmp.Or(m.Path, pointed(o, reconciler.Path))
 	m.Chart = cmp.Or(m.Chart, pointed(o, reconciler.Chart))

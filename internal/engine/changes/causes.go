@@ -22,8 +22,8 @@ type explainer struct {
 	requires        bool                // whether what one of the workloads requires has changed
 	former, current map[string]placed   // of the folders that change, by the assignment's key
 	excluded        map[string][]string // the policies that exclude an assignment in one of the versions
-	derived         map[derivation]*object
-	numbers         map[*object]int
+	derived         map[derivation]*fleetObject
+	numbers         map[*fleetObject]int
 	reached         map[string]*reached
 	sets            map[string]*causeSet
 }
@@ -36,26 +36,26 @@ type placed struct {
 
 // reached are the changed objects that reach a folder. Equal ones are the same *reached.
 type reached struct {
-	objects []*object
-	causes  map[question]*causeSet
+	objects []*fleetObject
+	causes  map[causeQuery]*causeSet
 }
 
-// question is what the causes of a change depend on, besides the objects that reach the folder.
-type question struct {
+// causeQuery is what the causes of a change depend on, besides the objects that reach the folder.
+type causeQuery struct {
 	role roles
 	key  string
 }
 
 // derivation says in which other way an object reaches a folder.
 type derivation struct {
-	object    *object
+	object    *fleetObject
 	container string // that matches because of it; "": its workload is required by the folder's
 }
 
-func newExplainer(before, after *Version, folders []Folder, notes *Notes) *explainer {
+func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) *explainer {
 	e := &explainer{
-		before: before, after: after, notes: notes, changed: compareVersions(before, after), derived: map[derivation]*object{},
-		numbers: map[*object]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
+		before: before, after: after, notes: notes, changed: compareVersions(before, after), derived: map[derivation]*fleetObject{},
+		numbers: map[*fleetObject]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
 	}
 	for of, object := range e.changed {
 		e.requires = e.requires || of.kind == byWorkload && object.has("requires")
@@ -98,9 +98,9 @@ func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]plac
 }
 
 // reach returns the changed objects that reach a folder in one of the versions.
-func (e *explainer) reach(folder *Folder) *reached {
-	var objects []*object
-	add := func(object *object) {
+func (e *explainer) reach(folder *FolderChange) *reached {
+	var objects []*fleetObject
+	add := func(object *fleetObject) {
 		if object != nil && !slices.Contains(objects, object) {
 			objects = append(objects, object)
 		}
@@ -130,13 +130,13 @@ func (e *explainer) reach(folder *Folder) *reached {
 		id = append(strconv.AppendInt(id, int64(number), 36), ' ')
 	}
 	if e.reached[string(id)] == nil {
-		e.reached[string(id)] = &reached{objects, map[question]*causeSet{}}
+		e.reached[string(id)] = &reached{objects, map[causeQuery]*causeSet{}}
 	}
 	return e.reached[string(id)]
 }
 
 // addObjectsOf adds the changed objects that reach an assignment of a fleet.
-func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*object)) {
+func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObject)) {
 	a := of.assignment
 	clusterType, workload := a.Host.ClusterType, a.Target.Workload
 	for _, one := range []objectName{
@@ -192,7 +192,7 @@ func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 
 // addMovers adds the objects whose labels changed where other containers match because of that: the keys of these
 // containers are added or removed.
-func (e *explainer) addMovers(former, current placed, add func(*object)) {
+func (e *explainer) addMovers(former, current placed, add func(*fleetObject)) {
 	a := current.assignment
 	for _, of := range []objectName{
 		{byEnvironment, e.after.Fleet.Environment}, {byClusterType, a.Host.ClusterType.Name}, {byCluster, clusterName(a)},
@@ -212,9 +212,9 @@ func (e *explainer) addMovers(former, current placed, add func(*object)) {
 }
 
 // derive returns the object with what differs because of it. Equal ones are the same *object.
-func (e *explainer) derive(by derivation) *object {
+func (e *explainer) derive(by derivation) *fleetObject {
 	if e.derived[by] == nil {
-		made := &object{cause: by.object.cause, shown: reconcilerRole}
+		made := &fleetObject{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
 			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all of its keys differ
 			made.addContents(nil, e.after.Config)
@@ -235,7 +235,7 @@ func clusterName(a *schedule.Assignment) string {
 // explain returns the causes of a change of a key in a file of a folder: the config containers that have the value; else
 // all objects from which the file is rendered; else all objects that reach the folder.
 func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet {
-	asked := question{roleOf(file), key.text}
+	asked := causeQuery{roleOf(file), key.text}
 	if by.causes[asked] != nil {
 		return by.causes[asked]
 	}
@@ -278,7 +278,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
 
 // besidesFleet returns the cause of a change of a folder that does not come from the fleet; nil where it does.
-func (e *explainer) besidesFleet(folder *Folder) *causeSet {
+func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
 	case back != "":
@@ -294,7 +294,7 @@ func (e *explainer) besidesFleet(folder *Folder) *causeSet {
 // moved returns why a folder is added or removed: the objects that decide about it and have changed; else the policies whose
 // placement chose other hosts. Where the version before is
 // not known, the policies that assign it.
-func (e *explainer) moved(folder *Folder) *causeSet {
+func (e *explainer) moved(folder *FolderChange) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
 		return besides
 	}
@@ -360,7 +360,7 @@ func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 }
 
 // policiesOf is equal for folders whose assignments the same policies make, or made.
-func (e *explainer) policiesOf(folder *Folder) string {
+func (e *explainer) policiesOf(folder *FolderChange) string {
 	of := e.current[folder.String()].assignment
 	if folder.Removed {
 		of = e.former[folder.String()].assignment

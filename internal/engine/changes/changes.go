@@ -11,12 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Folder is one assignment's folder, before and after.
-type Folder struct {
+// FolderChange is one assignment's folder, before and after.
+type FolderChange struct {
 	folder.Key
 	// Before and After are its files, sorted by name. Files that are equal in both may be left out. Before is
 	// nil where the folder is added, After where it is removed; both may be nil where the content is not known.
-	Before, After  []File
+	Before, After  []folder.File
 	Added, Removed bool
 	// Location is the former location of a folder that is removed from there; "" for the current location.
 	Location string
@@ -30,9 +30,6 @@ type Folder struct {
 	Finals *Finals
 }
 
-// File is one file of a folder.
-type File = folder.File
-
 // Version is the fleet before or after the change, as far as causes need it.
 type Version struct {
 	Fleet *fleet.Fleet
@@ -42,7 +39,7 @@ type Version struct {
 	Config map[string]string
 	// Manifests has the manifests of deployment targets that Fleet does not have, in the same form.
 	Manifests  map[string]string
-	Schedule   *schedule.Result
+	Schedule   *schedule.Decisions
 	GitopsRepo string // any text that changes when the location of the folders does
 	Provider   string // the version of the provider that rendered; empty: not known
 }
@@ -64,7 +61,7 @@ type Notes struct {
 // config containers that have it, else all from which such a file is rendered.
 // Where the version before is not known (nil), changes have no cause, and the causes of an added folder are
 // the policies that assign it.
-func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
+func Summarize(before, after *Version, folders []FolderChange, notes Notes) []string {
 	if len(folders) == 0 && notes.HandedOver == "" && len(notes.Repaired)+len(notes.Lines)+len(notes.Constraints) == 0 {
 		return nil
 	}
@@ -87,7 +84,7 @@ func Summarize(before, after *Version, folders []Folder, notes Notes) []string {
 }
 
 // Removals returns only the lines about what is removed, at most twelve of them.
-func Removals(before, after *Version, removed []Folder, notes Notes) []string {
+func Removals(before, after *Version, removed []FolderChange, notes Notes) []string {
 	s := newSummary(before, after, removed, notes)
 	return s.moves("- ", s.removed, maxFew)
 }

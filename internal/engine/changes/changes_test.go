@@ -305,8 +305,8 @@ func equalLines(t *testing.T, got, want []string) {
 }
 
 // file is the content of one file before or after.
-func file(name, content string) []changes.File {
-	return []changes.File{{Name: name, Content: []byte(content)}}
+func file(name, content string) []folder.File {
+	return []folder.File{{Name: name, Content: []byte(content)}}
 }
 
 func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
@@ -317,7 +317,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	newer.Provider = "1.3.0"
 	older := *version
 	older.Provider = "1.2.0"
-	interval := changes.Folder{
+	interval := changes.FolderChange{
 		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
 		Before: file("reconciler.yaml", "spec:\n  interval: 1m\n"), After: file("reconciler.yaml", "spec:\n  interval: 2m\n"),
 	}
@@ -325,7 +325,7 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 	byHand.Drift = "by hand, since commit 1a2b3c4d"
 	for name, test := range map[string]struct {
 		before, after *changes.Version
-		folder        changes.Folder
+		folder        changes.FolderChange
 		notes         changes.Notes
 		want          string
 	}{
@@ -338,29 +338,29 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: hello-live, by rollback to commit 1a2b3c4d"},
 		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: hello-live, by the new name of the owner"},
 		"a folder that somebody removed": {
-			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
+			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "+ large/hello-live, removed by hand, since commit 1a2b3c4d",
 		},
 		"a first plan": {
-			nil, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true}, changes.Notes{},
+			nil, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true}, changes.Notes{},
 			`+ large/hello-live, by target policy "hellos"`,
 		},
 		"an old location is cleared": {
-			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
+			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
 			changes.Notes{}, "- large/hello-live, at https://git.example.com/old (main)",
 		},
 		"what is not known yet": {
-			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
+			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
 			changes.Notes{}, `not known yet, on large: hello-live waits for config container "east"`,
 		},
 		"something that is not the content of a file": {
-			version, version, changes.Folder{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
+			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
 			changes.Notes{}, "file modes or links, on large: hello-live, by hand, since commit 1a2b3c4d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := changes.Summarize(test.before, test.after, []changes.Folder{test.folder}, test.notes)
+			lines := changes.Summarize(test.before, test.after, []changes.FolderChange{test.folder}, test.notes)
 			if len(lines) < 2 || lines[len(lines)-1] != test.want {
 				t.Errorf("got %q, want %q", lines, test.want)
 			}
@@ -375,7 +375,7 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 	f, config = sample()
 	f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0"
 	after := mustRender(t, f, config)
-	folders := append(foldersOf(before, after), changes.Folder{
+	folders := append(foldersOf(before, after), changes.FolderChange{
 		Key: folder.Key{Host: "small", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d",
 		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
 	})
@@ -404,7 +404,7 @@ func TestNotesAreLines(t *testing.T) {
 func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 10_000)
-	folders := []changes.Folder{
+	folders := []changes.FolderChange{
 		{Key: folder.Key{Host: "large\n- all", DeploymentTarget: long}, Removed: true},
 		{
 			Key:    folder.Key{Host: "a\u202eb", DeploymentTarget: "hello"},
@@ -422,9 +422,9 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 
 func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 	t.Parallel()
-	var folders []changes.Folder
+	var folders []changes.FolderChange
 	for i := range 5000 {
-		folder := changes.Folder{Key: folder.Key{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}}
+		folder := changes.FolderChange{Key: folder.Key{Host: fmt.Sprintf("host-%04d", i/3), DeploymentTarget: fmt.Sprintf("target-%04d", i)}}
 		switch i % 5 {
 		case 0:
 			folder.Removed, folder.Location = true, fmt.Sprintf("location %d", i)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // IsConfig says whether a file of an assignment's folder is one of its configuration, by its name.
@@ -15,7 +16,7 @@ func IsConfig(file string) bool { return roleOf(file) == configRole }
 // ConfigValues are the values in the files of configuration of a folder, by key, as lines of changes show keys: "DATABASE.URL". A
 // text is as it is, and anything else JSON. They are nil where no file is one of configuration, or one of them cannot be read or
 // is too large.
-func ConfigValues(files []File) map[string]string {
+func ConfigValues(files []folder.File) map[string]string {
 	var found configReader
 	for _, file := range files {
 		if !IsConfig(file.Name) {
@@ -47,7 +48,7 @@ func (r *configReader) file(name, text string) bool {
 
 // document reads a document of YAML. What an object of Kubernetes is called is no configuration, and what a ConfigMap has is
 // in its data, or in the file that is its one key.
-func (r *configReader) document(of *document) bool {
+func (r *configReader) document(of *yamlDocument) bool {
 	object, ok := of.value.(map[string]any)
 	if !ok || of.Kind == "" {
 		r.value(of.value)

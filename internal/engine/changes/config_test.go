@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -30,7 +31,7 @@ func TestValuesOfConfigurationAreReadFromEveryFormat(t *testing.T) {
 		"another format": {"platform-config.toml", "A = 1\n", nil},
 		"another file":   {"reconciler.yaml", "A: 1\n", nil},
 	} {
-		if got := changes.ConfigValues([]changes.File{{Name: "namespace.yaml"}, {Name: test.file, Content: []byte(test.text)}}); !maps.Equal(
+		if got := changes.ConfigValues([]folder.File{{Name: "namespace.yaml"}, {Name: test.file, Content: []byte(test.text)}}); !maps.Equal(
 			got,
 			test.want,
 		) ||
@@ -52,7 +53,7 @@ func TestValuesOfEveryBuiltInTemplateAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if changes.ConfigValues([]changes.File{{Name: filepath.Base(file), Content: content}}) == nil {
+		if changes.ConfigValues([]folder.File{{Name: filepath.Base(file), Content: content}}) == nil {
 			t.Errorf("%s has no values", file)
 		}
 	}
@@ -67,6 +68,6 @@ func FuzzConfigValues(f *testing.F) {
 		if len(content) > 1<<16 {
 			return
 		}
-		fleettest.Bounded(t, string(content), func() { changes.ConfigValues([]changes.File{{Name: name, Content: content}}) })
+		fleettest.Bounded(t, string(content), func() { changes.ConfigValues([]folder.File{{Name: name, Content: content}}) })
 	})
 }

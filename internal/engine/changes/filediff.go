@@ -3,6 +3,7 @@ package changes
 import (
 	"bytes"
 	"cmp"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"path"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ const (
 
 // diffOf compares two versions of a file, which differ; nil is no file. Where both are nil, the tree of the folder differs, but
 // no content of a file.
-func diffOf(name string, before, after *File) *fileDiff {
+func diffOf(name string, before, after *folder.File) *fileDiff {
 	switch {
 	case before == nil && after == nil:
 		return &fileDiff{file: name, keys: []keyChange{{text: "file modes or links"}}}

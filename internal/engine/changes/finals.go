@@ -203,13 +203,13 @@ const manyObjects = 3
 
 // objectLines says what changes in final objects: a line for each object, and one for equal changes of many. Where these are many,
 // equal changes of all causes are one.
-func (s *summary) objectLines(all []*entry) []string {
+func (s *summary) objectLines(all []*changeLine) []string {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
-		entries = s.objectGroups(merged(s, all, func(e *entry) cell { return cell{file: e.files[0], key: e.keys[0], sign: e.sign} }))
+		entries = s.objectGroups(merged(s, all, func(e *changeLine) cell { return cell{file: e.files[0], key: e.keys[0], sign: e.sign} }))
 	}
-	var few []*entry
-	for _, group := range grouped(entries, func(e *entry) cell { return cell{sign: e.sign, causes: e.causes} }) {
+	var few []*changeLine
+	for _, group := range grouped(entries, func(e *changeLine) cell { return cell{sign: e.sign, causes: e.causes} }) {
 		limit := maxObjectsOfCause
 		if group[0].sign != "" {
 			limit = maxSignedOfCause
@@ -221,18 +221,18 @@ func (s *summary) objectLines(all []*entry) []string {
 
 // objectGroups joins what is said of the same folders for the same causes: of many objects, else the same objects with several
 // fields, then the same fields of several objects.
-func (s *summary) objectGroups(all []*entry) []*entry {
+func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	type group struct {
 		texts, folders, sign string
 		causes               *causeSet
 	}
-	by := func(texts func(*entry) []string) func(*entry) group {
-		return func(e *entry) group {
+	by := func(texts func(*changeLine) []string) func(*changeLine) group {
+		return func(e *changeLine) group {
 			return group{strings.Join(texts(e), "\x00"), foldersKey(e.folders), e.sign, e.causes}
 		}
 	}
-	byObjects, byFields := by(func(e *entry) []string { return e.files }), by(func(e *entry) []string { return e.keys })
-	var entries, alone []*entry
+	byObjects, byFields := by(func(e *changeLine) []string { return e.files }), by(func(e *changeLine) []string { return e.keys })
+	var entries, alone []*changeLine
 	for _, alike := range grouped(all, byFields) {
 		if len(alike) >= manyObjects || alike[0].keys[0] == "" {
 			entries = append(entries, s.join(alike))
@@ -244,7 +244,7 @@ func (s *summary) objectGroups(all []*entry) []*entry {
 }
 
 // objectText is "Deployment till: spec.replicas, on large: till-live, by …".
-func (s *summary) objectText(e *entry) string {
+func (s *summary) objectText(e *changeLine) string {
 	text := e.sign + names(e.files, "object")
 	if fields := slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { return key == "" }); len(fields) > 0 {
 		text += ": " + listWords(fields, 0, "field")
@@ -276,7 +276,7 @@ func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDif
 }
 
 // SummarizeFinals returns lines about final objects of folders that stay as they are: at most 12.
-func SummarizeFinals(before, after *Version, folders []Folder) []string {
+func SummarizeFinals(before, after *Version, folders []FolderChange) []string {
 	s := newSummary(before, after, folders, Notes{})
 	var found cells
 	for i := range s.folders {
@@ -294,7 +294,7 @@ func (f *Finals) tell(file string, key *keyChange) bool {
 
 // finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose
 // artifact moves.
-func (s *summary) finalCauses(folder *Folder, by *reached, diffs []*fileDiff) *causeSet {
+func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDiff) *causeSet {
 	found := map[cause]bool{}
 	for _, diff := range diffs {
 		if roleOf(diff.file) != reconcilerRole {

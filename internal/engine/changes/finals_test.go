@@ -216,18 +216,18 @@ func TestAnUpgradeOfManyClusterTypesIsAFewLines(t *testing.T) {
 		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1beta1\n")},
 		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1\n")},
 	)}
-	var folders []changes.Folder
+	var folders []changes.FolderChange
 	for key := range before.files {
 		folders = append(
 			folders,
-			changes.Folder{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: "reports-nightly"}, Finals: finals},
+			changes.FolderChange{Key: folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: "reports-nightly"}, Finals: finals},
 		)
 	}
 	for i, want := range map[int]string{
 		1:   `PodDisruptionBudget till: apiVersion, on large: reports-nightly, by cluster type "large"`,
 		100: `PodDisruptionBudget till: apiVersion, on large, small and 98 more hosts: 100 assignments, by cluster types "large", "small", "store-000" and 97 more`,
 	} {
-		slices.SortFunc(folders, func(a, b changes.Folder) int { return strings.Compare(a.Host, b.Host) })
+		slices.SortFunc(folders, func(a, b changes.FolderChange) int { return strings.Compare(a.Host, b.Host) })
 		got := changes.SummarizeFinals(before.version, mustRender(t, &after, config).version, folders[:i])
 		if !slices.Equal(got, []string{want}) {
 			t.Errorf("lines are\n%s\nwant\n%s", strings.Join(got, "\n"), want)

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -32,7 +33,7 @@ func FuzzKeysAreFewAndOnOneLine(f *testing.F) {
 			return
 		}
 		var diff *fileDiff
-		fleettest.Bounded(t, string(before)+string(after), func() { diff = diffOf(name, &File{Content: before}, &File{Content: after}) })
+		fleettest.Bounded(t, string(before)+string(after), func() { diff = diffOf(name, &folder.File{Content: before}, &folder.File{Content: after}) })
 		if len(diff.keys) == 0 || len(diff.keys) > maxKeys {
 			t.Fatalf("%d keys", len(diff.keys))
 		}
@@ -75,7 +76,7 @@ func TestHostileFilesTakeNeitherTimeNorMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, after := range []string{text + "\n#", strings.ReplaceAll(text, "v", "w") + "\nx: 1\n", ""} {
-				fleettest.Bounded(t, text+after, func() { diffOf(name, &File{Content: []byte(text)}, &File{Content: []byte(after)}) })
+				fleettest.Bounded(t, text+after, func() { diffOf(name, &folder.File{Content: []byte(text)}, &folder.File{Content: []byte(after)}) })
 			}
 		})
 	}

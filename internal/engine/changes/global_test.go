@@ -8,6 +8,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
@@ -21,7 +22,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 		change(f, config)
 		return summarize(before, mustRender(t, f, config))
 	}
-	everyFolder := func(change func(*changes.Folder)) []string {
+	everyFolder := func(change func(*changes.FolderChange)) []string {
 		folders := foldersOf(rendered{}, before)
 		for i := range folders {
 			folders[i].Added = false
@@ -32,10 +33,10 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 		older.Provider, newer.Provider = "1.2.0", "1.3.0"
 		return changes.Summarize(&older, &newer, folders, changes.Notes{})
 	}
-	edit := func(folder *changes.Folder, old, replacement string) {
-		folder.Before = make([]changes.File, len(folder.After))
-		for i, file := range folder.After {
-			folder.Before[i] = changes.File{Name: file.Name, Content: []byte(strings.ReplaceAll(string(file.Content), old, replacement))}
+	edit := func(edited *changes.FolderChange, old, replacement string) {
+		edited.Before = make([]folder.File, len(edited.After))
+		for i, file := range edited.After {
+			edited.Before[i] = folder.File{Name: file.Name, Content: []byte(strings.ReplaceAll(string(file.Content), old, replacement))}
 		}
 	}
 	count := len(before.files)
@@ -78,22 +79,22 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 			[]string{`, by workspaces "team-0000", "team-0002", "team-0004" and 3 more`},
 		},
 		"another version of the provider": {
-			everyFolder(func(folder *changes.Folder) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
+			everyFolder(func(folder *changes.FolderChange) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
 			[]string{", by provider 1.2.0 -> 1.3.0"},
 		},
 		"somebody's script": {
-			everyFolder(func(folder *changes.Folder) {
+			everyFolder(func(folder *changes.FolderChange) {
 				edit(folder, "managed-by: flotilla", "managed-by: me")
 				folder.Drift = "by hand, since commit 1a2b3c4d"
 			}),
 			[]string{", by hand, since commit 1a2b3c4d"},
 		},
 		"an unknown value": {
-			everyFolder(func(folder *changes.Folder) { folder.WaitsFor = `config container "platform"` }),
+			everyFolder(func(folder *changes.FolderChange) { folder.WaitsFor = `config container "platform"` }),
 			[]string{fmt.Sprintf(`: %d assignments wait for config container "platform"`, count)},
 		},
 		"everything removed": {
-			everyFolder(func(folder *changes.Folder) { folder.Removed, folder.Before = true, nil }),
+			everyFolder(func(folder *changes.FolderChange) { folder.Removed, folder.Before = true, nil }),
 			[]string{fmt.Sprintf(", %d removed", count)},
 		},
 		"everything made": {

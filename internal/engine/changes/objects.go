@@ -90,8 +90,8 @@ var rolesOfField = map[string]roles{
 	"cluster_type": allRoles, "namespace": allRoles,
 }
 
-// object is an object of the fleet that differs between two versions.
-type object struct {
+// fleetObject is an object of the fleet that differs between two versions.
+type fleetObject struct {
 	cause  cause
 	fields map[string]bool // the attributes that differ, as JSON calls them; nil where it is new or removed
 	shown  roles           // the files that are rendered from what differs
@@ -100,7 +100,7 @@ type object struct {
 }
 
 // has says whether one of the attributes differs. Of an object that is new or removed, all do.
-func (o *object) has(fields ...string) bool {
+func (o *fleetObject) has(fields ...string) bool {
 	return o != nil && (o.fields == nil || slices.ContainsFunc(fields, func(field string) bool { return o.fields[field] }))
 }
 
@@ -111,7 +111,7 @@ type objectName struct {
 }
 
 // differences are the objects that differ between two versions of the fleet.
-type differences map[objectName]*object
+type differences map[objectName]*fleetObject
 
 // compareVersions returns nil where one of the versions is not known.
 func compareVersions(before, after *Version) differences {
@@ -144,7 +144,7 @@ func compareVersions(before, after *Version) differences {
 		{byProvider, ""}:                    {before.Provider != "" && after.Provider != "" && before.Provider != after.Provider, allRoles},
 	} {
 		if shown.differs {
-			d[of] = &object{cause: cause{kind: of.kind, name: of.name}, fields: map[string]bool{}, shown: shown.in}
+			d[of] = &fleetObject{cause: cause{kind: of.kind, name: of.name}, fields: map[string]bool{}, shown: shown.in}
 		}
 	}
 	for of, object := range d {
@@ -187,14 +187,14 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 		one := old[called]
 		delete(old, called)
 		if one == nil {
-			d[objectName{of, called}] = &object{cause: cause{kind: of, name: called, how: isNew}, shown: allRoles}
+			d[objectName{of, called}] = &fleetObject{cause: cause{kind: of, name: called, how: isNew}, shown: allRoles}
 			continue
 		}
 		if reflect.DeepEqual(one, &after[i]) {
 			continue
 		}
 		before, after := membersOf(one), membersOf(&after[i])
-		object := &object{cause: cause{kind: of, name: called}, fields: map[string]bool{}}
+		object := &fleetObject{cause: cause{kind: of, name: called}, fields: map[string]bool{}}
 		for _, field := range unionOfKeys(before, after) {
 			if !bytes.Equal(before[field], after[field]) && !slices.Contains(withoutEffect, field) {
 				object.fields[field] = true
@@ -206,7 +206,7 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 		}
 	}
 	for called := range old {
-		d[objectName{of, called}] = &object{cause: cause{kind: of, name: called, how: isRemoved}, shown: allRoles}
+		d[objectName{of, called}] = &fleetObject{cause: cause{kind: of, name: called, how: isRemoved}, shown: allRoles}
 	}
 }
 
@@ -257,7 +257,7 @@ func containersOf(v *Version) []container {
 
 // addContents sets, of a config container, the top-level keys whose values or references it can have changed, nil where its data is not
 // known as JSON, and the files that show that, apart from those with its values.
-func (o *object) addContents(before, after map[string]string) {
+func (o *fleetObject) addContents(before, after map[string]string) {
 	data, ok := o.changedIn(o.cause.name, digestOf, before, after)
 	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.name), secretsDigest, before, after)
 	if ok && referencesOK {
@@ -277,7 +277,7 @@ func (o *object) addContents(before, after map[string]string) {
 
 // changedIn returns the keys of one entry of the configuration that the container can have changed; ok is false where the entry
 // is not known as JSON.
-func (o *object) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
+func (o *fleetObject) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
 	old, ok := dataKeys(digest(before[entry]))
 	wanted, wantedOK := dataKeys(digest(after[entry]))
 	switch o.cause.how {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -15,12 +16,12 @@ import (
 // summary is what the lines are written from.
 type summary struct {
 	*explainer
-	folders                          []Folder // sorted
-	added, removed, changed, unknown []int    // of folders
+	folders                          []FolderChange // sorted
+	added, removed, changed, unknown []int          // of folders
 }
 
-// entry is what one line says of some folders.
-type entry struct {
+// changeLine is what one line says of some folders.
+type changeLine struct {
 	files, keys []string
 	more        int    // keys beyond maxKeys
 	lines       int    // how many lines differ at most, where the keys are not known
@@ -40,18 +41,18 @@ type cell struct {
 
 // cells are the entries of cells, in the order in which they were found.
 type cells struct {
-	all []*entry
-	of  map[cell]*entry
+	all []*changeLine
+	of  map[cell]*changeLine
 }
 
 // add says something of a folder; folders come in order.
-func (c *cells) add(folder int, of cell) *entry {
+func (c *cells) add(folder int, of cell) *changeLine {
 	e := c.of[of]
 	if e == nil {
 		if c.of == nil {
-			c.of = map[cell]*entry{}
+			c.of = map[cell]*changeLine{}
 		}
-		e = &entry{files: []string{of.file}, keys: []string{of.key}, sign: of.sign, causes: of.causes}
+		e = &changeLine{files: []string{of.file}, keys: []string{of.key}, sign: of.sign, causes: of.causes}
 		c.of[of], c.all = e, append(c.all, e)
 	}
 	if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
@@ -60,7 +61,7 @@ func (c *cells) add(folder int, of cell) *entry {
 	return e
 }
 
-func newSummary(before, after *Version, folders []Folder, notes Notes) *summary {
+func newSummary(before, after *Version, folders []FolderChange, notes Notes) *summary {
 	folders = sortedFolders(folders)
 	s := &summary{explainer: newExplainer(before, after, folders, &notes), folders: folders}
 	for i := range folders {
@@ -78,9 +79,9 @@ func newSummary(before, after *Version, folders []Folder, notes Notes) *summary 
 	return s
 }
 
-func sortedFolders(folders []Folder) []Folder {
+func sortedFolders(folders []FolderChange) []FolderChange {
 	folders = slices.Clone(folders)
-	slices.SortStableFunc(folders, func(a, b Folder) int {
+	slices.SortStableFunc(folders, func(a, b FolderChange) int {
 		return cmp.Or(a.Compare(b.Key), cmp.Compare(a.Location, b.Location))
 	})
 	return folders
@@ -90,7 +91,7 @@ func sortedFolders(folders []Folder) []Folder {
 func (s *summary) first() string {
 	hosts := ""
 	if len(s.folders) > 0 {
-		compact := slices.CompactFunc(slices.Clone(s.folders), func(a, b Folder) bool { return a.Host == b.Host })
+		compact := slices.CompactFunc(slices.Clone(s.folders), func(a, b FolderChange) bool { return a.Host == b.Host })
 		hosts = counted(len(compact), "host") + "; "
 	}
 	text := hosts + "assignments: " + wording.AllCounts([]int{len(s.changed), len(s.added), len(s.removed)}, "changed", "added", "removed")
@@ -103,15 +104,15 @@ func (s *summary) first() string {
 // moves says which folders are added or removed: a line for each cause and former location, where hosts that are new or removed are
 // one cause for the folders of the same policies; and where the lines are too many, for each location.
 func (s *summary) moves(sign string, folders []int, limit int) []string {
-	entries := make([]*entry, len(folders))
+	entries := make([]*changeLine, len(folders))
 	for i, folder := range folders {
-		entries[i] = &entry{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
+		entries[i] = &changeLine{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
 	}
 	type move struct {
 		location, policies string
 		causes             *causeSet
 	}
-	entries = merged(s, entries, func(e *entry) move {
+	entries = merged(s, entries, func(e *changeLine) move {
 		unnamed, isHost := s.unnamedHosts(e.causes)
 		policies := ""
 		if isHost {
@@ -120,9 +121,9 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 		return move{e.location, policies, unnamed}
 	})
 	if len(entries) > limit {
-		entries = merged(s, entries, func(e *entry) string { return e.location })
+		entries = merged(s, entries, func(e *changeLine) string { return e.location })
 	}
-	return s.lines(entries, limit, func(e *entry) string {
+	return s.lines(entries, limit, func(e *changeLine) string {
 		text := sign
 		if len(e.folders) <= maxAssignments {
 			text += s.named(e.folders)
@@ -144,7 +145,7 @@ const manyChanges = 8
 func (s *summary) contents() (contents, drift []string) {
 	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
-		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *File) {
+		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *folder.File) {
 			found[at] = append(found[at], diffOf(name, before, after))
 		})
 	})
@@ -177,15 +178,15 @@ func (s *summary) contents() (contents, drift []string) {
 }
 
 // count notes how much differs in one of the folders.
-func (e *entry) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
+func (e *changeLine) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
 
-func (s *summary) contentLines(entries []*entry, limit int) []string {
-	sameFolders := func(e *entry) cell {
+func (s *summary) contentLines(entries []*changeLine, limit int) []string {
+	sameFolders := func(e *changeLine) cell {
 		return cell{file: strings.Join(e.files, "\x00"), key: foldersKey(e.folders), causes: e.causes}
 	}
 	entries = merged(s, entries, sameFolders)
 	if len(entries) > manyChanges {
-		entries = merged(s, entries, func(e *entry) cell {
+		entries = merged(s, entries, func(e *changeLine) cell {
 			return cell{file: strings.Join(e.files, "\x00"), key: strings.Join(e.keys, "\x00")}
 		})
 		entries = merged(s, entries, sameFolders)
@@ -202,7 +203,7 @@ func foldersKey(folders []int) string {
 	return string(key)
 }
 
-func (s *summary) contentText(e *entry) string {
+func (s *summary) contentText(e *changeLine) string {
 	isEmpty := func(text string) bool { return text == "" } // of what has no file, or no keys that are known
 	files, keys := slices.DeleteFunc(slices.Clone(e.files), isEmpty), slices.DeleteFunc(slices.Clone(e.keys), isEmpty)
 	switch {
@@ -219,9 +220,9 @@ func (s *summary) contentText(e *entry) string {
 }
 
 // merged joins the entries with the same cell, in the order of the first ones.
-func merged[C comparable](s *summary, entries []*entry, cellOf func(*entry) C) []*entry {
+func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
 	groups := grouped(entries, cellOf)
-	joined := make([]*entry, len(groups))
+	joined := make([]*changeLine, len(groups))
 	for i, group := range groups {
 		joined[i] = s.join(group)
 	}
@@ -229,8 +230,8 @@ func merged[C comparable](s *summary, entries []*entry, cellOf func(*entry) C) [
 }
 
 // grouped brings together the entries with the same cell, in the order of the first ones.
-func grouped[C comparable](entries []*entry, cellOf func(*entry) C) [][]*entry {
-	var groups [][]*entry
+func grouped[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
+	var groups [][]*changeLine
 	number := map[C]int{}
 	for _, one := range entries {
 		of := cellOf(one)
@@ -245,11 +246,11 @@ func grouped[C comparable](entries []*entry, cellOf func(*entry) C) [][]*entry {
 }
 
 // join returns one entry for some.
-func (s *summary) join(group []*entry) *entry {
+func (s *summary) join(group []*changeLine) *changeLine {
 	if len(group) == 1 {
 		return group[0]
 	}
-	all := &entry{location: group[0].location, sign: group[0].sign}
+	all := &changeLine{location: group[0].location, sign: group[0].sign}
 	var causes []cause
 	var folders []int
 	seen := map[*causeSet]bool{}
@@ -280,11 +281,11 @@ func (s *summary) join(group []*entry) *entry {
 }
 
 // limited sorts the entries, those with most folders first, writes them, and joins all beyond the limit.
-func (s *summary) limited(entries []*entry, limit int, write func(*entry) string) []*entry {
+func (s *summary) limited(entries []*changeLine, limit int, write func(*changeLine) string) []*changeLine {
 	for _, one := range entries {
 		one.text = write(one)
 	}
-	slices.SortStableFunc(entries, func(a, b *entry) int {
+	slices.SortStableFunc(entries, func(a, b *changeLine) int {
 		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
 	})
 	if len(entries) > limit {
@@ -296,7 +297,7 @@ func (s *summary) limited(entries []*entry, limit int, write func(*entry) string
 }
 
 // lines writes the entries, those with most folders first, and one line for all beyond the limit.
-func (s *summary) lines(entries []*entry, limit int, write func(*entry) string) []string {
+func (s *summary) lines(entries []*changeLine, limit int, write func(*changeLine) string) []string {
 	entries = s.limited(entries, limit, write)
 	lines := make([]string, len(entries))
 	for i, one := range entries {
@@ -307,14 +308,14 @@ func (s *summary) lines(entries []*entry, limit int, write func(*entry) string) 
 
 // waiting says what is not known yet, and what it waits for.
 func (s *summary) waiting() []string {
-	var entries []*entry
+	var entries []*changeLine
 	for i := range s.folders {
 		if folder := &s.folders[i]; folder.WaitsFor != "" && !folder.Removed {
-			entries = append(entries, &entry{keys: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
+			entries = append(entries, &changeLine{keys: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
 		}
 	}
-	entries = merged(s, entries, func(e *entry) string { return e.keys[0] })
-	return s.lines(entries, maxWaiting, func(e *entry) string {
+	entries = merged(s, entries, func(e *changeLine) string { return e.keys[0] })
+	return s.lines(entries, maxWaiting, func(e *changeLine) string {
 		verb := " wait for "
 		if len(e.folders) == 1 {
 			verb = " waits for "
@@ -331,10 +332,10 @@ func (s *summary) which(folders []int) string {
 	if len(folders) > maxAssignments {
 		return s.hostsText(folders) + ": " + counted(len(folders), "assignment")
 	}
-	isOne := func(of func(*Folder) string) bool {
+	isOne := func(of func(*FolderChange) string) bool {
 		return !slices.ContainsFunc(folders, func(i int) bool { return of(&s.folders[i]) != of(&s.folders[folders[0]]) })
 	}
-	if isOne(func(f *Folder) string { return f.Host }) || isOne(func(f *Folder) string { return f.DeploymentTarget }) {
+	if isOne(func(f *FolderChange) string { return f.Host }) || isOne(func(f *FolderChange) string { return f.DeploymentTarget }) {
 		return s.hostsText(folders) + ": " + s.targetsText(folders, "assignment")
 	}
 	return s.named(folders)
@@ -370,10 +371,10 @@ func (s *summary) targetsText(folders []int, what string) string {
 }
 
 // eachDifference calls yield with each file that differs, or once without a name where none does.
-func eachDifference(folder *Folder, yield func(name string, before, after *File)) {
-	before, after, found := sortedFiles(folder.Before), sortedFiles(folder.After), false
+func eachDifference(change *FolderChange, yield func(name string, before, after *folder.File)) {
+	before, after, found := sortedFiles(change.Before), sortedFiles(change.After), false
 	for len(before) > 0 || len(after) > 0 {
-		var one, other *File
+		var one, other *folder.File
 		name := ""
 		order := cmp.Compare(len(after), 0) - cmp.Compare(len(before), 0) // which of them has none left
 		if order == 0 {
@@ -396,8 +397,8 @@ func eachDifference(folder *Folder, yield func(name string, before, after *File)
 	}
 }
 
-func sortedFiles(files []File) []File {
-	byName := func(a, b File) int { return cmp.Compare(a.Name, b.Name) }
+func sortedFiles(files []folder.File) []folder.File {
+	byName := func(a, b folder.File) int { return cmp.Compare(a.Name, b.Name) }
 	if slices.IsSortedFunc(files, byName) {
 		return files
 	}

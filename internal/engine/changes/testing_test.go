@@ -15,7 +15,7 @@ import (
 // rendered is a fleet on its whole way.
 type rendered struct {
 	version *changes.Version
-	files   map[string][]changes.File // by the assignment's key
+	files   map[string][]folder.File // by the assignment's key
 	hosts   map[string]*schedule.Assignment
 }
 
@@ -39,19 +39,19 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 	}
 	result = rendered{
 		version: &changes.Version{Fleet: f, Config: config, Schedule: scheduled},
-		files:   map[string][]changes.File{}, hosts: map[string]*schedule.Assignment{},
+		files:   map[string][]folder.File{}, hosts: map[string]*schedule.Assignment{},
 	}
 	for i, assignment := range scheduled.Assignments {
 		files, err := templates.Render(render.Subject{
-			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: hydrated.Snapshots[i].Version,
-			Config: hydrated.Snapshots[i].Values(), Secrets: hydrated.Snapshots[i].Secrets(), Encrypted: hydrated.Snapshots[i].Encrypted(), Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
+			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: hydrated.All[i].Version,
+			Config: hydrated.All[i].Values(), Secrets: hydrated.All[i].Secrets(), Encrypted: hydrated.All[i].Encrypted(), Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 		})
 		if err != nil {
 			tb.Fatal(err)
 		}
-		named := make([]changes.File, len(files))
+		named := make([]folder.File, len(files))
 		for j, file := range files {
-			named[j] = changes.File{Name: file.Name, Content: file.Content}
+			named[j] = folder.File{Name: file.Name, Content: file.Content}
 		}
 		result.files[assignment.Key()] = named
 		result.hosts[assignment.Key()] = assignment
@@ -60,10 +60,10 @@ func renderFleet(tb testing.TB, f *fleet.Fleet, config fleet.Config) (result ren
 }
 
 // foldersOf are the folders in which two fleets differ.
-func foldersOf(before, after rendered) []changes.Folder {
-	var folders []changes.Folder
+func foldersOf(before, after rendered) []changes.FolderChange {
+	var folders []changes.FolderChange
 	for key, files := range before.files {
-		folder := changes.Folder{
+		folder := changes.FolderChange{
 			Key:    folder.Key{Host: before.hosts[key].Host.Name, DeploymentTarget: before.hosts[key].Target.Name},
 			Before: files,
 		}
@@ -75,7 +75,7 @@ func foldersOf(before, after rendered) []changes.Folder {
 	}
 	for key, files := range after.files {
 		if _, was := before.files[key]; !was {
-			folders = append(folders, changes.Folder{
+			folders = append(folders, changes.FolderChange{
 				Key: folder.Key{Host: after.hosts[key].Host.Name, DeploymentTarget: after.hosts[key].Target.Name}, After: files, Added: true,
 			})
 		}
@@ -83,7 +83,7 @@ func foldersOf(before, after rendered) []changes.Folder {
 	return folders
 }
 
-func sameFile(a, b changes.File) bool {
+func sameFile(a, b folder.File) bool {
 	return a.Name == b.Name && string(a.Content) == string(b.Content)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
@@ -17,18 +18,18 @@ const contextLines = 3
 // Unified returns the changes of the files as a unified diff, sorted by path: "a/" or "b/", the prefix, host,
 // deployment target and file. It has at most limit bytes and a last line that counts the files that do not
 // fit. It shows values, so it is only for readers who may see them.
-func Unified(folders []Folder, prefix string, limit int) string {
+func Unified(folders []FolderChange, prefix string, limit int) string {
 	folders = sortedFolders(folders)
 	var b strings.Builder
 	left, waiting := 0, 0
 	for i := range folders {
-		folder := &folders[i]
-		if folder.WaitsFor != "" && !folder.Removed {
+		change := &folders[i]
+		if change.WaitsFor != "" && !change.Removed {
 			waiting++
 			continue
 		}
-		base := path.Join(prefix, folder.Host, folder.DeploymentTarget)
-		eachDifference(folder, func(name string, before, after *File) {
+		base := path.Join(prefix, change.Host, change.DeploymentTarget)
+		eachDifference(change, func(name string, before, after *folder.File) {
 			if name == "" && before == nil && after == nil {
 				return
 			}
@@ -53,7 +54,7 @@ func Unified(folders []Folder, prefix string, limit int) string {
 }
 
 // unifiedFile is the difference of one file.
-func unifiedFile(name string, before, after *File) string {
+func unifiedFile(name string, before, after *folder.File) string {
 	from, to := label("a/"+name), label("b/"+name)
 	var old, wanted []byte
 	head := "diff --git " + from + " " + to + "\n"

@@ -13,7 +13,7 @@ import (
 
 func TestUnifiedShowsLinesAsGitDoes(t *testing.T) {
 	t.Parallel()
-	got := changes.Unified([]changes.Folder{{
+	got := changes.Unified([]changes.FolderChange{{
 		Key:    folder.Key{Host: "large", DeploymentTarget: "hello-live"},
 		Before: file("platform-config.yaml", "data:\n  A: one\n  B: two\n"), After: file("platform-config.yaml", "data:\n  A: one\n  B: three\n"),
 	}, {
@@ -44,9 +44,9 @@ diff --git a/dev/large/hello-live/platform-config.yaml b/dev/large/hello-live/pl
 
 func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
-	folders := make([]changes.Folder, 3)
+	folders := make([]changes.FolderChange, 3)
 	for i := range folders {
-		folders[i] = changes.Folder{
+		folders[i] = changes.FolderChange{
 			Key:   folder.Key{Host: "large", DeploymentTarget: string(rune('a' + i))},
 			After: file("x.txt", strings.Repeat("a line\n", 100)),
 		}
@@ -57,7 +57,7 @@ func TestUnifiedIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 		t.Error(got)
 	}
 	binary := changes.Unified(
-		[]changes.Folder{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}},
+		[]changes.FolderChange{{Key: folder.Key{Host: "h", DeploymentTarget: "t\n"}, Before: file("x", "\x00"), After: file("x", "y")}},
 		"",
 		1500,
 	)
@@ -101,7 +101,7 @@ func TestGitAppliesUnified(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, directory string, files []changes.File) {
+func write(t *testing.T, directory string, files []folder.File) {
 	t.Helper()
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		t.Fatal(err)

@@ -10,19 +10,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// document is one document of a YAML file, or all of another file.
-type document struct {
+// yamlDocument is one yamlDocument of a YAML file, or all of another file.
+type yamlDocument struct {
 	value any
 	objects.Identity
 }
 
 // documents compares the documents of two versions of a file, each with the one of the same kind, namespace and name; else with that
 // of the same kind and name; else with the next one of the kind.
-func (c *collector) documents(old, wanted []document) {
+func (c *collector) documents(old, wanted []yamlDocument) {
 	partner, added := matched(old, wanted,
-		func(d *document) objects.Identity { return d.Identity },
-		func(d *document) objects.Identity { return objects.Identity{Kind: d.Kind, Name: d.Name} },
-		func(d *document) objects.Identity { return objects.Identity{Kind: d.Kind} },
+		func(d *yamlDocument) objects.Identity { return d.Identity },
+		func(d *yamlDocument) objects.Identity { return objects.Identity{Kind: d.Kind, Name: d.Name} },
+		func(d *yamlDocument) objects.Identity { return objects.Identity{Kind: d.Kind} },
 	)
 	several := len(old) > 1 || len(wanted) > 1
 	for i, other := range partner {
@@ -42,7 +42,7 @@ func (c *collector) documents(old, wanted []document) {
 
 // shownKind is the kind of one document of several. In files of configuration what looks like a kind may
 // be a value.
-func (c *collector) shownKind(of *document, several bool) string {
+func (c *collector) shownKind(of *yamlDocument, several bool) string {
 	switch {
 	case c.config || !several:
 		return ""
@@ -56,7 +56,7 @@ func (c *collector) shownKind(of *document, several bool) string {
 const maxDocuments = 200
 
 // readFile reads a file by the extension of its name. ok is false where it cannot be read, or the format has no keys.
-func readFile(name, text string) (documents []document, ok bool) {
+func readFile(name, text string) (documents []yamlDocument, ok bool) {
 	var value any
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml":
@@ -69,22 +69,22 @@ func readFile(name, text string) (documents []document, ok bool) {
 	case ".properties":
 		value, ok = readPairs(text, propertyLine)
 	}
-	return []document{{value: value}}, ok
+	return []yamlDocument{{value: value}}, ok
 }
 
 // readYAML reads every document that holds anything.
-func readYAML(text string) ([]document, bool) {
+func readYAML(text string) ([]yamlDocument, bool) {
 	count := 0
 	values, err := fleet.ReadYAMLDocuments(text, func(string) bool { count++; return count > maxDocuments })
 	if err != nil || count > maxDocuments {
 		return nil, false
 	}
-	documents := make([]document, 0, len(values))
+	documents := make([]yamlDocument, 0, len(values))
 	for _, value := range values {
 		if value == nil {
 			continue
 		}
-		read := document{value: value}
+		read := yamlDocument{value: value}
 		if object, ok := value.(map[string]any); ok {
 			read.Kind, _ = object["kind"].(string)
 			if version, _ := object["apiVersion"].(string); version == "" || !kindOfObject.MatchString(read.Kind) {

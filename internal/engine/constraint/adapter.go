@@ -57,15 +57,15 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return a.Registry.NewValue(name, fields)
 }
 
-// object is a value of a class.
-type object struct {
+// classObject is a value of a class.
+type classObject struct {
 	class   *class
 	adapter *adapter
 	subject any
 	fields  []ref.Val // made once; nil where they are made when they are read
 }
 
-func (o *object) field(index int) ref.Val {
+func (o *classObject) field(index int) ref.Val {
 	if o.fields != nil {
 		return o.fields[index]
 	}
@@ -73,7 +73,7 @@ func (o *object) field(index int) ref.Val {
 }
 
 // isSet is false for an empty field, and true for one that is not known.
-func (o *object) isSet(index int) bool {
+func (o *classObject) isSet(index int) bool {
 	switch value := o.field(index).(type) {
 	case types.String:
 		return value != ""
@@ -84,7 +84,7 @@ func (o *object) isSet(index int) bool {
 }
 
 // Get reads a field of an object whose type the compiler does not know.
-func (o *object) Get(name ref.Val) ref.Val {
+func (o *classObject) Get(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
 		return problem
@@ -93,7 +93,7 @@ func (o *object) Get(name ref.Val) ref.Val {
 }
 
 // IsSet is has() for an object whose type the compiler does not know.
-func (o *object) IsSet(name ref.Val) ref.Val {
+func (o *classObject) IsSet(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
 		return problem
@@ -101,7 +101,7 @@ func (o *object) IsSet(name ref.Val) ref.Val {
 	return types.Bool(o.isSet(index))
 }
 
-func (o *object) indexOf(name ref.Val) (int, ref.Val) {
+func (o *classObject) indexOf(name ref.Val) (int, ref.Val) {
 	text, ok := name.(types.String)
 	if !ok {
 		return 0, types.MaybeNoSuchOverloadErr(name)
@@ -114,8 +114,8 @@ func (o *object) indexOf(name ref.Val) (int, ref.Val) {
 }
 
 // Equal compares identities: there is one object for each object of the fleet.
-func (o *object) Equal(other ref.Val) ref.Val {
-	same, ok := other.(*object)
+func (o *classObject) Equal(other ref.Val) ref.Val {
+	same, ok := other.(*classObject)
 	if !ok || o.class != same.class {
 		return types.False
 	}
@@ -131,12 +131,12 @@ func (o *object) Equal(other ref.Val) ref.Val {
 }
 
 // ConvertToNative always fails. The interpreter does not call it.
-func (o *object) ConvertToNative(wanted reflect.Type) (any, error) {
+func (o *classObject) ConvertToNative(wanted reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be converted to %v", o.class.name, wanted)
 }
 
 // ConvertToType accepts only the type of the object.
-func (o *object) ConvertToType(wanted ref.Type) ref.Val {
+func (o *classObject) ConvertToType(wanted ref.Type) ref.Val {
 	switch wanted {
 	case types.TypeType:
 		return o.class.kind
@@ -147,16 +147,16 @@ func (o *object) ConvertToType(wanted ref.Type) ref.Val {
 }
 
 // Type of the object.
-func (o *object) Type() ref.Type { return o.class.kind }
+func (o *classObject) Type() ref.Type { return o.class.kind }
 
 // Value is the object itself: it has no other form.
-func (o *object) Value() any { return o }
+func (o *classObject) Value() any { return o }
 
 var _ interface {
 	ref.Val
 	traits.Indexer
 	traits.FieldTester
-} = (*object)(nil)
+} = (*classObject)(nil)
 
 // unknown is a value that is not known yet. The evaluation passes on what it waits for.
 func unknown(waitsFor string) ref.Val {

@@ -18,10 +18,10 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 	if len(p.rules) == 0 {
 		return &Results{}, ctx.Err()
 	}
-	c := &check{values: newValues(p.language, subjects), ctx: ctx, runs: make([]*run, len(p.rules))}
+	c := &check{subjectValues: newValues(p.language, subjects), ctx: ctx, runs: make([]*run, len(p.rules))}
 	for i, rule := range p.rules {
 		c.runs[i] = &run{rule: rule, number: i, maxFleetCost: p.maxFleetCost}
-		c.runs[i].choose(c.values)
+		c.runs[i].choose(c.subjectValues)
 	}
 	c.smallSets(OverFleet, 1, nil, func(*variables, int) Subject { return Subject{} })
 	c.smallSets(OverWorkspaces, len(c.workspaces), func(r *run) []bool { return r.workspaces }, func(v *variables, i int) Subject {
@@ -41,7 +41,7 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	results := &Results{Rules: make([]Result, len(c.runs))}
+	results := &Results{Rules: make([]RuleResult, len(c.runs))}
 	for i, run := range c.runs {
 		results.Rules[i] = run.result()
 	}
@@ -50,13 +50,13 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 
 // check is one evaluation of all rules.
 type check struct {
-	*values
+	*subjectValues
 	ctx  context.Context
 	runs []*run
 }
 
 // choose finds the hosts, deployment targets and workspaces that a rule matches.
-func (r *run) choose(v *values) {
+func (r *run) choose(v *subjectValues) {
 	match := &r.Match
 	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
 		r.hosts = make([]bool, len(v.hosts))
@@ -109,7 +109,7 @@ func (c *check) withWorkers(count int, work func(*worker, int)) {
 	var mu sync.Mutex
 	var workers []*worker
 	parallel.EachWith(count, func() func(int) {
-		w := &worker{variables: variables{values: c.values}, counts: make([][outcomes]int, len(c.runs))}
+		w := &worker{variables: variables{subjectValues: c.subjectValues}, counts: make([][outcomes]int, len(c.runs))}
 		mu.Lock()
 		workers = append(workers, w)
 		mu.Unlock()
@@ -209,7 +209,7 @@ func (c *check) subjectOf(i int) Subject {
 func (c *check) objects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
 	var files []render.AssignmentFile
-	var final []document
+	var final []folderObject
 	waits, err := "what is rendered", error(nil)
 	if c.subjects.Files != nil {
 		files, waits, err = c.subjects.Files(i)

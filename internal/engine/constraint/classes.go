@@ -76,7 +76,7 @@ type (
 	assignmentSubject struct {
 		*schedule.Assignment
 		snapshot *hydrate.Snapshot
-		values   *values
+		values   *subjectValues
 	}
 )
 

@@ -91,7 +91,7 @@ func (p *Program) NeedsContents() bool {
 // Subjects are what rules are evaluated over.
 type Subjects struct {
 	Fleet    *fleet.Fleet
-	Schedule *schedule.Result
+	Schedule *schedule.Decisions
 	// Snapshots are by assignment. Where they are nil, or one is not known, rules about config are pending.
 	Snapshots []*hydrate.Snapshot
 	// Config has an entry for each config container whose values are known, to name the others in WaitsFor.
@@ -142,8 +142,8 @@ func (s Subject) String() string {
 	return "the fleet"
 }
 
-// Violation is a subject that violates a rule.
-type Violation struct {
+// RuleViolation is a subject that violates a rule.
+type RuleViolation struct {
 	Subject Subject
 	Message string // one line, in the user's words; it has a value of the configuration only where these do
 	// Failed says that the rule could not be evaluated, and Message why. An enforced rule that cannot be evaluated counts
@@ -154,16 +154,16 @@ type Violation struct {
 // MaxListed is how many violations, and how many pending subjects, a rule's result lists. Further ones are only counted.
 const MaxListed = 1000
 
-// Result is the result of one constraint. Looked = Passed + Violated + Failed + Undecided.
-type Result struct {
+// RuleResult is the result of one constraint. Looked = Passed + Violated + Failed + Undecided.
+type RuleResult struct {
 	Name, Mode string
 	Over       Over
 	Looked     int // subjects that the rule was evaluated over
 	Passed     int
 	Violated   int
-	Failed     int         // subjects for which it could not be evaluated
-	Undecided  int         // subjects for which a value that is not known yet decides
-	Violations []Violation // the first MaxListed, violated and failed, in the order of the subjects
+	Failed     int             // subjects for which it could not be evaluated
+	Undecided  int             // subjects for which a value that is not known yet decides
+	Violations []RuleViolation // the first MaxListed, violated and failed, in the order of the subjects
 	// WaitsFor says of the first MaxListed undecided what each waits for: `config container "base"`, `the manifests of deployment
 	// target "web-east"`.
 	WaitsFor []string
@@ -173,12 +173,12 @@ type Result struct {
 }
 
 // Holds says that no violation of the rule is known.
-func (r *Result) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
+func (r *RuleResult) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
 
 // Enforced says that the rule fails the plan where it does not hold.
-func (r *Result) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
+func (r *RuleResult) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
 
 // Results are the results of all constraints, sorted by name.
 type Results struct {
-	Rules []Result
+	Rules []RuleResult
 }

@@ -31,13 +31,13 @@ var lightFunctions = map[string]bool{
 // isLight says whether an expression is light.
 func isLight(compiled *ast.AST) bool {
 	l := lightness{compiled: compiled}
-	return l.of(compiled.Expr(), nil)
+	return l.isLightIn(compiled.Expr(), nil)
 }
 
 type lightness struct{ compiled *ast.AST }
 
-// of says whether an expression is light. local are the variables of the macros around it.
-func (l *lightness) of(expr ast.Expr, local map[string]bool) bool {
+// isLightIn says whether an expression is light. local are the variables of the macros around it.
+func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 	switch expr.Kind() {
 	case ast.LiteralKind:
 		return true
@@ -47,14 +47,14 @@ func (l *lightness) of(expr ast.Expr, local map[string]bool) bool {
 		if local != nil && l.isShort(expr) {
 			return true
 		}
-		return l.of(expr.AsSelect().Operand(), local)
+		return l.isLightIn(expr.AsSelect().Operand(), local)
 	case ast.CallKind:
 		call := expr.AsCall()
 		name := call.FunctionName()
 		if !lightOperators[name] && !lightFunctions[name] || name == "matches" && !hasLiteralPattern(call) {
 			return false
 		}
-		if call.IsMemberFunction() && !l.of(call.Target(), local) {
+		if call.IsMemberFunction() && !l.isLightIn(call.Target(), local) {
 			return false
 		}
 		return l.all(call.Args(), local)
@@ -76,7 +76,7 @@ func (l *lightness) of(expr ast.Expr, local map[string]bool) bool {
 
 func (l *lightness) all(exprs []ast.Expr, local map[string]bool) bool {
 	for _, expr := range exprs {
-		if !l.of(expr, local) {
+		if !l.isLightIn(expr, local) {
 			return false
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// document is a Kubernetes object of an assignment's folder.
-type document struct {
+// folderObject is a Kubernetes object of an assignment's folder.
+type folderObject struct {
 	file                  string // "" for final objects
 	madeBy                objects.Origin
 	on                    objects.Occasion // of a final object that is there, or in this form, only then
@@ -29,7 +29,7 @@ type document struct {
 
 // pods returns the pods of the object. What an object of a reconciler has among the values of a chart, say, is none: the
 // chart's final objects have the pods.
-func (d *document) pods() []pods.Pod {
+func (d *folderObject) pods() []pods.Pod {
 	if !d.sought {
 		d.sought = true
 		group, _, hasGroup := strings.Cut(d.apiVersion, "/")
@@ -40,7 +40,7 @@ func (d *document) pods() []pods.Pod {
 	return d.found
 }
 
-func (d *document) String() string {
+func (d *folderObject) String() string {
 	name := d.kind + " " + d.objectName
 	if d.namespace != "" {
 		name = d.kind + " " + d.namespace + "/" + d.objectName
@@ -52,7 +52,7 @@ func (d *document) String() string {
 }
 
 // isAbout says whether the rule looks at an object: at its kind, and at objects without pods.
-func (r *rule) isAbout(d *document) bool {
+func (r *rule) isAbout(d *folderObject) bool {
 	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
 }
 
@@ -61,7 +61,7 @@ func (r *rule) mayBeAbout(kind, text string) bool {
 	return (r.kinds == nil || kind == "" || r.kindNames[kind]) && (!r.ofPods || pods.MayBeIn(text))
 }
 
-func (r *rule) isAboutKind(d *document) bool {
+func (r *rule) isAboutKind(d *folderObject) bool {
 	if r.kinds == nil || r.kinds[d.kind] {
 		return true
 	}
@@ -75,7 +75,7 @@ func (r *rule) isAboutKind(d *document) bool {
 // documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
 // be read; the rest of that file is left out. Documents that mayPass accepts, by their kind and text, may be skipped without
 // reading them; the kind is "" where it is not certain.
-func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []document, unreadable string) {
+func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []folderObject, unreadable string) {
 	for _, file := range files {
 		var err error
 		switch path.Ext(file.Name) {
@@ -102,7 +102,7 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 }
 
 // finalDocuments are final objects, without those that mayPass accepts.
-func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []document, err error) {
+func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []folderObject, err error) {
 	for i := range final {
 		if mayPass(final[i].Kind, string(final[i].YAML)) {
 			continue
@@ -123,7 +123,7 @@ func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool
 // maxListDepth bounds lists in lists.
 const maxListDepth = 8
 
-func appendDocument(found []document, file string, madeBy objects.Origin, value any, depth int) []document {
+func appendDocument(found []folderObject, file string, madeBy objects.Origin, value any, depth int) []folderObject {
 	fields, _ := value.(map[string]any)
 	apiVersion, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
@@ -139,7 +139,7 @@ func appendDocument(found []document, file string, madeBy objects.Origin, value 
 	if secret.IsSecret(fields) { // as the message of a rule is in errors and in the state
 		fields = secret.Masked(fields, func(any, ...string) any { return "(hidden)" })
 	}
-	d := document{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
+	d := folderObject{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
 	metadata, _ := fields["metadata"].(map[string]any)
 	d.namespace, _ = metadata["namespace"].(string)
 	d.objectName, _ = metadata["name"].(string)

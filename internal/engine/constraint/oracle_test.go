@@ -30,7 +30,7 @@ func TestCountsAreThoseOfAnOracle(t *testing.T) {
 		if err != nil || len(hydrated.Findings) > 0 {
 			continue
 		}
-		subjects := constraint.Subjects{Fleet: f, Schedule: scheduled, Snapshots: hydrated.Snapshots, Config: config}
+		subjects := constraint.Subjects{Fleet: f, Schedule: scheduled, Snapshots: hydrated.All, Config: config}
 		results := check(
 			t,
 			subjects,
@@ -73,7 +73,7 @@ func TestCountsAreThoseOfAnOracle(t *testing.T) {
 			if _, ok := assignment.Host.Labels["region"]; ok {
 				add(2, len(assignment.Policies) < 2, false)
 			}
-			values, some := hydrated.Snapshots[i].Values(), false
+			values, some := hydrated.All[i].Values(), false
 			for key := range values {
 				some = some || strings.Contains(key, "a")
 			}

@@ -50,7 +50,7 @@ type run struct {
 	tooLong atomic.Bool // one evaluation cost more than MaxCost
 	counts  [outcomes]int
 
-	violations listed[Violation]
+	violations listed[RuleViolation]
 	waits      listed[string]
 }
 
@@ -111,9 +111,9 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 	w.counts[run.number][o]++
 	switch o {
 	case violated:
-		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: run.messageOf(&w.variables)} })
+		run.violations.add(at, func() RuleViolation { return RuleViolation{Subject: subject(), Message: run.messageOf(&w.variables)} })
 	case failed:
-		run.violations.add(at, func() Violation { return Violation{Subject: subject(), Message: text(), Failed: true} })
+		run.violations.add(at, func() RuleViolation { return RuleViolation{Subject: subject(), Message: text(), Failed: true} })
 	case undecided:
 		run.waits.add(at, text)
 	}
@@ -122,11 +122,11 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 // listed keeps the first [MaxListed] entries by position, which may be added in any order, by several at once.
 type listed[T any] struct {
 	mu      sync.Mutex
-	entries []entry[T]
+	entries []orderedItem[T]
 	last    *position // only entries before it are wanted; nil: all
 }
 
-type entry[T any] struct {
+type orderedItem[T any] struct {
 	at    position
 	value T
 }
@@ -142,14 +142,14 @@ func (l *listed[T]) add(at position, made func() T) {
 	value := made()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries = append(l.entries, entry[T]{at, value})
+	l.entries = append(l.entries, orderedItem[T]{at, value})
 	if len(l.entries) >= 2*MaxListed {
 		l.trim()
 	}
 }
 
 func (l *listed[T]) trim() {
-	slices.SortFunc(l.entries, func(a, b entry[T]) int { return a.at.compare(b.at) })
+	slices.SortFunc(l.entries, func(a, b orderedItem[T]) int { return a.at.compare(b.at) })
 	if len(l.entries) > MaxListed {
 		clear(l.entries[MaxListed:])
 		l.entries = l.entries[:MaxListed]
@@ -191,8 +191,8 @@ func isShown(message string) bool {
 	})
 }
 
-func (r *run) result() Result {
-	result := Result{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
+func (r *run) result() RuleResult {
+	result := RuleResult{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
 	switch {
 	case r.tooLong.Load():
 		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)

@@ -94,7 +94,7 @@ func withUnknown(value any) any {
 	return value
 }
 
-func computed(t testing.TB, text string) *pipeline.Result {
+func computed(t testing.TB, text string) *pipeline.Computation {
 	t.Helper()
 	value, err := decoded(t, text).Value()
 	if err != nil {
@@ -103,7 +103,7 @@ func computed(t testing.TB, text string) *pipeline.Result {
 	return resultOf(t, value)
 }
 
-func resultOf(t testing.TB, value fleet.Value) *pipeline.Result {
+func resultOf(t testing.TB, value fleet.Value) *pipeline.Computation {
 	t.Helper()
 	result, findings := pipeline.Compute(value)
 	if len(findings) > 0 {
@@ -113,18 +113,15 @@ func resultOf(t testing.TB, value fleet.Value) *pipeline.Result {
 }
 
 // subjectsOf are those of a fleet at a GitOps repository that is known.
-func subjectsOf(result *pipeline.Result) constraint.Subjects {
-	rendering := &pipeline.Rendering{
-		Result:      result,
-		Destination: pipeline.Destination{Owner: "prod", Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}},
-	}
+func subjectsOf(result *pipeline.Computation) constraint.Subjects {
+	to := pipeline.Destination{Owner: "prod", Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}}
 	return constraint.Subjects{
-		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.Snapshots, Config: result.Value.Config,
+		Fleet: result.Fleet, Schedule: result.Schedule, Snapshots: result.Snapshots.All, Config: result.Value.Config,
 		Files: func(i int) ([]render.AssignmentFile, string, error) {
-			if !result.Snapshots.Snapshots[i].Known {
+			if !result.Snapshots.All[i].Known {
 				return nil, "configuration values", nil
 			}
-			files, err := rendering.Files(context.Background(), i)
+			files, _, err := result.CheckedFiles(context.Background(), i, to)
 			if errors.Is(err, render.ErrUnknown) {
 				return nil, "what is not known yet", nil
 			}
@@ -154,7 +151,7 @@ func check(t testing.TB, subjects constraint.Subjects, rules ...fleet.Constraint
 }
 
 // one is the result of one rule.
-func one(t testing.TB, subjects constraint.Subjects, rule fleet.Constraint) constraint.Result {
+func one(t testing.TB, subjects constraint.Subjects, rule fleet.Constraint) constraint.RuleResult {
 	t.Helper()
 	if rule.Name == "" {
 		rule.Name = "rule"

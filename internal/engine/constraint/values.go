@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// values are the values of the variables: one object for each object of the fleet, created once.
-type values struct {
+// subjectValues are the values of the variables: one object for each object of the fleet, created once.
+type subjectValues struct {
 	*language
 	subjects    Subjects
 	environment ref.Val
@@ -29,8 +29,8 @@ type values struct {
 	targetOf    []int32
 }
 
-func newValues(l *language, subjects Subjects) *values {
-	v := &values{language: l, subjects: subjects, environment: types.String(subjects.Fleet.Environment)}
+func newValues(l *language, subjects Subjects) *subjectValues {
+	v := &subjectValues{language: l, subjects: subjects, environment: types.String(subjects.Fleet.Environment)}
 	scheduled := subjects.Schedule
 	hosts, targets := make(map[*schedule.Host]int32, len(scheduled.Hosts)), make(map[*schedule.Target]int32, len(scheduled.Targets))
 	for i, host := range scheduled.Hosts {
@@ -95,8 +95,8 @@ func newValues(l *language, subjects Subjects) *values {
 }
 
 // object creates an object with all of its fields.
-func (v *values) object(c *class, subject any) ref.Val {
-	o := &object{class: c, adapter: v.adapter, subject: subject}
+func (v *subjectValues) object(c *class, subject any) ref.Val {
+	o := &classObject{class: c, adapter: v.adapter, subject: subject}
 	fields := make([]ref.Val, len(c.fields))
 	for i := range fields {
 		fields[i] = o.field(i)
@@ -105,7 +105,7 @@ func (v *values) object(c *class, subject any) ref.Val {
 	return o
 }
 
-func objectsOf[T any](v *values, c *class, subjects []T) []ref.Val {
+func objectsOf[T any](v *subjectValues, c *class, subjects []T) []ref.Val {
 	all := make([]ref.Val, len(subjects))
 	for i := range subjects {
 		all[i] = v.object(c, &subjects[i])
@@ -113,12 +113,12 @@ func objectsOf[T any](v *values, c *class, subjects []T) []ref.Val {
 	return all
 }
 
-func (v *values) workspace(workspace *fleet.Workspace, targets []string) ref.Val {
+func (v *subjectValues) workspace(workspace *fleet.Workspace, targets []string) ref.Val {
 	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
 // snapshot of an assignment; nil where no values are at hand.
-func (v *values) snapshot(assignment int) *hydrate.Snapshot {
+func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
 	if v.subjects.Snapshots == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (v *values) snapshot(assignment int) *hydrate.Snapshot {
 }
 
 // config returns the values of a snapshot, or an unknown value.
-func (v *values) config(snapshot *hydrate.Snapshot) any {
+func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	if snapshot != nil && snapshot.Known {
 		return snapshot.Values()
 	}
@@ -134,7 +134,7 @@ func (v *values) config(snapshot *hydrate.Snapshot) any {
 }
 
 // secrets returns the references of a snapshot, or an unknown value.
-func (v *values) secrets(snapshot *hydrate.Snapshot) any {
+func (v *subjectValues) secrets(snapshot *hydrate.Snapshot) any {
 	if snapshot == nil || !snapshot.Known {
 		return v.unknownConfig(snapshot)
 	}
@@ -146,7 +146,7 @@ func (v *values) secrets(snapshot *hydrate.Snapshot) any {
 	return all
 }
 
-func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
+func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	var waits []string
 	if snapshot != nil && v.subjects.Config != nil {
 		for _, container := range snapshot.Containers() {
@@ -162,16 +162,16 @@ func (v *values) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 }
 
 // assignment creates the object of an assignment. Its fields are made when they are read.
-func (v *values) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
+func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	c := v.vocabulary.assignment
-	return &object{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
+	return &classObject{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
 // pods creates the objects of pods that are for a version of Kubernetes.
-func (v *values) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
+func (v *subjectValues) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
 	made := make([]ref.Val, len(found))
 	for i := range found {
-		made[i] = &object{class: v.vocabulary.pod, adapter: v.adapter, subject: podSubject{&found[i], kubernetesVersion}}
+		made[i] = &classObject{class: v.vocabulary.pod, adapter: v.adapter, subject: podSubject{&found[i], kubernetesVersion}}
 	}
 	return types.NewRefValList(v.adapter, made)
 }
@@ -188,11 +188,11 @@ func containersOf(found []pods.Pod) []any {
 
 // variables are the variables of one evaluation. They are used again for the next one.
 type variables struct {
-	*values
+	*subjectValues
 	workspace, host, target ref.Val
 	assignment              ref.Val // nil until it is read
 	config, secrets         any     // likewise
-	document                *document
+	document                *folderObject
 	pods                    ref.Val // of the document; nil until it is read
 
 	of       *schedule.Assignment
@@ -212,17 +212,17 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.target, true
 	case "assignment":
 		if v.assignment == nil {
-			v.assignment = v.values.assignment(v.of, v.snapshot)
+			v.assignment = v.subjectValues.assignment(v.of, v.snapshot)
 		}
 		return v.assignment, true
 	case "config":
 		if v.config == nil {
-			v.config = v.values.config(v.snapshot)
+			v.config = v.subjectValues.config(v.snapshot)
 		}
 		return v.config, true
 	case "secrets":
 		if v.secrets == nil {
-			v.secrets = v.values.secrets(v.snapshot)
+			v.secrets = v.subjectValues.secrets(v.snapshot)
 		}
 		return v.secrets, true
 	case "object":
@@ -231,7 +231,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return string(v.document.madeBy), true
 	case "pods":
 		if v.pods == nil {
-			v.pods = v.values.pods(v.document.pods(), v.of.Host.ClusterType.KubernetesVersion)
+			v.pods = v.subjectValues.pods(v.document.pods(), v.of.Host.ClusterType.KubernetesVersion)
 		}
 		return v.pods, true
 	case "containers":
@@ -249,6 +249,6 @@ func (v *variables) Parent() interpreter.Activation { return nil }
 func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]
-	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.values.snapshot(i)
+	v.of, v.snapshot = v.subjects.Schedule.Assignments[i], v.subjectValues.snapshot(i)
 	v.assignment, v.config, v.secrets, v.document, v.pods = nil, nil, nil, nil, nil
 }

@@ -17,11 +17,11 @@ const (
 )
 
 // Broken counts the subjects that violate the rule, or for which it could not be evaluated.
-func (r *Result) Broken() int { return r.Violated + r.Failed }
+func (r *RuleResult) Broken() int { return r.Violated + r.Failed }
 
 // Report is a text of some lines for an error: how many subjects violate the rule, the first violations with their messages,
 // and how many more there are.
-func (r *Result) Report() string {
+func (r *RuleResult) Report() string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated: %s", r.Name, r.Error)
 	}
@@ -40,7 +40,7 @@ func (r *Result) Report() string {
 }
 
 // Undecidable is a clause about the subjects that cannot be decided yet; "" where there are none.
-func (r *Result) Undecidable() string {
+func (r *RuleResult) Undecidable() string {
 	if r.Undecided == 0 {
 		return ""
 	}
@@ -130,7 +130,7 @@ func appendRules(lines, names []string, one, many string) []string {
 }
 
 // line is "" where no subject violates the rule, or, unless all is set, none that is touched.
-func (r *Result) line(all bool, touched func(Subject) bool) string {
+func (r *RuleResult) line(all bool, touched func(Subject) bool) string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated", r.Name)
 	}

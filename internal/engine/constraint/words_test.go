@@ -11,8 +11,8 @@ import (
 )
 
 // violated is a rule that some deployment targets violate.
-func violated(name string, targets ...string) constraint.Result {
-	result := constraint.Result{
+func violated(name string, targets ...string) constraint.RuleResult {
+	result := constraint.RuleResult{
 		Name:     name,
 		Mode:     fleet.Enforce,
 		Over:     constraint.OverDeploymentTargets,
@@ -23,7 +23,7 @@ func violated(name string, targets ...string) constraint.Result {
 	for _, target := range targets {
 		result.Violations = append(
 			result.Violations,
-			constraint.Violation{Subject: constraint.Subject{DeploymentTarget: target}, Message: "no " + target},
+			constraint.RuleViolation{Subject: constraint.Subject{DeploymentTarget: target}, Message: "no " + target},
 		)
 	}
 	return result
@@ -43,7 +43,7 @@ func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 	if got := many.Report(); strings.Count(got, "\n") != 6 || !strings.HasSuffix(got, "\n… and 1995 more") {
 		t.Errorf("got %s", got)
 	}
-	failed := constraint.Result{Name: "a", Error: "it would take too much"}
+	failed := constraint.RuleResult{Name: "a", Error: "it would take too much"}
 	if got, want := failed.Report(), `constraint "a" could not be evaluated: it would take too much`; got != want {
 		t.Errorf("got %s", got)
 	}
@@ -57,11 +57,11 @@ func TestAnErrorListsTheFirstViolationsAndTheirNumber(t *testing.T) {
 func TestWhatAPlanSaysOfConstraints(t *testing.T) {
 	t.Parallel()
 	informing := violated("inform", "x", "y", "z", "w")
-	undecided := constraint.Result{
+	undecided := constraint.RuleResult{
 		Name: "later", Over: constraint.OverAssignments, Looked: 3, Undecided: 2, Passed: 1,
 		WaitsFor: []string{`config container "all"`, `config container "all"`},
 	}
-	results := &constraint.Results{Rules: []constraint.Result{informing, undecided, violated("kept"), violated("other")}}
+	results := &constraint.Results{Rules: []constraint.RuleResult{informing, undecided, violated("kept"), violated("other")}}
 	rules := map[string]string{"inform": "1", "later": "1", "kept": "1", "other": "1"}
 	const waits = `constraint "later" cannot be decided yet for 2 assignments: it waits for config container "all"`
 	for name, test := range map[string]struct {

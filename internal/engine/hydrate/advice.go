@@ -37,7 +37,7 @@ type Asked struct {
 
 // Advisor gives the advice for assignments. It is not safe for concurrent use.
 type Advisor struct {
-	result    *Result
+	result    *Snapshots
 	lacks     bool // anything is missing anywhere
 	checker   *checker
 	suppliers *suppliers
@@ -53,9 +53,9 @@ type advised struct {
 }
 
 // Advisor returns what gives the advice for the assignments that the result was made of.
-func (r *Result) Advisor() *Advisor {
+func (r *Snapshots) Advisor() *Advisor {
 	return &Advisor{
-		result: r, lacks: slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Missing }), checker: newChecker(r.checks),
+		result: r, lacks: slices.ContainsFunc(r.Findings, func(f ValueFinding) bool { return f.Missing }), checker: newChecker(r.checks),
 		suppliers: &suppliers{
 			mergeIndex: r.checks.mergeIndex,
 			found:      map[string][]int{},
@@ -66,7 +66,7 @@ func (r *Result) Advisor() *Advisor {
 // Of returns the advice for the assignment of this number. Assignments that the same containers and the same schemas
 // reach share one, unless something is missing: why it is depends on the labels.
 func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
-	snapshot, checks := a.result.Snapshots[number], a.result.checks
+	snapshot, checks := a.result.All[number], a.result.checks
 	same := advised{snapshot: snapshot}
 	if declared := a.result.schemas[number]; len(declared) > 0 {
 		same.schemas = &declared[0]

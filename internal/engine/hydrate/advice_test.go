@@ -12,7 +12,7 @@ import (
 )
 
 // advice is what is advised for the first assignment, a line for each key.
-func advice(result *hydrate.Result, g *given) string {
+func advice(result *hydrate.Snapshots, g *given) string {
 	given := result.Advisor().Of(0, g.assignments[0])
 	var lines []string
 	for _, pointer := range slices.Sorted(maps.Keys(given.Asked)) {

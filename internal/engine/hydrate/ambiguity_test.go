@@ -112,6 +112,6 @@ func TestAnAmbiguityIsOneFindingForAllItsAssignments(t *testing.T) {
 		result := conflict(onConflict).hydrate(t)
 		equal(t, onConflict+" findings", report(result.Findings), want.findings)
 		equal(t, onConflict+" warnings", report(result.Warnings), want.warnings)
-		equal(t, onConflict+" value", result.Snapshots[0].JSON, `{"A":2}`)
+		equal(t, onConflict+" value", result.All[0].JSON, `{"A":2}`)
 	}
 }

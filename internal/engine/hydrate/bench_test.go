@@ -39,7 +39,7 @@ func BenchmarkHydrateHard(b *testing.B) {
 func measure(b *testing.B, g *given) {
 	runtime.GC()
 	b.ReportAllocs()
-	var result *hydrate.Result
+	var result *hydrate.Snapshots
 	for b.Loop() {
 		result = g.hydrate(b)
 	}
@@ -48,7 +48,7 @@ func measure(b *testing.B, g *given) {
 		b.Fatal(report(result.Findings[:1]))
 	}
 	distinct := map[*hydrate.Snapshot]bool{}
-	for _, snapshot := range result.Snapshots {
+	for _, snapshot := range result.All {
 		distinct[snapshot] = true
 	}
 	b.ReportMetric(float64(len(distinct)), "snapshots")

@@ -17,7 +17,7 @@ func TestMatchNeedsNoValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, snapshot := range result.Snapshots {
+		for i, snapshot := range result.All {
 			equal(t, g.assignments[i].Key(), matched[i], snapshot.Containers())
 		}
 	}
@@ -50,7 +50,7 @@ func TestEachKeyIsDecidedByOneContainer(t *testing.T) {
 		container("a", nil, `{"A":1,"B":{"x":1,"y":{"z":2}},"C":{"x":1},"D":[1,2],"E":{"x":1},"F":null,"a/b":{"c~d":1}}`).
 		container("b", labels{"region": "west"}, `{"B":{"x":2},"C":null,"D":[1],"E":"text","G":{}}`).
 		assign("drone", "hello", labels{"region": "west"}, nil)
-	snapshot := g.hydrate(t).Snapshots[0]
+	snapshot := g.hydrate(t).All[0]
 	for key, want := range map[string]string{"A": "a", "B": "b", "C": "b", "D": "b", "E": "b", "F": "a", "G": "b", "a/b": "a", "NOBODY": "", "": ""} {
 		equal(t, "decides "+key, snapshot.DecidedBy(key), want)
 	}

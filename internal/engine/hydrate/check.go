@@ -19,7 +19,7 @@ type checks struct {
 	schemas    []*schema        // nil where the text is no schema
 	named      []int            // by config schema: its schema
 	own        map[string][]int // by a deployment target's full name
-	invalid    []Finding
+	invalid    []ValueFinding
 }
 
 // newChecks reads all schemas of the fleet.
@@ -60,7 +60,7 @@ func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 	})
 	refuse := func(schema int, name string) {
 		if failures[schema] != nil {
-			made.invalid = append(made.invalid, Finding{Schema: name, Message: failures[schema].Error()})
+			made.invalid = append(made.invalid, ValueFinding{Schema: name, Message: failures[schema].Error()})
 		}
 	}
 	for i, schema := range made.named {
@@ -115,9 +115,9 @@ func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapsho
 		}
 		c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
 			for _, one := range broken[set][schema] {
-				finding := Finding{Schema: name, Pointer: one.pointer, Message: one.message, Missing: one.missing}
+				finding := ValueFinding{Schema: name, Pointer: one.pointer, Message: one.message, Missing: one.missing}
 				if one.missing {
-					found.addAs(finding, assignment.Key(), func() Finding {
+					found.addAs(finding, assignment.Key(), func() ValueFinding {
 						finding.Message += suppliers.explain(one.pointer, snapshots[set], assignment)
 						return finding
 					})

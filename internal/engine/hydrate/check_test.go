@@ -110,7 +110,7 @@ func TestOneNumberAmongTextDoesNotMakeTheOthersNumbers(t *testing.T) {
 	equal(t, "violations", breaking(t, g,
 		`{"allOf":[{"properties":{"A":{"type":"integer"},"B":{"type":"integer"},"C":{"type":"string","minLength":5}}}]}`),
 		`/B must be an integer, not a string; /C must have at least 5 characters`)
-	equal(t, "values", g.hydrate(t).Snapshots[0].JSON, `{"A":"1","B":"0123","C":"true"}`)
+	equal(t, "values", g.hydrate(t).All[0].JSON, `{"A":"1","B":"0123","C":"true"}`)
 }
 
 func TestAMissingKeyNamesTheContainersThatHaveIt(t *testing.T) {

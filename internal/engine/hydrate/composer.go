@@ -25,7 +25,7 @@ type composer struct {
 	order      []int32       // the same, in order
 	doubtful   numberSet     // the top-level nodes at which containers of equal rank give different values
 	merged     map[string]*value
-	fields     []entry
+	fields     []keyedValue
 	buffer     []byte
 	secrets    []byte
 
@@ -199,7 +199,7 @@ func (c *composer) finish(made *Snapshot) {
 			*to = append(*to, ',')
 		}
 		*to = append(append(*to, node.json...), value.json...)
-		c.fields = append(c.fields, entry{node.key, value})
+		c.fields = append(c.fields, keyedValue{node.key, value})
 	}
 	made.fields = slices.Clone(c.fields)
 	c.buffer = append(c.buffer, '}')

@@ -123,7 +123,7 @@ func traced(e *mergeIndex, members []int32) (values map[string]any, found []ambi
 func takeReferences(values map[string]any) map[string]fleet.SecretReference {
 	secrets := map[string]fleet.SecretReference{}
 	for key, value := range values {
-		if of, is := value.(reference); is {
+		if of, is := value.(secretReference); is {
 			secrets[key] = fleet.SecretReference(of)
 			delete(values, key)
 		}

@@ -23,7 +23,7 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 		slices.ContainsFunc(f.Templates, func(t fleet.Template) bool { return t.Type == "config" && t.Name == configMapType }) {
 		return
 	}
-	checked := map[int][]Finding{} // by set
+	checked := map[int][]ValueFinding{} // by set
 	for i, assignment := range assignments {
 		if assignment.Target.Target.ManifestsPending {
 			continue // so are the forms of its configuration
@@ -43,8 +43,8 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 	}
 }
 
-func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []Finding {
-	var findings []Finding
+func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []ValueFinding {
+	var findings []ValueFinding
 	decided := map[int]bool{}
 	for _, member := range slices.Backward(members) {
 		one := &e.containers[member]
@@ -54,7 +54,7 @@ func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []Finding {
 			}
 			decided[entry.key] = true
 			if entry.value.raw != nil {
-				findings = append(findings, Finding{
+				findings = append(findings, ValueFinding{
 					Container: one.name, Pointer: "/" + escapePointer(e.keys[entry.key]),
 					Message: `is not a key that a ConfigMap can have: letters, digits, "-", "_" and ".", at most 253 characters, not "." nor starting with ".."`,
 				})

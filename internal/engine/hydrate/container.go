@@ -20,7 +20,7 @@ type container struct {
 	labels  fleet.Labels   // those that count for matching and specificity
 	known   bool           // all of it; of what is not, the known part counts where it is certain
 	data    map[string]any // as written, nulls included, and the references to secrets
-	entries []entry        // the data by top-level key, in the order of the keys
+	entries []keyedValue   // the data by top-level key, in the order of the keys
 	steps   []step         // the data by node, in their order
 	texts   bool           // values could only be strings where they were written
 
@@ -29,7 +29,7 @@ type container struct {
 	files      []encrypted.File // the encrypted ones
 }
 
-type entry struct {
+type keyedValue struct {
 	key   int // its number in the order of all keys
 	value *value
 }
@@ -186,8 +186,8 @@ func readData(one *container, config fleet.Config) (data map[string]any, known b
 	return data, true, nil
 }
 
-// values are what containers give. Equal ones are one.
-type values struct {
+// valueTable are what containers give. Equal ones are one.
+type valueTable struct {
 	ids  map[valueIdentity]int // text is no matter
 	made map[valueIdentity]*value
 }
@@ -198,8 +198,8 @@ type valueIdentity struct {
 }
 
 // of returns the value; text says that it is a string which could be nothing else where it was written.
-func (v *values) of(raw any, text bool) (*value, error) {
-	of, isReference := raw.(reference)
+func (v *valueTable) of(raw any, text bool) (*value, error) {
+	of, isReference := raw.(secretReference)
 	canonical := func() (string, error) { return fleet.CanonicalJSON(raw) }
 	if isReference {
 		canonical = of.canonical

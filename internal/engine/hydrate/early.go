@@ -43,7 +43,7 @@ func (c *checker) checkContainers(containers []int32, schemas []int) {
 }
 
 // checkAlone finds what is wrong with a value whatever other containers add to it.
-func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry entry) []violation {
+func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry keyedValue) []violation {
 	switch raw := entry.value.raw.(type) {
 	case nil:
 		return nil
@@ -130,28 +130,28 @@ func (c *checks) reportContainers(
 	}
 
 	type fate struct{ checked, pending bool }
-	fates := map[Finding]*fate{}
-	each := func(yield func(assignment string, finding Finding, remains bool, known bool)) {
+	fates := map[ValueFinding]*fate{}
+	each := func(yield func(assignment string, finding ValueFinding, remains bool, known bool)) {
 		for i, assignment := range assignments {
 			snapshot := snapshots[reached.set[i]]
 			c.eachSchema(assignment, reached.schemas[i], func(schema int, name string) {
 				for _, container := range snapshot.members {
 					for _, one := range broken[[2]int{int(container), schema}] {
-						finding := Finding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
+						finding := ValueFinding{Container: c.mergeIndex.containers[container].name, Schema: name, Pointer: one.pointer, Message: one.message}
 						yield(assignment.Key(), finding, snapshot.remains(one.pointer, int(container)), snapshot.Known)
 					}
 				}
 			})
 		}
 	}
-	each(func(_ string, finding Finding, remains, known bool) {
+	each(func(_ string, finding ValueFinding, remains, known bool) {
 		if fates[finding] == nil {
 			fates[finding] = &fate{}
 		}
 		fates[finding].checked = fates[finding].checked || remains && known
 		fates[finding].pending = fates[finding].pending || remains && !known
 	})
-	each(func(assignment string, finding Finding, remains, _ bool) {
+	each(func(assignment string, finding ValueFinding, remains, _ bool) {
 		switch fate := fates[finding]; {
 		case fate.checked:
 		case !fate.pending:

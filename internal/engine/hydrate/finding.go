@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Finding is one thing that is wrong with values or schemas. It never holds a value: that may be a
+// ValueFinding is one thing that is wrong with values or schemas. It never holds a value: that may be a
 // secret.
-type Finding struct {
+type ValueFinding struct {
 	Assignment string // the key of the first assignment that it concerns; empty where it concerns none
 	More       int    // how many further assignments it concerns
 	Container  string // the config container that the value comes from; empty where there is none
@@ -20,7 +20,7 @@ type Finding struct {
 }
 
 // String returns the whole sentence.
-func (f Finding) String() string {
+func (f ValueFinding) String() string {
 	var sentence strings.Builder
 	switch {
 	case f.Container != "":
@@ -51,22 +51,22 @@ func (f Finding) String() string {
 
 // collector brings together what is the same finding for several assignments.
 type collector struct {
-	byIdentity map[Finding]int
-	findings   []Finding
+	byIdentity map[ValueFinding]int
+	findings   []ValueFinding
 }
 
 func newCollector() *collector {
-	return &collector{byIdentity: map[Finding]int{}}
+	return &collector{byIdentity: map[ValueFinding]int{}}
 }
 
 // add adds a finding about an assignment, or about none where the key is empty.
-func (c *collector) add(assignment string, finding Finding) {
-	c.addAs(finding, assignment, func() Finding { return finding })
+func (c *collector) add(assignment string, finding ValueFinding) {
+	c.addAs(finding, assignment, func() ValueFinding { return finding })
 }
 
 // addAs is add for findings that are the same when their identities are, whatever they say. Only the
 // first is made.
-func (c *collector) addAs(identity Finding, assignment string, made func() Finding) {
+func (c *collector) addAs(identity ValueFinding, assignment string, made func() ValueFinding) {
 	if known, seen := c.byIdentity[identity]; seen {
 		if c.findings[known].Assignment != "" {
 			c.findings[known].More++
@@ -83,8 +83,8 @@ func (c *collector) join(other *collector) {
 	c.findings = append(c.findings, other.findings...)
 }
 
-func (c *collector) sorted() []Finding {
-	slices.SortFunc(c.findings, func(a, b Finding) int {
+func (c *collector) sorted() []ValueFinding {
+	slices.SortFunc(c.findings, func(a, b ValueFinding) int {
 		return cmp.Or(
 			cmp.Compare(a.Container, b.Container),
 			cmp.Compare(a.Schema, b.Schema),
@@ -97,7 +97,7 @@ func (c *collector) sorted() []Finding {
 }
 
 // ambiguityFinding says that only the names of containers decide the value of a node.
-func (e *mergeIndex) ambiguityFinding(found ambiguity) Finding {
+func (e *mergeIndex) ambiguityFinding(found ambiguity) ValueFinding {
 	names := make([]string, len(found.containers))
 	for i, container := range found.containers {
 		names[i] = fmt.Sprintf("%q", e.containers[container].name)
@@ -108,7 +108,7 @@ func (e *mergeIndex) ambiguityFinding(found ambiguity) Finding {
 		given = "encrypted files"
 		subject = fmt.Sprintf("encrypted[%d], of Secret %q, ", last.files[last.fileOf(found.secret)].Index, found.secret)
 	}
-	return Finding{
+	return ValueFinding{
 		Container: last.name,
 		Pointer:   found.pointer,
 		Message: fmt.Sprintf("%sis ambiguous: the containers %s have equal priority and equally many labels, and give different %s; "+

@@ -9,12 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Result is the hydrated fleet.
-type Result struct {
-	Snapshots      []*Snapshot // by assignment, in their order; assignments with the same containers share one
-	Findings       []Finding   // errors, sorted
-	Warnings       []Finding   // what has no effect at present, and ambiguities where hydration.on_conflict is "warn", sorted
-	IdleContainers []string    // containers that reach no assignment, by name
+// Snapshots is the hydrated fleet.
+type Snapshots struct {
+	All            []*Snapshot    // by assignment, in their order; assignments with the same containers share one
+	Findings       []ValueFinding // errors, sorted
+	Warnings       []ValueFinding // what has no effect at present, and ambiguities where hydration.on_conflict is "warn", sorted
+	IdleContainers []string       // containers that reach no assignment, by name
 
 	checks  *checks   // for an [Advisor]
 	schemas [][]int32 // by assignment: the config schemas
@@ -43,7 +43,7 @@ type Result struct {
 // Errors of the user in values or schemas are in the result's findings. The error is about
 // input that the fleet's own validation refuses: container data that is not a JSON object, a priority
 // that is not a number, unknown hydration options.
-func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Result, error) {
+func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Snapshots, error) {
 	mergeIndex, err := newMergeIndex(f, config)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 	checks := newChecks(f, mergeIndex)
 	reached := mergeIndex.reach(f, assignments)
 
-	result := &Result{Snapshots: make([]*Snapshot, len(assignments)), checks: checks, schemas: reached.schemas}
+	result := &Snapshots{All: make([]*Snapshot, len(assignments)), checks: checks, schemas: reached.schemas}
 	snapshots := make([]*Snapshot, len(reached.sets))
 	ambiguities, clashes := make([][]ambiguity, len(reached.sets)), make([][]clash, len(reached.sets))
 	parallel.EachWith(len(reached.sets), func() func(int) {
@@ -63,7 +63,7 @@ func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assign
 		}
 	})
 	for i, set := range reached.set {
-		result.Snapshots[i] = snapshots[set]
+		result.All[i] = snapshots[set]
 	}
 
 	errors, warnings, conflicts := newCollector(), newCollector(), newCollector()

@@ -46,7 +46,7 @@ func TestContainersReachTheAssignmentsThatTheirLabelsMatch(t *testing.T) {
 				labels{"region": "west", "edge": "host", "workload": "sneaky", "cluster": "drone-1"},
 				labels{"purpose": "test", "edge": "target", "cluster-type": "sneaky"})
 			result := g.hydrate(t)
-			equal(t, "reaches", len(result.Snapshots[0].Containers()) == 1, test.reaches)
+			equal(t, "reaches", len(result.All[0].Containers()) == 1, test.reaches)
 			equal(t, "idle", len(result.IdleContainers) == 1, !test.reaches)
 		})
 	}
@@ -60,8 +60,8 @@ func TestAClusterIsItsOwnHost(t *testing.T) {
 		assign("drone", "hello", nil, nil).onCluster("drone-1").
 		assign("drone", "hello", nil, nil).onCluster("drone-2").
 		hydrate(t)
-	equal(t, "drone-1", result.Snapshots[0].JSON, `{"A":1,"B":2}`)
-	equal(t, "drone-2", result.Snapshots[1].JSON, `{"B":2}`)
+	equal(t, "drone-1", result.All[0].JSON, `{"A":1,"B":2}`)
+	equal(t, "drone-2", result.All[1].JSON, `{"B":2}`)
 }
 
 func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
@@ -75,8 +75,8 @@ func TestLabelsOfConfigMapsThatAreFluxsDoNotCount(t *testing.T) {
 		container("not a ConfigMap", marks, `{"A":"never"}`).
 		assign("drone", "hello", labels{"region": "west"}, nil).
 		hydrate(t)
-	equal(t, "values", result.Snapshots[0].JSON, `{"A":"here"}`)
-	equal(t, "order", result.Snapshots[0].Containers(), []string{"everywhere", "here"})
+	equal(t, "values", result.All[0].JSON, `{"A":"here"}`)
+	equal(t, "order", result.All[0].Containers(), []string{"everywhere", "here"})
 }
 
 func TestTheLaterContainerWins(t *testing.T) {
@@ -109,7 +109,7 @@ func TestTheLaterContainerWins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result := test.given.assign("drone", "hello", labels{"region": "west", "edge": "true"}, nil).hydrate(t)
-			equal(t, "values", result.Snapshots[0].JSON, `{"A":"`+test.want+`"}`)
+			equal(t, "values", result.All[0].JSON, `{"A":"`+test.want+`"}`)
 			equal(t, "findings", report(result.Findings), "")
 		})
 	}
@@ -119,8 +119,8 @@ func TestTypesAreKept(t *testing.T) {
 	t.Parallel()
 	data := `{"A":"0123","B":123,"C":"true","D":true,"E":"1.50","F":12345678901234567890123,"G":[],"H":{},"I":""}`
 	result := dev().container("one", nil, data).assign("drone", "hello", nil, nil).hydrate(t)
-	equal(t, "values", result.Snapshots[0].JSON, data)
-	equal(t, "a string stays one", result.Snapshots[0].Values()["A"], "0123")
+	equal(t, "values", result.All[0].JSON, data)
+	equal(t, "a string stays one", result.All[0].Values()["A"], "0123")
 }
 
 func TestTheSameContainersAreOneSnapshot(t *testing.T) {
@@ -132,18 +132,18 @@ func TestTheSameContainersAreOneSnapshot(t *testing.T) {
 		assign("large", "hello", labels{"region": "west"}, nil).
 		assign("small", "hello", labels{"region": "east", "size": "small"}, nil).
 		hydrate(t)
-	if result.Snapshots[0] != result.Snapshots[2] || result.Snapshots[0] == result.Snapshots[1] {
+	if result.All[0] != result.All[2] || result.All[0] == result.All[1] {
 		t.Error("snapshots are shared by those that the same containers reach, and by no others")
 	}
-	equal(t, "equal values have equal versions", result.Snapshots[0].Version, result.Snapshots[1].Version)
-	equal(t, "a version's length", len(result.Snapshots[0].Version), 16)
+	equal(t, "equal values have equal versions", result.All[0].Version, result.All[1].Version)
+	equal(t, "a version's length", len(result.All[0].Version), 16)
 }
 
 func TestNoContainersGiveNoValues(t *testing.T) {
 	t.Parallel()
 	result := dev().assign("drone", "hello", nil, nil).hydrate(t)
-	equal(t, "known", result.Snapshots[0].Known, true)
-	equal(t, "values", result.Snapshots[0].JSON, "{}")
+	equal(t, "known", result.All[0].Known, true)
+	equal(t, "values", result.All[0].JSON, "{}")
 }
 
 func TestUnknownValuesMakeOnlyTheirSnapshotsUnknown(t *testing.T) {
@@ -155,8 +155,8 @@ func TestUnknownValuesMakeOnlyTheirSnapshotsUnknown(t *testing.T) {
 		assign("drone", "hello", nil, nil).
 		assign("large", "hello", labels{"size": "large"}, nil).
 		hydrate(t)
-	large := result.Snapshots[1]
-	equal(t, "drone", result.Snapshots[0].JSON, `{"A":1,"PORT":"x"}`)
+	large := result.All[1]
+	equal(t, "drone", result.All[0].JSON, `{"A":1,"PORT":"x"}`)
 	equal(t, "large is known", large.Known, false)
 	equal(t, "large says nothing else", large.JSON+large.Version, "")
 	equal(t, "but what reaches it", large.Containers(), []string{"all", "database"})

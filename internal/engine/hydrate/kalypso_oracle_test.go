@@ -243,7 +243,7 @@ func TestAnyControlPlaneIsHydratedAsKalypsoDoes(t *testing.T) {
 		result := g.hydrate(t)
 		for i, assignment := range g.assignments {
 			want := canonical(t, kalypsoHydrate(configMaps, assignment))
-			if got := result.Snapshots[i].JSON; got != want {
+			if got := result.All[i].JSON; got != want {
 				t.Fatalf("control plane %d, %s\n got: %s\nwant: %s\n%s", number, assignment.Key(), got, want, documents)
 			}
 			if want != "{}" {

@@ -74,7 +74,7 @@ func TestKalypsosSampleIsHydratedAsKalypsoDoes(t *testing.T) {
 				if err := yaml.Unmarshal(text, &expected); err != nil {
 					t.Fatal(err)
 				}
-				equal(t, assignment.Key(), result.Snapshots[i].JSON, canonical(t, expected.Data))
+				equal(t, assignment.Key(), result.All[i].JSON, canonical(t, expected.Data))
 			}
 		})
 	}

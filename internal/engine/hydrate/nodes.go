@@ -35,7 +35,7 @@ func (e *mergeIndex) indexNodes() error {
 	if err := e.number(root, 0, true); err != nil {
 		return err
 	}
-	values := &values{ids: map[valueIdentity]int{}, made: map[valueIdentity]*value{}}
+	values := &valueTable{ids: map[valueIdentity]int{}, made: map[valueIdentity]*value{}}
 	for i := range e.containers {
 		one := &e.containers[i]
 		if err := e.read(one, root, values); err != nil {
@@ -101,8 +101,8 @@ func (e *mergeIndex) number(tree *nodeTree, top int32, atTop bool) error {
 }
 
 // read fills in a container's entries and steps.
-func (e *mergeIndex) read(one *container, root *nodeTree, values *values) error {
-	one.entries = make([]entry, 0, len(one.data))
+func (e *mergeIndex) read(one *container, root *nodeTree, values *valueTable) error {
+	one.entries = make([]keyedValue, 0, len(one.data))
 	for _, name := range slices.Sorted(maps.Keys(one.data)) {
 		raw, part, at := one.data[name], root.parts[name], len(one.steps)
 		var err error
@@ -113,7 +113,7 @@ func (e *mergeIndex) read(one *container, root *nodeTree, values *values) error 
 		if given == nil {
 			given = &value{raw: raw, extreme: isExtreme(raw)}
 		}
-		one.entries = append(one.entries, entry{e.nodes[part.number].key, given})
+		one.entries = append(one.entries, keyedValue{e.nodes[part.number].key, given})
 	}
 	one.steps = slices.Clip(one.steps)
 	return nil
@@ -121,7 +121,7 @@ func (e *mergeIndex) read(one *container, root *nodeTree, values *values) error 
 
 // appendSteps appends what a container gives for a node; texts says that strings could be nothing else
 // where they were written.
-func appendSteps(steps []step, node *nodeTree, raw any, texts bool, values *values) ([]step, error) {
+func appendSteps(steps []step, node *nodeTree, raw any, texts bool, values *valueTable) ([]step, error) {
 	at := len(steps)
 	steps = append(steps, step{node: node.number})
 	var err error

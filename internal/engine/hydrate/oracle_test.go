@@ -329,7 +329,7 @@ func TestHydrationAgreesWithAnOracle(t *testing.T) {
 			t.Fatalf("fleet %d: %s\n got: %v\nwant: %v\n%s\n%v", number, what, got, want, model, g.config)
 		}
 		for i, assignment := range g.assignments {
-			snapshot := result.Snapshots[i]
+			snapshot := result.All[i]
 			made, ambiguous := plainHydrate(t, g, assignment)
 			if clash := strings.Contains(report(result.Findings), "a key is either a value or a secret"); made.clash && !clash ||
 				clash && len(g.assignments) == 1 && !made.clash {
@@ -433,10 +433,10 @@ func TestOneChangedValueChangesTheVersionsThatItReachesAndNoOthers(t *testing.T)
 			if made.clash || strings.Contains(report(before.Findings), "a key is either a value or a secret") {
 				continue
 			}
-			same := canonical(t, untag(made.values)) == before.Snapshots[i].JSON
-			if (before.Snapshots[i].Version == after.Snapshots[i].Version) != same {
+			same := canonical(t, untag(made.values)) == before.All[i].JSON
+			if (before.All[i].Version == after.All[i].Version) != same {
 				t.Fatalf("fleet %d, %s: versions %s and %s, values the same: %t",
-					number, assignment.Key(), before.Snapshots[i].Version, after.Snapshots[i].Version, same)
+					number, assignment.Key(), before.All[i].Version, after.All[i].Version, same)
 			}
 			if !same {
 				changed++
@@ -456,7 +456,7 @@ func TestOrderOfInputIsNoMatter(t *testing.T) {
 		describeAll := func() string {
 			result := g.hydrate(t)
 			lines := []string{report(result.Findings), report(result.Warnings), fmt.Sprint(result.IdleContainers)}
-			for _, snapshot := range result.Snapshots {
+			for _, snapshot := range result.All {
 				lines = append(lines, snapshot.JSON, fmt.Sprint(snapshot.Containers()))
 			}
 			return strings.Join(lines, "\n")

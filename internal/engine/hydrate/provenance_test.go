@@ -37,7 +37,7 @@ func TestEveryLeafSaysWhereItComesFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result := test.given.assign("drone", "hello", west, nil).hydrate(t)
-			equal(t, "provenance", describe(result.Snapshots[0].Provenance()), test.want)
+			equal(t, "provenance", describe(result.All[0].Provenance()), test.want)
 		})
 	}
 }

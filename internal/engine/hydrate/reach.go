@@ -94,7 +94,7 @@ func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
 		if len(one.unknown) > 0 {
 			message = "matches no assignment: none of their hosts and deployment targets has label " + enumerate(labelTexts(one.unknown), "or")
 		}
-		warnings.add("", Finding{Schema: schemaName(declared), Message: message})
+		warnings.add("", ValueFinding{Schema: schemaName(declared), Message: message})
 	}
 }
 

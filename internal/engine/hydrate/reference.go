@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// reference is the raw value of a key that is a secret: a scalar, which merges and is overridden as a whole. It is a type of
+// secretReference is the raw value of a key that is a secret: a scalar, which merges and is overridden as a whole. It is a type of
 // its own, so that no plain value is one, whatever it says. It is only ever at a top-level key.
-type reference fleet.SecretReference
+type secretReference fleet.SecretReference
 
 // canonical is the canonical JSON of a reference.
-func (r reference) canonical() (string, error) {
+func (r secretReference) canonical() (string, error) {
 	object := map[string]any{"store": r.Store, "key": r.Key}
 	for name, text := range map[string]string{"property": r.Property, "version": r.Version} {
 		if text != "" {
@@ -25,7 +25,7 @@ func (r reference) canonical() (string, error) {
 
 // isReference says whether the value is a reference to a secret.
 func (v *value) isReference() bool {
-	_, is := v.raw.(reference)
+	_, is := v.raw.(secretReference)
 	return is
 }
 
@@ -44,7 +44,7 @@ func (c *container) addReferences(references map[string]*fleet.SecretReference) 
 			if has {
 				c.releases = append(c.releases, key)
 			}
-			c.data[key], c.references = reference(*given), true
+			c.data[key], c.references = secretReference(*given), true
 		}
 	}
 	return nil
@@ -64,7 +64,7 @@ func (e *mergeIndex) findMixed() []string {
 			continue
 		}
 		for key, value := range e.containers[i].data {
-			if _, is := value.(reference); is {
+			if _, is := value.(secretReference); is {
 				found[key] = false
 			}
 		}
@@ -75,7 +75,7 @@ func (e *mergeIndex) findMixed() []string {
 	for i := range e.containers {
 		for key, value := range e.containers[i].data {
 			if _, given := found[key]; given && value != nil {
-				_, is := value.(reference)
+				_, is := value.(secretReference)
 				found[key] = found[key] || !is
 			}
 		}
@@ -98,7 +98,7 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 				if has {
 					break down
 				}
-			case reference:
+			case secretReference:
 				one.isReference = max(one.isReference, member)
 			default:
 				one.value = max(one.value, member)
@@ -116,10 +116,10 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 }
 
 // clashFinding says that a key is both a value and a reference.
-func (e *mergeIndex) clashFinding(found clash) Finding {
+func (e *mergeIndex) clashFinding(found clash) ValueFinding {
 	with, of := e.containers[found.isReference].name, e.containers[found.value].name
 	place := fleet.PathOf("config_containers", with).Attribute("secrets").Key(found.key)
-	return Finding{Container: with, Pointer: "/" + escapePointer(found.key), Message: fmt.Sprintf(
+	return ValueFinding{Container: with, Pointer: "/" + escapePointer(found.key), Message: fmt.Sprintf(
 		"is a reference to a secret (%s), and config container %q gives a value in its data: a key is either a value or a secret; "+
 			"remove one of the two, or set it to null where the other is given", place, of)}
 }

@@ -92,9 +92,9 @@ func TestReferencesMergeAsScalars(t *testing.T) {
 			t.Parallel()
 			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
 			equal(t, "findings", report(result.Findings), "")
-			equal(t, "values", result.Snapshots[0].JSON, test.values)
-			equal(t, "values again", canonical(t, result.Snapshots[0].Values()), test.values)
-			equal(t, "references", secretsOf(result.Snapshots[0]), test.want)
+			equal(t, "values", result.All[0].JSON, test.values)
+			equal(t, "values again", canonical(t, result.All[0].Values()), test.values)
+			equal(t, "references", secretsOf(result.All[0]), test.want)
 		})
 	}
 }
@@ -105,9 +105,9 @@ func TestReferencesHaveProvenanceAndUses(t *testing.T) {
 		container("west", labels{"region": "west"}, `{}`).secrets("P/W=vault:west").
 		assign("drone", "hello", labels{"region": "west"}, nil).assign("other", "hello", nil, nil)
 	result := g.hydrate(t)
-	equal(t, "provenance", fmt.Sprint(result.Snapshots[0].Provenance()), "map[/P~1W:{west [all]} /Q:{all []}]")
-	equal(t, "provenance elsewhere", fmt.Sprint(result.Snapshots[1].Provenance()), "map[/P~1W:{all []} /Q:{all []}]")
-	equal(t, "decided by", result.Snapshots[0].DecidedBy("P/W"), "west")
+	equal(t, "provenance", fmt.Sprint(result.All[0].Provenance()), "map[/P~1W:{west [all]} /Q:{all []}]")
+	equal(t, "provenance elsewhere", fmt.Sprint(result.All[1].Provenance()), "map[/P~1W:{all []} /Q:{all []}]")
+	equal(t, "decided by", result.All[0].DecidedBy("P/W"), "west")
 	for pointer, want := range map[string]string{
 		"": "[drone/hello-test other/hello-test]", "/Q": "[drone/hello-test other/hello-test]", "/Q/store": "[]", "/R": "[]",
 	} {
@@ -174,7 +174,7 @@ func TestReferencesOfEqualRankAreAmbiguous(t *testing.T) {
 
 func TestTheVersionCoversReferences(t *testing.T) {
 	t.Parallel()
-	version := func(g *given) string { return g.assign("drone", "hello", nil, nil).hydrate(t).Snapshots[0].Version }
+	version := func(g *given) string { return g.assign("drone", "hello", nil, nil).hydrate(t).All[0].Version }
 	plain := version(dev().container("a", nil, `{"A":1}`))
 	equal(t, "without references", plain, version(dev().container("a", nil, `{"A":1}`).container("b", nil, `{}`).secrets()))
 	seen := map[string]string{plain: "no reference"}
@@ -192,10 +192,10 @@ func TestSecretsThatAreNotKnownYetMakeTheSnapshotUnknown(t *testing.T) {
 	g := dev().container("a", nil, `{"A":1}`).secrets("Q=vault:q").container("west", labels{"region": "west"}, `{"B":2}`).pendingSecrets().
 		assign("west", "hello", labels{"region": "west"}, nil).assign("east", "hello", nil, nil)
 	result := g.hydrate(t)
-	if west := result.Snapshots[0]; west.Known || west.Version != "" || west.JSON != "" || west.Values() != nil || west.Secrets() != nil {
+	if west := result.All[0]; west.Known || west.Version != "" || west.JSON != "" || west.Values() != nil || west.Secrets() != nil {
 		t.Errorf("a snapshot with secrets that are not known yet: %+v", west)
 	}
-	equal(t, "elsewhere", secretsOf(result.Snapshots[1]), "Q=vault:q")
+	equal(t, "elsewhere", secretsOf(result.All[1]), "Q=vault:q")
 	using, _ := hydrate.Uses(result, g.assignments, "/B")
 	equal(t, "what is known is used", fmt.Sprint(using), "[west/hello-test]")
 }
@@ -246,7 +246,7 @@ func TestOfEncryptedFilesOfOneSecretTheLaterWins(t *testing.T) {
 			t.Parallel()
 			result := test.given.assign("drone", "hello", both, nil).hydrate(t)
 			var files []string
-			for _, file := range result.Snapshots[0].Encrypted() {
+			for _, file := range result.All[0].Encrypted() {
 				files = append(files, file.Name+" of "+file.Container)
 			}
 			equal(t, "files", strings.Join(files, ", "), test.want)
@@ -260,7 +260,7 @@ func TestTheVersionCoversEncryptedFiles(t *testing.T) {
 	sops, sealed := encryptedFile(t, "sops"), encryptedFile(t, "sealed")
 	versions := map[string]bool{}
 	for _, files := range [][]string{nil, {sops}, {sealed}, {sops, strings.ReplaceAll(sealed, "name: db", "name: cache")}} {
-		versions[dev().container("a", nil, `{"A":1}`).encrypted(files...).assign("drone", "hello", nil, nil).hydrate(t).Snapshots[0].Version] = true
+		versions[dev().container("a", nil, `{"A":1}`).encrypted(files...).assign("drone", "hello", nil, nil).hydrate(t).All[0].Version] = true
 	}
 	equal(t, "different versions", len(versions), 4)
 }

@@ -20,8 +20,8 @@ type Snapshot struct {
 
 	mergeIndex *mergeIndex
 	members    []int32
-	fields     []entry // what remains, in the order of keys, references among them
-	references int     // how many of the fields are references
+	fields     []keyedValue // what remains, in the order of keys, references among them
+	references int          // how many of the fields are references
 	files      []encrypted.File
 }
 
@@ -55,7 +55,7 @@ func (s *Snapshot) References() iter.Seq2[string, fleet.SecretReference] {
 			return
 		}
 		for _, field := range s.fields {
-			if of, is := field.value.raw.(reference); is && !yield(s.mergeIndex.keys[field.key], fleet.SecretReference(of)) {
+			if of, is := field.value.raw.(secretReference); is && !yield(s.mergeIndex.keys[field.key], fleet.SecretReference(of)) {
 				return
 			}
 		}

@@ -79,7 +79,7 @@ func (g *given) onCluster(name string) *given {
 	return g
 }
 
-func (g *given) hydrate(t testing.TB) *hydrate.Result {
+func (g *given) hydrate(t testing.TB) *hydrate.Snapshots {
 	t.Helper()
 	result, err := hydrateError(g)
 	if err != nil {
@@ -89,7 +89,7 @@ func (g *given) hydrate(t testing.TB) *hydrate.Result {
 }
 
 // report is all that a result complains about, a line each.
-func report(findings []hydrate.Finding) string {
+func report(findings []hydrate.ValueFinding) string {
 	lines := make([]string, len(findings))
 	for i, finding := range findings {
 		lines[i] = finding.String()
@@ -105,7 +105,7 @@ func equal(t testing.TB, what string, got, want any) {
 }
 
 // hydrateError hydrates the fleet with the deployment targets that are assigned.
-func hydrateError(g *given) (*hydrate.Result, error) {
+func hydrateError(g *given) (*hydrate.Snapshots, error) {
 	g.fleet.Workloads = nil
 	seen := map[string]bool{}
 	for _, assignment := range g.assignments {

@@ -12,7 +12,7 @@ const secretFormat = "secret"
 
 // isSecret says whether a value has the format.
 func isSecret(value any) bool {
-	_, is := value.(reference)
+	_, is := value.(secretReference)
 	return is
 }
 
@@ -163,7 +163,7 @@ func group(ctx jsonschema.ValidationContext, all []error) error {
 // kindWithText returns the type of a value that is an unknown text, or holds one; "" where it does not.
 func kindWithText(value any) string {
 	switch value := value.(type) {
-	case reference:
+	case secretReference:
 		return "string"
 	case map[string]any:
 		for _, member := range value {

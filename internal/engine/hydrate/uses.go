@@ -10,14 +10,14 @@ import (
 // Uses returns the keys of the assignments whose values have something at the JSON pointer, in the
 // order of the assignments, which are those that the result was made of. Where values are not known
 // yet, what the known containers have counts. A pointer that RFC 6901 does not allow is an error.
-func Uses(result *Result, assignments []*schedule.Assignment, pointer string) ([]string, error) {
+func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string) ([]string, error) {
 	if err := checkPointer(pointer); err != nil {
 		return nil, err
 	}
 	using := []string{}
 	verdicts := map[*Snapshot]bool{}
 	for i, assignment := range assignments {
-		snapshot := result.Snapshots[i]
+		snapshot := result.All[i]
 		has, known := verdicts[snapshot]
 		if !known {
 			has = snapshot.has(pointer)

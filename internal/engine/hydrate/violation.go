@@ -270,7 +270,7 @@ func typeOf(value any) string {
 		return "number"
 	case []any:
 		return "array"
-	case reference:
+	case secretReference:
 		return "reference to a secret"
 	}
 	return "object"

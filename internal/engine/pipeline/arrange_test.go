@@ -11,7 +11,7 @@ import (
 )
 
 // compute is what a fleet comes to whose workloads, api and db, have a deployment target each.
-func compute(t *testing.T, api, db map[string]any) (*pipeline.Result, []pipeline.Finding) {
+func compute(t *testing.T, api, db map[string]any) (*pipeline.Computation, []pipeline.Diagnostic) {
 	t.Helper()
 	workload := func(name string, target map[string]any, requires ...any) map[string]any {
 		target["environment"] = "dev"

@@ -60,13 +60,13 @@ func BenchmarkEngine(b *testing.B) {
 			bare := withoutSchemas(f)
 			hydrateOnly := func() int {
 				hydrated, _ := hydrate.Hydrate(bare, config, scheduled.Assignments)
-				return len(hydrated.Snapshots)
+				return len(hydrated.All)
 			}
 			b.Run("hydrate", func(b *testing.B) { measure(b, hydrateOnly) })
 			b.Run("validate", func(b *testing.B) {
 				measureAdded(b, hydrateOnly, func() int {
 					hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
-					return len(hydrated.Snapshots)
+					return len(hydrated.All)
 				})
 			})
 
@@ -107,7 +107,7 @@ func BenchmarkSecrets(b *testing.B) {
 				hydrated, _ := hydrate.Hydrate(f, config, scheduled.Assignments)
 				templates, _ := render.Compile(f)
 				if wrong := templates.CheckSecrets(scheduled.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
-					return hydrated.Snapshots[i].References(), hydrated.Snapshots[i].DecidedBy
+					return hydrated.All[i].References(), hydrated.All[i].DecidedBy
 				}); len(
 					wrong,
 				) > 0 {
@@ -140,7 +140,7 @@ func withoutSchemas(f *fleet.Fleet) *fleet.Fleet {
 
 // renderAll renders every assignment, passes its files on, and returns how many assignments there are.
 func renderAll(
-	templates *render.Templates, environment string, scheduled *schedule.Result, hydrated *hydrate.Result, to func(int, []render.AssignmentFile),
+	templates *render.Templates, environment string, scheduled *schedule.Decisions, hydrated *hydrate.Snapshots, to func(int, []render.AssignmentFile),
 ) int {
 	return onAllProcessors(len(scheduled.Assignments), func(i int) {
 		files, err := templates.Render(subjectOf(environment, scheduled, hydrated, i))
@@ -151,8 +151,8 @@ func renderAll(
 	})
 }
 
-func subjectOf(environment string, scheduled *schedule.Result, hydrated *hydrate.Result, i int) render.Subject {
-	snapshot := hydrated.Snapshots[i]
+func subjectOf(environment string, scheduled *schedule.Decisions, hydrated *hydrate.Snapshots, i int) render.Subject {
+	snapshot := hydrated.All[i]
 	return render.Subject{
 		Assignment: scheduled.Assignments[i], Environment: environment, Owner: "platform",
 		ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(),

@@ -29,12 +29,12 @@ const keptFleets = 4
 type cached struct {
 	key      [sha256.Size]byte
 	once     sync.Once
-	result   *Result
-	findings []Finding
+	result   *Computation
+	findings []Diagnostic
 }
 
 // Compute is [Compute], but computes equal values only once.
-func (c *Cache) Compute(value fleet.Value) (*Result, []Finding) {
+func (c *Cache) Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	entry := c.entry(keyOf(value))
 	entry.once.Do(func() {
 		if entry.result, entry.findings = Compute(value); entry.result != nil {

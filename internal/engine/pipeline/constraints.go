@@ -17,7 +17,7 @@ import (
 // Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects of which something
 // is not known yet are pending. Folders are rendered only for rules about rendered objects. The last few results are
 // kept. The results are nil where a rule does not compile, and where the context has ended; the findings say why.
-func (r *Result) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Finding) {
+func (r *Computation) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Diagnostic) {
 	r.constraintsMutex.Lock()
 	defer r.constraintsMutex.Unlock()
 	key := constraintsKey(rules, to)
@@ -27,8 +27,8 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 		}
 	}
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
-		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.Snapshots, Config: r.Value.Config,
-		Files: func(i int) ([]render.AssignmentFile, string, error) { return r.constrainedFiles(ctx, i, to) },
+		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.All, Config: r.Value.Config,
+		Files: func(i int) ([]render.AssignmentFile, string, error) { return r.renderer(to).constrainedFiles(ctx, i) },
 		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
@@ -39,26 +39,26 @@ func (r *Result) Constraints(ctx context.Context, rules map[string]string, to De
 	return results, found
 }
 
-// evaluation is a kept result of [Result.Constraints].
+// evaluation is a kept result of [Computation.Constraints].
 type evaluation struct {
 	key     [sha256.Size]byte
 	results *constraint.Results
 }
 
-// ScheduledConstraints is [Result.Constraints] for a result of [Schedule]. Subjects of rules that need values or
+// ScheduledConstraints is [Computation.Constraints] for a result of [Schedule]. Subjects of rules that need values or
 // rendered objects are pending.
-func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Result) (*constraint.Results, []Finding) {
+func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Decisions) (*constraint.Results, []Diagnostic) {
 	if len(value.Constraints) == 0 {
 		return &constraint.Results{}, nil
 	}
 	parsed, _, err := value.Fleet()
 	if err != nil {
-		return nil, []Finding{{"Invalid fleet", err.Error()}}
+		return nil, []Diagnostic{{"Invalid fleet", err.Error()}}
 	}
 	return checkConstraints(ctx, value.Constraints, constraint.Subjects{Fleet: parsed, Schedule: scheduled})
 }
 
-func checkConstraints(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Finding) {
+func checkConstraints(ctx context.Context, rules map[string]string, subjects constraint.Subjects) (*constraint.Results, []Diagnostic) {
 	if len(rules) == 0 {
 		return &constraint.Results{}, nil
 	}
@@ -68,20 +68,20 @@ func checkConstraints(ctx context.Context, rules map[string]string, subjects con
 	}
 	results, err := program.Check(ctx, subjects)
 	if err != nil {
-		return nil, []Finding{{"Constraints were not looked at to the end", err.Error()}}
+		return nil, []Diagnostic{{"Constraints were not looked at to the end", err.Error()}}
 	}
 	return results, nil
 }
 
 // CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. Where one of them does not compile, the
 // program is nil, and the findings say why.
-func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding) {
+func CompileConstraints(rules map[string]string) (*constraint.Program, []Diagnostic) {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
-		return nil, []Finding{{"Invalid constraint", err.Error()}}
+		return nil, []Diagnostic{{"Invalid constraint", err.Error()}}
 	}
 	program, wrong := constraint.Compile(parsed)
-	var errs findings
+	var errs diagnostics
 	for _, finding := range wrong {
 		errs.add("Invalid constraint", finding.String())
 	}
@@ -92,12 +92,12 @@ func CompileConstraints(rules map[string]string) (*constraint.Program, []Finding
 }
 
 // ConstraintWarnings are about rules, the entries of [fleet.Value.Constraints], that are probably not what was meant.
-func ConstraintWarnings(rules map[string]string) []Finding {
+func ConstraintWarnings(rules map[string]string) []Diagnostic {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
 		return nil // an error elsewhere
 	}
-	var warnings findings
+	var warnings diagnostics
 	for _, warning := range constraint.Warnings(parsed) {
 		warnings.add("Questionable constraint", warning.String())
 	}
@@ -105,18 +105,18 @@ func ConstraintWarnings(rules map[string]string) []Finding {
 }
 
 // constrainedFiles renders an assignment for rules about its documents, without final objects.
-func (r *Result) constrainedFiles(ctx context.Context, i int, to Destination) (files []render.AssignmentFile, waitsFor string, err error) {
-	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
-		return nil, r.waitsFor(i, to), nil
+func (r folderRenderer) constrainedFiles(ctx context.Context, i int) (files []render.AssignmentFile, waitsFor string, err error) {
+	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
+		return nil, r.waitsFor(i), nil
 	}
-	of, err := r.files(ctx, r.subject(i, to))
+	rendered, err := r.files(ctx, r.subject(i))
 	if errors.Is(err, render.ErrUnknown) {
-		return nil, r.waitsFor(i, to), nil
+		return nil, r.waitsFor(i), nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	files = of.all
+	files = rendered.all
 	if render.HasObjects(r.Schedule.Assignments[i]) {
 		files = slices.DeleteFunc(files, func(file render.AssignmentFile) bool { return render.IsForObjects(file.Name) })
 	}

@@ -76,7 +76,7 @@ func TestWhatOnlySchedulingKnowsLeavesOtherRulesOpen(t *testing.T) {
 	}
 }
 
-func mustCompute(t *testing.T, of fleet.Value) *pipeline.Result {
+func mustCompute(t *testing.T, of fleet.Value) *pipeline.Computation {
 	t.Helper()
 	result, found := pipeline.Compute(of)
 	if len(found) > 0 {

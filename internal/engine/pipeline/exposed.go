@@ -23,14 +23,14 @@ type exposure struct {
 // exposedIn returns the exposures in final objects of an assignment that neither its deployment target nor the object allows.
 // Secrets have none: [render.Templates.AddFinalObjects] refuses those that are not encrypted. Objects that several assignments have are
 // read once.
-func (r *Result) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
+func (r *Computation) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
 	for i := range final {
 		o := &final[i]
 		key := sha256.Sum256(o.YAML)
-		known, isKnown := r.exposed.Load(key)
+		known, isKnown := r.exposures.Load(key)
 		if !isKnown {
 			known = exposedBy(o)
-			r.exposed.Store(key, known)
+			r.exposures.Store(key, known)
 		}
 		found := known.([]exposure)
 		if len(found) == 0 {
@@ -95,7 +95,7 @@ func remedy(name string) string {
 }
 
 // errExposed returns an error about the exposures in final objects that would be committed, or nil.
-func (r *Result) errExposed(subject render.Subject, final []objects.Object) error {
+func (r *Computation) errExposed(subject render.Subject, final []objects.Object) error {
 	var mistakes []error
 	for _, e := range r.exposedIn(subject, final) {
 		mistakes = append(mistakes, fmt.Errorf("%s, and final objects are committed as they are: %s", e.clause, remedy(e.name)))

@@ -20,8 +20,8 @@ const maxFinals = 8
 
 // Final renders the manifests of an assignment into final objects, where its `render` asks for that: else there are none.
 // waitsFor says what is not known yet where they are not. An error names the artifact, or the field that cannot be rendered.
-func (r *Result) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
-	result, waitsFor, err := r.finalResult(ctx, i, to)
+func (r *Computation) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
+	result, waitsFor, err := r.renderer(to).finalResult(ctx, i)
 	if result == nil {
 		return nil, waitsFor, err
 	}
@@ -29,20 +29,20 @@ func (r *Result) Final(ctx context.Context, i int, to Destination) (final []obje
 }
 
 // finalResult is Final with the whole result; nil where there are no objects.
-func (r *Result) finalResult(ctx context.Context, i int, to Destination) (result *objects.Result, waitsFor string, err error) {
+func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects.Result, waitsFor string, err error) {
 	if !render.IsRendered(r.Schedule.Assignments[i]) {
 		return nil, "", nil
 	}
-	if !r.Snapshots.Snapshots[i].Known {
-		return nil, r.waitsFor(i, to), nil
+	if !r.Snapshots.All[i].Known {
+		return nil, r.waitsFor(i), nil
 	}
-	subject := r.subject(i, to)
+	subject := r.subject(i)
 	files, err := r.Templates.Render(subject)
 	if err == nil {
 		result, err = r.final(ctx, subject, files)
 	}
 	if errors.Is(err, render.ErrUnknown) {
-		return nil, r.waitsFor(i, to), nil
+		return nil, r.waitsFor(i), nil
 	}
 	if err != nil {
 		return nil, "", err
@@ -51,7 +51,7 @@ func (r *Result) finalResult(ctx context.Context, i int, to Destination) (result
 }
 
 // final renders the manifests of an assignment whose files point to them.
-func (r *Result) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Result, error) {
+func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Result, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
 	}
@@ -71,7 +71,7 @@ type folderFiles struct {
 }
 
 // files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
-func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
+func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
 	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
 		return &folderFiles{all: pointers, pointers: pointers}, err
@@ -92,7 +92,7 @@ func (r *Result) files(ctx context.Context, subject render.Subject) (*folderFile
 	case err != nil:
 		return nil, unrendered{err}
 	}
-	return &folderFiles{all, pointers, missingOf(result), r.checkOf(subject, result)}, nil
+	return &folderFiles{all, pointers, missingOf(result), r.checkSchemas(subject, result)}, nil
 }
 
 // ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
@@ -107,25 +107,25 @@ func (u unrendered) Unwrap() error { return u.error }
 // finals renders into final objects what is to be, and keeps the errors.
 func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 	var rendered []int
-	for i, assignment := range r.Result.Schedule.Assignments {
-		if render.IsRendered(assignment) && r.failed[i] == nil && r.Result.Snapshots.Snapshots[i].Known {
+	for i, assignment := range r.Schedule.Assignments {
+		if render.IsRendered(assignment) && r.failed[i] == nil && r.Snapshots.All[i].Known {
 			rendered = append(rendered, i)
 		}
 	}
 	// Those of one chart follow one another, so that its files and what hosts have in common is read once.
 	slices.SortStableFunc(rendered, func(a, b int) int {
-		assignments := r.Result.Schedule.Assignments
+		assignments := r.Schedule.Assignments
 		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
 	})
 	r.unrendered, r.exposed = make([]string, len(r.Trees)), make([][]exposure, len(r.Trees))
 	r.schemas = make([]schemaCheck, len(r.Trees))
 	parallel.EachAtMost(len(rendered), maxFinals, func(k int) {
 		i := rendered[k]
-		if render.HasObjects(r.Result.Schedule.Assignments[i]) {
-			r.Result.tree(ctx, r, i, deployed)
+		if render.HasObjects(r.Schedule.Assignments[i]) {
+			r.renderTree(ctx, i, deployed)
 			return
 		}
-		result, _, err := r.Result.finalResult(ctx, i, r.Destination)
+		result, _, err := r.finalResult(ctx, i)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			r.unrendered[i] = context.Cause(ctx).Error()
@@ -133,19 +133,19 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 			r.unrendered[i] = err.Error()
 		case result != nil:
 			r.missing[i] = missingOf(result)
-			subject := r.Result.subject(i, r.Destination)
-			r.exposed[i], r.schemas[i] = r.Result.exposedIn(subject, result.Objects), r.Result.checkOf(subject, result)
+			subject := r.subject(i)
+			r.exposed[i], r.schemas[i] = r.exposedIn(subject, result.Objects), r.checkSchemas(subject, result)
 		}
 	})
 	r.checkUndefined()
 }
 
 // addUnrendered adds the errors of rendering into final objects.
-func (f *findings) addUnrendered(r *Rendering) {
+func (f *diagnostics) addUnrendered(r *Rendering) {
 	var all Unrendered
 	for i, problem := range r.unrendered {
 		if problem != "" {
-			all.Add(problem, r.Result.Schedule.Assignments[i].Target.Name)
+			all.Add(problem, r.Schedule.Assignments[i].Target.Name)
 		}
 	}
 	for _, message := range all.Messages() {
@@ -155,14 +155,14 @@ func (f *findings) addUnrendered(r *Rendering) {
 
 // Warnings returns a warning about each credential in final objects that are not committed, one about APIs that charts miss, and those
 // about the schemas of final objects.
-func (r *Rendering) Warnings() []Finding {
+func (r *Rendering) Warnings() []Diagnostic {
 	var all Unrendered
 	for i, exposures := range r.exposed {
 		for _, e := range exposures {
-			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Result.Schedule.Assignments[i].Target.Name)
+			all.Add(e.clause+", and it is in plain text where the manifests are: "+remedy(e.name), r.Schedule.Assignments[i].Target.Name)
 		}
 	}
-	var warnings findings
+	var warnings diagnostics
 	for _, message := range all.Messages() {
 		warnings.add("Credentials in final objects", message)
 	}

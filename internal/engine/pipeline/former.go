@@ -28,7 +28,7 @@ type FinalChange struct {
 // FinalChanges renders former folders and wanted ones into final objects, some at a time, and gives each change to yield, at any
 // time and in any order. Of assignments that are not rendered into final objects, or whose wanted ones are not known, there is
 // none. former are by the number of the assignment.
-func (r *Result) FinalChanges(ctx context.Context, to Destination, former map[int]render.FormerFolder, yield func(i int, change *FinalChange)) {
+func (r *Computation) FinalChanges(ctx context.Context, to Destination, former map[int]render.FormerFolder, yield func(i int, change *FinalChange)) {
 	var of []int
 	for i, assignment := range r.Schedule.Assignments {
 		if _, has := former[i]; has && render.IsRendered(assignment) {
@@ -43,17 +43,17 @@ func (r *Result) FinalChanges(ctx context.Context, to Destination, former map[in
 		}
 		change := &FinalChange{After: wanted}
 		change.Moved = changes.MovedFrom(former[i].Manifests, r.manifestsOf(i))
-		r.former(ctx, i, former[i], change)
+		r.readFormer(ctx, i, former[i], change)
 		yield(i, change)
 	})
 }
 
-func (r *Result) manifestsOf(i int) *folder.Manifests {
+func (r *Computation) manifestsOf(i int) *folder.Manifests {
 	return &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
 }
 
-// former takes the objects that a folder has, or renders what it was made from.
-func (r *Result) former(ctx context.Context, i int, former render.FormerFolder, change *FinalChange) {
+// readFormer takes the objects that a folder has, or renders what it was made from.
+func (r *Computation) readFormer(ctx context.Context, i int, former render.FormerFolder, change *FinalChange) {
 	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) }) {
 		var err error
 		if change.Before, err = render.FormerObjects(former.Files, change.After); err != nil {

@@ -44,7 +44,7 @@ func BenchmarkManyContainers(b *testing.B) {
 					if err != nil || len(hydrated.Findings)+len(hydrated.Warnings) > 0 {
 						b.Fatal(err, hydrated.Findings, hydrated.Warnings)
 					}
-					return len(hydrated.Snapshots)
+					return len(hydrated.All)
 				})
 			})
 		})

@@ -25,7 +25,7 @@ func missingOf(result *objects.Result) missing {
 }
 
 // addRemoteSchemas adds one finding about the schemas of values that rendering did not read.
-func (f *findings) addRemoteSchemas(r *Rendering) {
+func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 	byAddress := map[string]namesSet{}
 	for _, missing := range r.missing {
 		for _, schema := range missing.schemas {
@@ -60,7 +60,7 @@ func (n namesSet) count(one, many string) string {
 
 // addMissing adds one finding about all APIs that charts asked for in vain, and that a cluster type can list. A rendering by
 // FromTrees has none.
-func (f *findings) addMissing(r *Rendering) {
+func (f *diagnostics) addMissing(r *Rendering) {
 	type askers struct{ charts, clusterTypes namesSet }
 	byAPI := map[string]askers{}
 	for i, missing := range r.missing {
@@ -72,7 +72,7 @@ func (f *findings) addMissing(r *Rendering) {
 				byAPI[api] = askers{namesSet{}, namesSet{}}
 			}
 			byAPI[api].charts[missing.chart] = true
-			byAPI[api].clusterTypes[r.Result.Schedule.Assignments[i].Host.ClusterType.Name] = true
+			byAPI[api].clusterTypes[r.Schedule.Assignments[i].Host.ClusterType.Name] = true
 		}
 	}
 	if len(byAPI) == 0 {

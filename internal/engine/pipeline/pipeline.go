@@ -18,8 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Finding is an error or a warning.
-type Finding struct {
+// Diagnostic is an error or a warning.
+type Diagnostic struct {
 	Summary string // its kind: a short sentence without a full stop
 	Message string // one sentence with its subject
 }
@@ -28,25 +28,25 @@ type Finding struct {
 // otherwise be reported 20,000 times.
 const maxFindings = 50
 
-// Result is what was computed of a fleet: its assignments, their values, and its templates.
-type Result struct {
+// Computation is what was computed of a fleet: its assignments, their values, and its templates.
+type Computation struct {
 	Value     fleet.Value
 	Fleet     *fleet.Fleet
-	Schedule  *schedule.Result
-	Snapshots *hydrate.Result
+	Schedule  *schedule.Decisions
+	Snapshots *hydrate.Snapshots
 	Templates *render.Templates
 	// Renderer renders final objects; while it is nil, they are not known yet.
 	Renderer objects.Renderer
 	// Definitions check final objects.
 	Definitions Definitions
 
-	warnings []Finding
+	warnings []Diagnostic
 	index    map[string]int // assignments by key
 
 	mu       sync.Mutex
 	rendered []*Rendering // for each destination, the latest first
 
-	exposed sync.Map // []exposure of exposedBy, by the hash of an object
+	exposures sync.Map // []exposure of exposedBy, by the hash of an object
 
 	constraintsMutex sync.Mutex
 	evaluated        []evaluation // the latest first
@@ -55,9 +55,9 @@ type Result struct {
 // Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known. Of its other
 // entries, one that is not known yet makes only the folders unknown that it reaches. The result is nil when there are
 // errors; all that are found are returned, equal ones once.
-func Compute(value fleet.Value) (*Result, []Finding) {
-	var errors findings
-	r := errors.hydrate(value, func(hydrate.Finding) bool { return true })
+func Compute(value fleet.Value) (*Computation, []Diagnostic) {
+	var errors diagnostics
+	r := errors.hydrate(value, func(hydrate.ValueFinding) bool { return true })
 	if r == nil {
 		return nil, errors.list()
 	}
@@ -70,13 +70,13 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	}
 	wrong, questionable := r.Templates.ChooseWriters(r.Schedule.Assignments)
 	wrong = append(wrong, r.Templates.ChooseEncryptedWriters(r.Schedule.Assignments, func(i int) render.EncryptedReach {
-		snapshot := r.Snapshots.Snapshots[i]
+		snapshot := r.Snapshots.All[i]
 		return render.EncryptedReach{Known: snapshot.Known, Files: snapshot.Encrypted(), References: snapshot.HasSecrets()}
 	})...)
 	wrong = append(
 		wrong,
 		r.Templates.CheckSecrets(r.Schedule.Assignments, func(i int) (iter.Seq2[string, fleet.SecretReference], func(string) string) {
-			snapshot := r.Snapshots.Snapshots[i]
+			snapshot := r.Snapshots.All[i]
 			return snapshot.References(), snapshot.DecidedBy
 		})...)
 	wrong = append(wrong, r.Templates.CheckRenderable(r.Schedule.Assignments)...)
@@ -84,7 +84,7 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
-	r.warnings = r.warn(questionable)
+	r.warnings = r.collectWarnings(questionable)
 	r.index = make(map[string]int, len(r.Schedule.Assignments))
 	for i, assignment := range r.Schedule.Assignments {
 		r.index[assignment.Key()] = i
@@ -95,9 +95,9 @@ func Compute(value fleet.Value) (*Result, []Finding) {
 // Hydrate computes the assignments of a fleet and their values, without templates: the result has nothing else. A key
 // that a schema requires and that is missing is no error: who wants to see what is asked for has it as advice. The result
 // is nil when there are errors.
-func Hydrate(value fleet.Value) (*Result, []Finding) {
-	var errors findings
-	r := errors.hydrate(value, func(finding hydrate.Finding) bool { return !finding.Missing })
+func Hydrate(value fleet.Value) (*Computation, []Diagnostic) {
+	var errors diagnostics
+	r := errors.hydrate(value, func(finding hydrate.ValueFinding) bool { return !finding.Missing })
 	if found := errors.list(); len(found) > 0 {
 		return nil, found
 	}
@@ -106,13 +106,13 @@ func Hydrate(value fleet.Value) (*Result, []Finding) {
 
 // hydrate schedules and hydrates a fleet, and adds the errors; of those of values and schemas the ones that count. The
 // result is nil where there is nothing to go on with.
-func (f *findings) hydrate(value fleet.Value, counts func(hydrate.Finding) bool) *Result {
+func (f *diagnostics) hydrate(value fleet.Value, counts func(hydrate.ValueFinding) bool) *Computation {
 	parsed, config, err := value.Fleet()
 	if err != nil {
 		f.add("Invalid fleet", err.Error())
 		return nil
 	}
-	r := &Result{Value: value, Fleet: parsed}
+	r := &Computation{Value: value, Fleet: parsed}
 	var wrong fleet.Findings
 	r.Schedule, wrong = schedule.Schedule(parsed)
 	f.addAll("Invalid schedule", wrong)
@@ -131,12 +131,12 @@ func (f *findings) hydrate(value fleet.Value, counts func(hydrate.Finding) bool)
 
 // Schedule computes the assignments of a fleet, without their values, and the names of the config containers that
 // reach no assignment.
-func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []string, found []Finding) {
+func Schedule(value fleet.Value) (result *schedule.Decisions, idleContainers []string, found []Diagnostic) {
 	parsed, _, err := value.Fleet()
 	if err != nil {
-		return nil, nil, []Finding{{"Invalid fleet", err.Error()}}
+		return nil, nil, []Diagnostic{{"Invalid fleet", err.Error()}}
 	}
-	var errors findings
+	var errors diagnostics
 	result, wrong := schedule.Schedule(parsed)
 	errors.addAll("Invalid schedule", wrong)
 	if idleContainers, err = hydrate.IdleContainers(parsed, result.Assignments); err != nil {
@@ -146,10 +146,10 @@ func Schedule(value fleet.Value) (result *schedule.Result, idleContainers []stri
 }
 
 // Warnings are what is probably a mistake but does no harm. flotilla_scheduling has the same as data.
-func (r *Result) Warnings() []Finding { return r.warnings }
+func (r *Computation) Warnings() []Diagnostic { return r.warnings }
 
-func (r *Result) warn(ofRendering fleet.Findings) []Finding {
-	var warnings findings
+func (r *Computation) collectWarnings(ofRendering fleet.Findings) []Diagnostic {
+	var warnings diagnostics
 	for _, warning := range r.Snapshots.Warnings {
 		warnings.add("Questionable configuration values", warning.String())
 	}
@@ -168,15 +168,15 @@ func (r *Result) warn(ofRendering fleet.Findings) []Finding {
 	return warnings.list()
 }
 
-// Assignment returns the number of the assignment with this key among Schedule.Assignments.
-func (r *Result) Assignment(host, deploymentTarget string) (int, bool) {
+// AssignmentIndex returns the number of the assignment with this key among Schedule.Assignments.
+func (r *Computation) AssignmentIndex(host, deploymentTarget string) (int, bool) {
 	i, ok := r.index[host+"/"+deploymentTarget]
 	return i, ok
 }
 
 // Hosts are those that have a folder: every cluster type, and every cluster where the fleet assigns to
 // clusters at all.
-func (r *Result) Hosts() []*schedule.Host {
+func (r *Computation) Hosts() []*schedule.Host {
 	assignsToClusters := slices.ContainsFunc(r.Fleet.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.ClusterSelector != nil }) ||
 		slices.ContainsFunc(r.Fleet.Assignments, func(p fleet.ExplicitAssignment) bool { return p.Cluster != "" })
 	if assignsToClusters {
@@ -186,7 +186,7 @@ func (r *Result) Hosts() []*schedule.Host {
 }
 
 // ClustersOf is [ClustersOf] for the result's fleet.
-func (r *Result) ClustersOf(hosts []string) []string {
+func (r *Computation) ClustersOf(hosts []string) []string {
 	return ClustersOf(r.Fleet, hosts)
 }
 
@@ -217,25 +217,25 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	return names
 }
 
-// findings collects findings, equal ones once, and of those that differ only by what they quote the first.
-type findings struct {
-	found []Finding
-	seen  map[Finding]bool
+// diagnostics collects findings, equal ones once, and of those that differ only by what they quote the first.
+type diagnostics struct {
+	found []Diagnostic
+	seen  map[Diagnostic]bool
 	more  map[string]int // by summary, those that are not listed
 	count map[string]int // by summary
-	alike map[Finding]int
+	alike map[Diagnostic]int
 }
 
-func (f *findings) add(summary, message string) {
-	finding := Finding{summary, message}
+func (f *diagnostics) add(summary, message string) {
+	finding := Diagnostic{summary, message}
 	if f.seen[finding] {
 		return
 	}
 	if f.seen == nil {
-		f.seen, f.more, f.count, f.alike = map[Finding]bool{}, map[string]int{}, map[string]int{}, map[Finding]int{}
+		f.seen, f.more, f.count, f.alike = map[Diagnostic]bool{}, map[string]int{}, map[string]int{}, map[Diagnostic]int{}
 	}
 	f.seen[finding] = true
-	kind := Finding{summary, fleet.WithoutQuotes(message)}
+	kind := Diagnostic{summary, fleet.WithoutQuotes(message)}
 	if f.count[summary] == maxFindings || f.alike[kind] == fleet.MaxAlike {
 		f.more[summary]++
 		return
@@ -246,23 +246,23 @@ func (f *findings) add(summary, message string) {
 }
 
 // addAll adds what is wrong with objects of a fleet, the same of several objects once.
-func (f *findings) addAll(summary string, wrong fleet.Findings) {
+func (f *diagnostics) addAll(summary string, wrong fleet.Findings) {
 	for _, finding := range wrong.Group() {
 		f.add(summary, finding.String())
 	}
 }
 
 // join makes one finding of several lines.
-func (f *findings) join(summary string, lines []string) {
+func (f *diagnostics) join(summary string, lines []string) {
 	if len(lines) > 0 {
 		f.add(summary, wording.Lines(lines, wording.Named))
 	}
 }
 
-func (f *findings) list() []Finding {
+func (f *diagnostics) list() []Diagnostic {
 	for _, finding := range slices.Clone(f.found) {
 		if more := f.more[finding.Summary]; more > 0 {
-			f.found = append(f.found, Finding{finding.Summary, fmt.Sprintf("%d further findings of this kind are not shown", more)})
+			f.found = append(f.found, Diagnostic{finding.Summary, fmt.Sprintf("%d further findings of this kind are not shown", more)})
 			delete(f.more, finding.Summary)
 		}
 	}

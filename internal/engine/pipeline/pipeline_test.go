@@ -64,7 +64,7 @@ func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 
 	partly := whole
 	partly.Config, partly.Manifests = maps.Clone(whole.Config), maps.Clone(whole.Manifests)
-	containers := result.Snapshots.Snapshots[0].Containers()
+	containers := result.Snapshots.All[0].Containers()
 	container := containers[len(containers)-1] // the most specific
 	target := result.Schedule.Assignments[len(result.Schedule.Assignments)-1].Target.Name
 	delete(partly.Config, container)
@@ -77,7 +77,7 @@ func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 	waiting := 0
 	for i, assignment := range open.Schedule.Assignments {
 		waits := rendering.WaitsFor(i)
-		reached := slices.Contains(open.Snapshots.Snapshots[i].Containers(), container)
+		reached := slices.Contains(open.Snapshots.All[i].Containers(), container)
 		if (waits == "") == (reached || assignment.Target.Name == target) {
 			t.Fatalf("%s waits for %q", assignment.Key(), waits)
 		}
@@ -100,7 +100,7 @@ func TestWhatIsNotKnownReachesNoFurtherThanItMust(t *testing.T) {
 
 func TestACacheComputesAFleetOnce(t *testing.T) {
 	value, cache := value(t), &pipeline.Cache{}
-	results := make([]*pipeline.Result, 8)
+	results := make([]*pipeline.Computation, 8)
 	var group sync.WaitGroup
 	for i := range results {
 		group.Go(func() { results[i], _ = cache.Compute(value) })

@@ -54,11 +54,11 @@ func TestAFingerprintIsThatOfAllThatIsRendered(t *testing.T) {
 	seen := map[string]string{}
 	note := func(name string, value fleet.Value, to pipeline.Destination, release string) {
 		t.Helper()
-		fingerprint := (&pipeline.Result{Value: value}).Fingerprint(to, release)
+		fingerprint := (&pipeline.Computation{Value: value}).Fingerprint(to, release)
 		if other, ok := seen[fingerprint]; ok {
 			t.Errorf("%s has the fingerprint of %s", name, other)
 		}
-		if again := (&pipeline.Result{Value: value}).Fingerprint(to, release); again != fingerprint {
+		if again := (&pipeline.Computation{Value: value}).Fingerprint(to, release); again != fingerprint {
 			t.Errorf("%s has two fingerprints", name)
 		}
 		seen[fingerprint] = name

@@ -37,10 +37,17 @@ func (d Destination) write(h hash.Hash) {
 	}
 }
 
+// folderRenderer renders the folders of a computation for one destination.
+type folderRenderer struct {
+	*Computation
+	Destination Destination
+}
+
+func (r *Computation) renderer(to Destination) folderRenderer { return folderRenderer{r, to} }
+
 // Rendering is every folder of a fleet for one destination.
 type Rendering struct {
-	Result      *Result
-	Destination Destination
+	folderRenderer
 	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
 	Trees []string
 	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
@@ -55,15 +62,15 @@ type Rendering struct {
 	deployed         folder.Trees  // those that need no check
 	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
 	// when they were written.
-	Findings []Finding
+	Findings []Diagnostic
 }
 
 // subject is what the templates get of an assignment.
-func (r *Result) subject(i int, to Destination) render.Subject {
-	snapshot := r.Snapshots.Snapshots[i]
+func (r folderRenderer) subject(i int) render.Subject {
+	snapshot := r.Snapshots.All[i]
 	return render.Subject{
 		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
-		Owner: to.Owner, ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Repo: to.Repo,
+		Owner: r.Destination.Owner, ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Repo: r.Destination.Repo,
 		Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(), Origin: snapshot.DecidedBy,
 	}
 }
@@ -72,55 +79,55 @@ func (r *Result) subject(i int, to Destination) render.Subject {
 // repository already: each caller gets the findings of the others. The last few destinations are rendered only once.
 //
 // What `render` asks for is also rendered into final objects, by artifacts that may have to be fetched first, until the context ends.
-func (r *Result) Render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
+func (r *Computation) Render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, known := range r.rendered {
 		if known.Destination.equal(to) {
-			return known.checkedBut(ctx, deployed)
+			return known.check(ctx, deployed)
 		}
 	}
-	rendering := r.render(ctx, to, deployed)
+	rendering := r.renderer(to).render(ctx, deployed)
 	if rendering.finals(ctx, deployed); ctx.Err() != nil {
-		return rendering.checkedBut(ctx, deployed)
+		return rendering.check(ctx, deployed)
 	}
 	const kept = 4
 	r.rendered = slices.Insert(r.rendered, 0, rendering)
 	r.rendered = r.rendered[:min(kept, len(r.rendered))]
-	return rendering.checkedBut(ctx, deployed)
+	return rendering.check(ctx, deployed)
 }
 
-func (r *Result) render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
-	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+func (r folderRenderer) render(ctx context.Context, deployed folder.Trees) *Rendering {
+	rendering := &Rendering{folderRenderer: r, Trees: make([]string, len(r.Schedule.Assignments))}
 	rendering.objects = make([][]folder.ObjectRef, len(rendering.Trees))
 	rendering.failed, rendering.problems = make([][]string, len(rendering.Trees)), make([][]string, len(rendering.Trees))
 	rendering.checked, rendering.missing = make([]bool, len(rendering.Trees)), make([]missing, len(rendering.Trees))
 	parallel.Each(len(rendering.Trees), func(i int) {
-		if r.Snapshots.Snapshots[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
-			r.tree(ctx, rendering, i, deployed)
+		if r.Snapshots.All[i].Known && !render.HasObjects(r.Schedule.Assignments[i]) {
+			rendering.renderTree(ctx, i, deployed)
 		}
 	})
 	return rendering
 }
 
-// checkedBut is the rendering with the findings of all folders but those that are deployed. It checks those that were
+// check is the rendering with the findings of all folders but those that are deployed. It checks those that were
 // deployed for whoever asked before.
-func (r *Rendering) checkedBut(ctx context.Context, deployed folder.Trees) *Rendering {
-	isChecked := func(i int) bool {
-		assignment := r.Result.Schedule.Assignments[i]
+func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering {
+	needsCheck := func(i int) bool {
+		assignment := r.Schedule.Assignments[i]
 		return r.Trees[i] != "" && deployed[assignment.Host.Name][assignment.Target.Name] != r.Trees[i]
 	}
 	parallel.Each(len(r.Trees), func(i int) {
-		if !r.checked[i] && isChecked(i) {
-			_, r.problems[i], _ = r.Result.CheckedFiles(ctx, i, r.Destination) // it was rendered before without an error
+		if !r.checked[i] && needsCheck(i) {
+			_, r.problems[i], _ = r.CheckedFiles(ctx, i, r.Destination) // Rendering succeeded before.
 			r.checked[i] = true
 		}
 	})
-	var found findings
+	var found diagnostics
 	var problems Problems
-	for i, assignment := range r.Result.Schedule.Assignments {
+	for i, assignment := range r.Schedule.Assignments {
 		problems.Add(assignment, r.failed[i]...)
-		if isChecked(i) {
+		if needsCheck(i) {
 			problems.Add(assignment, r.problems[i]...)
 		}
 	}
@@ -128,21 +135,21 @@ func (r *Rendering) checkedBut(ctx context.Context, deployed folder.Trees) *Rend
 		found.add("Invalid rendering", message)
 	}
 	found.addUnrendered(r)
-	own := *r
-	own.deployed = deployed
-	found.addRefused(&own)
-	own.Findings = found.list()
-	return &own
+	checked := *r
+	checked.deployed = deployed
+	found.addRefused(&checked)
+	checked.Findings = found.list()
+	return &checked
 }
 
 // isDeployed reports whether the folder of an assignment is in the repository already.
 func (r *Rendering) isDeployed(i int) bool {
-	assignment := r.Result.Schedule.Assignments[i]
+	assignment := r.Schedule.Assignments[i]
 	return r.Trees[i] != "" && r.deployed[assignment.Host.Name][assignment.Target.Name] == r.Trees[i]
 }
 
 // Fingerprint is a hash of all that decides what is rendered, including the release of the provider.
-func (r *Result) Fingerprint(to Destination, release string) string {
+func (r *Computation) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
 	h.Write(key[:])
@@ -154,8 +161,8 @@ func (r *Result) Fingerprint(to Destination, release string) string {
 
 // FromTrees is the rendering of trees that an earlier process has rendered and checked with the same fingerprint. It is
 // nil where the tree of a folder is missing.
-func (r *Result) FromTrees(to Destination, trees folder.Trees) *Rendering {
-	rendering := &Rendering{Result: r, Destination: to, Trees: make([]string, len(r.Schedule.Assignments))}
+func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
+	rendering := &Rendering{folderRenderer: r.renderer(to), Trees: make([]string, len(r.Schedule.Assignments))}
 	for i, assignment := range r.Schedule.Assignments {
 		rendering.Trees[i] = trees[assignment.Host.Name][assignment.Target.Name]
 		if rendering.Trees[i] == "" {
@@ -166,37 +173,37 @@ func (r *Result) FromTrees(to Destination, trees folder.Trees) *Rendering {
 }
 
 // tree renders one assignment, and checks it unless it is deployed.
-func (r *Result) tree(ctx context.Context, rendering *Rendering, i int, deployed folder.Trees) {
-	subject := r.subject(i, rendering.Destination)
+func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees) {
+	subject := r.subject(i)
 	files, err := r.files(ctx, subject)
 	switch {
 	case errors.Is(err, render.ErrUnknown):
 		return
 	case errors.Is(err, ErrUnrendered):
-		rendering.unrendered[i] = err.Error()
+		r.unrendered[i] = err.Error()
 		return
 	case err != nil:
-		rendering.failed[i] = []string{err.Error()}
+		r.failed[i] = []string{err.Error()}
 		return
 	}
 	tree, err := git.TreeID(filesOf(files.all))
 	if err != nil {
-		rendering.failed[i] = []string{err.Error()}
+		r.failed[i] = []string{err.Error()}
 		return
 	}
 	if deployed[subject.Assignment.Host.Name][subject.Assignment.Target.Name] != tree {
-		rendering.problems[i], rendering.checked[i] = r.problems(subject, files.pointers), true
+		r.problems[i], r.checked[i] = r.checkFiles(subject, files.pointers), true
 	}
-	rendering.Trees[i], rendering.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
-	rendering.missing[i] = files.missing
-	if rendering.schemas != nil { // only final objects have one
-		rendering.schemas[i] = files.schemas
+	r.Trees[i], r.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
+	r.missing[i] = files.missing
+	if r.schemas != nil { // only final objects have one
+		r.schemas[i] = files.schemas
 	}
 }
 
 // Files renders one assignment.
 func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
-	files, err := r.Result.files(ctx, r.Result.subject(i, r.Destination))
+	files, err := r.files(ctx, r.subject(i))
 	if err != nil {
 		return nil, err
 	}
@@ -204,17 +211,18 @@ func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
 }
 
 // CheckedFiles renders one assignment, and returns the files and what is wrong with them.
-func (r *Result) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
-	subject := r.subject(i, to)
-	files, err := r.files(ctx, subject)
+func (r *Computation) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
+	renderer := r.renderer(to)
+	subject := renderer.subject(i)
+	files, err := renderer.files(ctx, subject)
 	if err != nil {
 		return nil, nil, err
 	}
-	return filesOf(files.all), r.problems(subject, files.pointers), nil
+	return filesOf(files.all), r.checkFiles(subject, files.pointers), nil
 }
 
 // problems are what is wrong with the files that templates have rendered.
-func (r *Result) problems(subject render.Subject, files []render.AssignmentFile) (problems []string) {
+func (r *Computation) checkFiles(subject render.Subject, files []render.AssignmentFile) (problems []string) {
 	for _, finding := range r.Templates.Check(subject, files) {
 		problems = append(problems, finding.String())
 	}
@@ -231,14 +239,14 @@ func filesOf(rendered []render.AssignmentFile) []git.File {
 
 // Record is what the repository keeps about an assignment's folder.
 func (r *Rendering) Record(i int) folder.Record {
-	assignment := r.Result.Schedule.Assignments[i]
+	assignment := r.Schedule.Assignments[i]
 	clusterType := ""
 	if assignment.Host.Cluster != nil {
 		clusterType = assignment.Host.ClusterType.Name
 	}
 	return folder.Record{
 		Workload: assignment.Target.Workload.Name, Workspace: assignment.Target.Workload.Workspace, DeploymentTarget: assignment.Target.Name,
-		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Result.Snapshots.Snapshots[i].Version,
+		ClusterType: clusterType, Policies: assignment.Policies, ConfigVersion: r.Snapshots.All[i].Version,
 		Objects: r.objectsOf(i), Manifests: &assignment.Target.Target.Manifests.Manifests,
 	}
 }
@@ -249,21 +257,21 @@ func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	if r.objects != nil {
 		return r.objects[i]
 	}
-	subject := r.Result.subject(i, r.Destination)
-	rendered, err := r.Result.Templates.Render(subject)
+	subject := r.subject(i)
+	rendered, err := r.Templates.Render(subject)
 	if err != nil {
 		return nil
 	}
-	return r.Result.Templates.Objects(subject, rendered)
+	return r.Templates.Objects(subject, rendered)
 }
 
 // Wanted returns the trees by host and deployment target, with an entry for every host that has a folder.
 func (r *Rendering) Wanted() folder.Trees {
 	wanted := folder.Trees{}
-	for _, host := range r.Result.Hosts() {
+	for _, host := range r.Hosts() {
 		wanted[host.Name] = map[string]string{}
 	}
-	for i, assignment := range r.Result.Schedule.Assignments {
+	for i, assignment := range r.Schedule.Assignments {
 		wanted[assignment.Host.Name][assignment.Target.Name] = r.Trees[i]
 	}
 	return wanted
@@ -274,25 +282,25 @@ func (r *Rendering) WaitsFor(i int) string {
 	if r.Trees[i] != "" {
 		return ""
 	}
-	return r.Result.waitsFor(i, r.Destination)
+	return r.waitsFor(i)
 }
 
-func (r *Result) waitsFor(i int, to Destination) string {
-	if waits := r.unknownOf(i, r.Schedule.Assignments[i]); len(waits) > 0 {
+func (r folderRenderer) waitsFor(i int) string {
+	if waits := r.unknownInputs(i, r.Schedule.Assignments[i]); len(waits) > 0 {
 		return strings.Join(waits, ", ")
 	}
 	if render.IsRendered(r.Schedule.Assignments[i]) && r.Renderer == nil {
 		return "the credentials of the provider"
 	}
-	if to.Repo == nil {
+	if r.Destination.Repo == nil {
 		return "the GitOps repository"
 	}
 	return "a value that is not known yet"
 }
 
-func (r *Result) unknownOf(i int, assignment *schedule.Assignment) []string {
+func (r folderRenderer) unknownInputs(i int, assignment *schedule.Assignment) []string {
 	var waits []string
-	if snapshot := r.Snapshots.Snapshots[i]; !snapshot.Known {
+	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
 		for _, container := range snapshot.Containers() {
 			if !r.Value.Config.Known(container) {
 				waits = append(waits, fmt.Sprintf("config container %q", container))

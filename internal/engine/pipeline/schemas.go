@@ -24,8 +24,8 @@ type schemaCheck struct {
 	undefined, definitions []objects.Object
 }
 
-// checkOf returns the check of a result.
-func (r *Result) checkOf(subject render.Subject, result *objects.Result) (check schemaCheck) {
+// checkSchemas returns the check of a result.
+func (r *Computation) checkSchemas(subject render.Subject, result *objects.Result) (check schemaCheck) {
 	drops := r.Templates.DropsFields(subject.Assignment)
 	for _, violation := range result.Violations {
 		check.add(&result.Objects[violation.Object], violation.Message, violation.IsUnknown && (violation.IsNewer || drops))
@@ -58,7 +58,7 @@ func (r *Rendering) checkUndefined() {
 	byHost := map[string][]objects.Object{}
 	isOpen := false
 	for i := range r.schemas {
-		host := r.Result.Schedule.Assignments[i].Host.Name
+		host := r.Schedule.Assignments[i].Host.Name
 		byHost[host] = append(byHost[host], r.schemas[i].definitions...)
 		isOpen = isOpen || len(r.schemas[i].undefined) > 0
 	}
@@ -78,15 +78,15 @@ func (r *Rendering) checkUndefined() {
 		if len(check.undefined) == 0 {
 			return
 		}
-		assignment := r.Result.Schedule.Assignments[i]
+		assignment := r.Schedule.Assignments[i]
 		catalog, err := kinds.For(assignment.Host.ClusterType.KubernetesVersion)
 		if err != nil {
 			return // the templates have reported it
 		}
-		catalog = catalog.With(r.Result.Definitions.All...).
+		catalog = catalog.With(r.Definitions.All...).
 			With(definitions[assignment.Host.ClusterType.Name]...).
 			With(definitions[assignment.Host.Name]...)
-		drops := r.Result.Templates.DropsFields(assignment)
+		drops := r.Templates.DropsFields(assignment)
 		for j := range check.undefined {
 			o := &check.undefined[j]
 			read, err := fleet.ReadObjects(string(o.YAML))
@@ -111,12 +111,12 @@ func readDefinition(o *objects.Object) (*kinds.Definition, error) {
 }
 
 // addRefused adds the errors about parts of final objects that clusters refuse. Those of folders that are deployed are warnings.
-func (f *findings) addRefused(r *Rendering) {
+func (f *diagnostics) addRefused(r *Rendering) {
 	var all Unrendered
 	for i := range r.schemas {
 		if !r.isDeployed(i) {
 			for _, clause := range r.schemas[i].refused {
-				all.Add(clause, r.Result.Schedule.Assignments[i].Target.Name)
+				all.Add(clause, r.Schedule.Assignments[i].Target.Name)
 			}
 		}
 	}
@@ -126,10 +126,10 @@ func (f *findings) addRefused(r *Rendering) {
 }
 
 // addQuestioned adds the warnings about final objects: fields that clusters may drop, and parts of deployed objects that they refuse.
-func (f *findings) addQuestioned(r *Rendering) {
+func (f *diagnostics) addQuestioned(r *Rendering) {
 	var dropped, refused Unrendered
 	for i := range r.schemas {
-		target := r.Result.Schedule.Assignments[i].Target.Name
+		target := r.Schedule.Assignments[i].Target.Name
 		for _, clause := range r.schemas[i].dropped {
 			dropped.Add(clause, target)
 		}

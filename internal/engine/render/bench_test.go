@@ -43,7 +43,7 @@ func referenceFleet(b testing.TB, size int) (*fleet.Fleet, []render.Subject) {
 	for i, assignment := range scheduled.Assignments {
 		subjects[i] = render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform",
-			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
+			ConfigVersion: hydrated.All[i].Version, Config: hydrated.All[i].Values(),
 		}
 	}
 	return f, subjects

@@ -80,8 +80,8 @@ func renderFleet(t *testing.T, decoded *fleet.Decoded) map[string][]byte {
 			Assignment:    assignment,
 			Owner:         "platform",
 			Environment:   decoded.Environment,
-			Config:        hydrated.Snapshots[i].Values(),
-			ConfigVersion: hydrated.Snapshots[i].Version,
+			Config:        hydrated.All[i].Values(),
+			ConfigVersion: hydrated.All[i].Version,
 		}
 		rendered, err := templates.Render(subject)
 		if err != nil {

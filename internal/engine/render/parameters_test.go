@@ -276,7 +276,7 @@ func TestFilesDoNotDependOnWhatWasRenderedBefore(t *testing.T) {
 	for i, assignment := range scheduled.Assignments {
 		subject := render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform",
-			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
+			ConfigVersion: hydrated.All[i].Version, Config: hydrated.All[i].Values(),
 		}
 		got, err := shared.Render(subject)
 		if err != nil {

@@ -47,7 +47,7 @@ func TestReferencesInARowAreTheFileOfTheTemplate(t *testing.T) {
 	inARow, right := 0, 0
 	for range 2 {
 		for i, assignment := range scheduled.Assignments {
-			snapshot := hydrated.Snapshots[i]
+			snapshot := hydrated.All[i]
 			subject := Subject{
 				Assignment: assignment, Environment: f.Environment, Owner: "platform",
 				ConfigVersion: snapshot.Version, Config: snapshot.Values(), Secrets: snapshot.Secrets(),

@@ -84,7 +84,7 @@ func TestGuideShowsEachDecisionAndItsReason(t *testing.T) {
 	}
 }
 
-func hostRows(result *schedule.Result) []string {
+func hostRows(result *schedule.Decisions) []string {
 	rows := make([]string, len(result.Hosts))
 	for i, host := range result.Hosts {
 		var taints []string
@@ -141,7 +141,7 @@ func policyRows(t *testing.T, f *fleet.Fleet) []string {
 	return rows
 }
 
-func decisionRows(result *schedule.Result) []string {
+func decisionRows(result *schedule.Decisions) []string {
 	rows := map[string][]string{}
 	for _, assignment := range result.Assignments {
 		name := assignment.Target.Name

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Result is every scheduling decision about a fleet, with its reason. Every list is sorted.
-type Result struct {
+// Decisions is every scheduling decision about a fleet, with its reason. Every list is sorted.
+type Decisions struct {
 	Hosts        []*Host        // every cluster type and cluster, by name
 	Targets      []*Target      // every deployment target of the environment, by name
 	Assignments  []*Assignment  // by host, then by deployment target
@@ -22,7 +22,7 @@ type Result struct {
 // Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, required workloads
 // that are missing on a host, and clashes on a cluster: two deployment targets with the same namespace by accident,
 // or one that is assigned twice. A result with findings must not be deployed.
-func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
+func Schedule(f *fleet.Fleet) (*Decisions, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
 	if f.Explicit {
@@ -33,7 +33,7 @@ func Schedule(f *fleet.Fleet) (*Result, fleet.Findings) {
 	}
 	s.resolveRequirements(assignments)
 	s.checkClusters(assignments)
-	return &Result{
+	return &Decisions{
 		Hosts: s.hosts, Targets: s.targets, Assignments: assignments, Excluded: s.excluded,
 		Unscheduled: s.unscheduled(assignments), IdlePolicies: s.idlePolicies(), IdleHosts: s.idleHosts(assignments),
 		Warnings: s.warnings,

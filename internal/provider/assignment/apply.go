@@ -164,7 +164,7 @@ func (o *operation) contents(ctx context.Context, host, target string) gitops.Fo
 	case rollout.RollBack:
 		return o.formerContents(host, target)
 	}
-	i, _ := o.result.Assignment(host, target)
+	i, _ := o.result.AssignmentIndex(host, target)
 	record := o.rendering.Record(i)
 	record.OwnerLabel = otherThan(o.rendering.Destination.Owner, o.intent.Owner.Name)
 	return gitops.FolderEdit{

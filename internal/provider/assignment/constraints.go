@@ -71,7 +71,7 @@ func (o *operation) checkConstraints(ctx context.Context, applies bool) {
 // allDecided says that all rules are known and decided, so that the apply will show the same lines.
 func (r *constraintOutcome) allDecided() bool {
 	return r == nil || !r.unknown && (r.results == nil ||
-		!slices.ContainsFunc(r.results.Rules, func(rule constraint.Result) bool { return rule.Undecided > 0 }))
+		!slices.ContainsFunc(r.results.Rules, func(rule constraint.RuleResult) bool { return rule.Undecided > 0 }))
 }
 
 // enforce returns false where an enforced rule is violated, or may be.
@@ -128,7 +128,7 @@ func (o *operation) constraintLines(folders []folder.Key) []string {
 	workspaces := map[string]bool{}
 	for _, key := range folders {
 		hosts[key.Host], targets[key.DeploymentTarget], keys[key.String()] = true, true, true
-		if i, ok := o.result.Assignment(key.Host, key.DeploymentTarget); ok {
+		if i, ok := o.result.AssignmentIndex(key.Host, key.DeploymentTarget); ok {
 			workspaces[o.result.Schedule.Assignments[i].Target.Workload.Workspace] = true
 		}
 	}

@@ -26,7 +26,7 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": rules.Type(t.Context())}, map[string]attr.Value{"constraints": rules})
 		o := &operation{
 			connection: &connection.Connection{Release: release}, model: &model{Fleet: types.DynamicValue(fleet)}, private: m,
-			result: rendering.Result, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
+			result: rendering.Computation, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
 		}
 		o.intent.After = m.Trees.Clone()
 		o.checkConstraints(t.Context(), false)

@@ -74,7 +74,7 @@ func (o *operation) mayMove() bool {
 
 // folders returns the folders that change, with their files where these are known. Of those whose new files are not known
 // yet, one for each host has its files before.
-func (o *operation) folders(ctx context.Context) (folders []changes.Folder, complete bool) {
+func (o *operation) folders(ctx context.Context) (folders []changes.FolderChange, complete bool) {
 	before, removed, after := o.intent.Renames.RenameTrees(o.outlook.Before), o.intent.Renames.RenameTrees(o.outlook.Remove), o.intent.After
 	if o.known == nil { // what a rollout has read as of a commit; else nothing
 		before, removed = o.current, o.current.Without(after)
@@ -84,11 +84,11 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	for _, key := range after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := after[key.Host][key.DeploymentTarget]
-		one := changes.Folder{Key: key, Added: !was, Drift: o.driftOf(key)}
+		one := changes.FolderChange{Key: key, Added: !was, Drift: o.driftOf(key)}
 		switch {
 		case now == "":
 			complete = false
-			i, _ := o.result.Assignment(key.Host, key.DeploymentTarget)
+			i, _ := o.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 			one.WaitsFor = o.rendering.WaitsFor(i)
 			if was && len(changed[key.Host]) == 0 {
 				folder.Put(changed, key, tree)
@@ -107,7 +107,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	complete = o.fillFinals(ctx, folders, before) && complete
 	o.warnOfRepublished(ctx, folders, before)
 	for _, key := range removed.Keys() {
-		folders = append(folders, changes.Folder{Key: key, Removed: true, Back: o.goesBack(key)})
+		folders = append(folders, changes.FolderChange{Key: key, Removed: true, Back: o.goesBack(key)})
 	}
 	cleared := o.outlook.Cleared
 	if o.outlook.Identity == delivery.Moved && !o.mayMove() && !o.intent.Leave {
@@ -115,7 +115,7 @@ func (o *operation) folders(ctx context.Context) (folders []changes.Folder, comp
 	}
 	if cleared != nil {
 		for _, key := range cleared.Keys() {
-			folders = append(folders, changes.Folder{
+			folders = append(folders, changes.FolderChange{
 				Key: key, Removed: true, Location: repository.LocationText(o.known.Owner.Location),
 			})
 		}
@@ -136,7 +136,7 @@ func (o *operation) goesBack(key folder.Key) string {
 
 // fill reads the files of changed folders as the refresh has seen them, and renders their new files, or reads those that they go
 // back to. Files that cannot be read are left out; the line about that folder then has no keys.
-func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed, back folder.Trees) {
+func (o *operation) fill(ctx context.Context, folders []changes.FolderChange, changed, back folder.Trees) {
 	if changed.Count() == 0 || !o.connection.CanAsk() {
 		return
 	}
@@ -162,7 +162,7 @@ func (o *operation) fill(ctx context.Context, folders []changes.Folder, changed,
 		if back.Has(key.Host, key.DeploymentTarget) {
 			continue
 		}
-		i, _ := o.result.Assignment(key.Host, key.DeploymentTarget)
+		i, _ := o.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 		files, err := o.rendering.Files(ctx, i)
 		if err == nil {
 			wanted[key] = files

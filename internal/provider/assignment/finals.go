@@ -21,8 +21,8 @@ import (
 // The objects of a folder that has them before and after are in its files. Else the former objects are rendered again, from the
 // files of the folder and what the record says of the manifests: nothing else keeps them. Folders that go back to pointers, or whose
 // pointers were changed by hand, are not rendered: no record that the plan has is about these.
-func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, before folder.Trees) (complete bool) {
-	changed := map[int]*changes.Folder{} // by assignment
+func (o *operation) fillFinals(ctx context.Context, folders []changes.FolderChange, before folder.Trees) (complete bool) {
+	changed := map[int]*changes.FolderChange{} // by assignment
 	for i := range folders {
 		one := &folders[i]
 		if one.Before == nil || one.After == nil {
@@ -35,7 +35,7 @@ func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, be
 		if o.result == nil {
 			continue
 		}
-		if at, ok := o.result.Assignment(one.Host, one.DeploymentTarget); ok && render.IsRendered(o.result.Schedule.Assignments[at]) {
+		if at, ok := o.result.AssignmentIndex(one.Host, one.DeploymentTarget); ok && render.IsRendered(o.result.Schedule.Assignments[at]) {
 			changed[at] = one
 		}
 	}
@@ -48,9 +48,9 @@ func (o *operation) fillFinals(ctx context.Context, folders []changes.Folder, be
 
 // committedFinals is how the final objects change that a folder has in its files; nil where it does not have some before and
 // after.
-func committedFinals(one *changes.Folder) *changes.Finals {
-	hasObjects := func(files []changes.File) bool {
-		return slices.ContainsFunc(files, func(file changes.File) bool { return folder.IsInObjectsFolder(file.Name) })
+func committedFinals(one *changes.FolderChange) *changes.Finals {
+	hasObjects := func(files []folder.File) bool {
+		return slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	}
 	if !hasObjects(one.Before) || !hasObjects(one.After) {
 		return nil
@@ -88,7 +88,7 @@ func (o *operation) finalChanges(
 // applied. isSeen is false where that commit cannot be read now.
 func (o *operation) formerOf(
 	ctx context.Context,
-	changed map[int]*changes.Folder,
+	changed map[int]*changes.FolderChange,
 	before folder.Trees,
 ) (former map[int]render.FormerFolder, isSeen bool) {
 	written, err := o.connection.Delivery.ReadSeenRecords(ctx, o.formerOwner(), o.known)
@@ -126,12 +126,12 @@ func (o *operation) upgradeLines(ctx context.Context) (lines []string, complete 
 			former[i] = render.FormerFolder{ClusterType: &now, Manifests: &assignment.Target.Target.Manifests.Manifests, Files: files}
 		}
 	}
-	var folders []changes.Folder
+	var folders []changes.FolderChange
 	complete = o.finalChanges(ctx, former, func(i int, finals *changes.Finals) {
 		assignment := o.result.Schedule.Assignments[i]
 		folders = append(
 			folders,
-			changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Finals: finals},
+			changes.FolderChange{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Finals: finals},
 		)
 	})
 	after := o.version()

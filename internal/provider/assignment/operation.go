@@ -43,8 +43,8 @@ type operation struct {
 	relocated     bool // somebody has renamed the branch or the repository, and the configuration has the new name
 	diagnostics   *diag.Diagnostics
 
-	result      *pipeline.Result    // nil while the fleet is not known, and with rollback_to
-	rendering   *pipeline.Rendering // likewise
+	result      *pipeline.Computation // nil while the fleet is not known, and with rollback_to
+	rendering   *pipeline.Rendering   // likewise
 	backTo      gitops.FolderEdits
 	decisions   rollout.Decisions
 	current     folder.Trees // what the owner has, as far as the state knows

@@ -160,7 +160,7 @@ func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 }
 
 // noteFleet notes the fleet that was written.
-func (m *assignmentPrivate) noteFleet(result *pipeline.Result, gitopsRepo, version string) {
+func (m *assignmentPrivate) noteFleet(result *pipeline.Computation, gitopsRepo, version string) {
 	m.Environment, m.Model = result.Value.Environment, result.Value.Model
 	m.Config, m.Manifests = changes.Digest(result.Value.Config), changes.Hashes(result.Value.Manifests)
 	m.GitopsRepo, m.Provider = gitopsRepo, version
@@ -179,14 +179,14 @@ const developmentRelease = "dev"
 func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, c *connection.Connection) {
 	m.Rendered = ""
 	if c.Release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
-		m.Rendered = rendering.Result.Fingerprint(rendering.Destination, c.Release)
+		m.Rendered = rendering.Computation.Fingerprint(rendering.Destination, c.Release)
 	}
 }
 
 // rendering returns the trees in the private state as a rendering, where this release has rendered and checked them from the
 // same fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that
 // changes nothing.
-func (m *assignmentPrivate) rendering(result *pipeline.Result, to pipeline.Destination, c *connection.Connection) *pipeline.Rendering {
+func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, c *connection.Connection) *pipeline.Rendering {
 	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.Release) {
 		return nil
 	}

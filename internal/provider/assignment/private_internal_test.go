@@ -204,11 +204,11 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	t.Parallel()
 	m, rendering := remembered(t, 100)
 	to, c := rendering.Destination, &connection.Connection{Release: "1.0.0"}
-	if m.rendering(rendering.Result, to, c) != nil {
+	if m.rendering(rendering.Computation, to, c) != nil {
 		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
 	}
 	m.noteRendering(rendering, c)
-	if again := m.rendering(rendering.Result, to, c); again == nil ||
+	if again := m.rendering(rendering.Computation, to, c); again == nil ||
 		!maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
 		t.Error("trees are rendered again")
 	}
@@ -216,11 +216,11 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := unseal(text); err != nil || read.rendering(rendering.Result, to, c) == nil {
+	if read, err := unseal(text); err != nil || read.rendering(rendering.Computation, to, c) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
 	if after := m.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
-		rendering.Result,
+		rendering.Computation,
 		to,
 		c,
 	) == nil {
@@ -229,7 +229,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	lost := *m
 	lost.Trees = nil
 	if after := lost.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
-		rendering.Result,
+		rendering.Computation,
 		to,
 		c,
 	) != nil {
@@ -238,10 +238,10 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 
 	var none *assignmentPrivate
 	for name, rendering := range map[string]*pipeline.Rendering{
-		"no private state":    none.rendering(rendering.Result, to, c),
-		"no provider":         m.rendering(rendering.Result, to, nil),
-		"another release":     m.rendering(rendering.Result, to, &connection.Connection{Release: "1.0.1"}),
-		"another destination": m.rendering(rendering.Result, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
+		"no private state":    none.rendering(rendering.Computation, to, c),
+		"no provider":         m.rendering(rendering.Computation, to, nil),
+		"another release":     m.rendering(rendering.Computation, to, &connection.Connection{Release: "1.0.1"}),
+		"another destination": m.rendering(rendering.Computation, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
 	} {
 		if rendering != nil {
 			t.Errorf("%s: trees are taken for rendered", name)
@@ -258,7 +258,7 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 		m, c := *m, &connection.Connection{Release: c.Release}
 		change(&m, c)
 		m.noteRendering(rendering, c)
-		if m.rendering(rendering.Result, to, c) != nil {
+		if m.rendering(rendering.Computation, to, c) != nil {
 			t.Errorf("%s: trees are taken for rendered", name)
 		}
 	}
@@ -268,7 +268,7 @@ func TestPrivateStateHoldsNoValue(t *testing.T) {
 	t.Parallel()
 	m := &assignmentPrivate{}
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
-	m.noteFleet(&pipeline.Result{Value: value}, "", "")
+	m.noteFleet(&pipeline.Computation{Value: value}, "", "")
 	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
 		t.Error(text)
 	}

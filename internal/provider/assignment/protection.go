@@ -76,10 +76,10 @@ func (o *operation) removalCauses(removed []folder.Key) []string {
 	} else if o.private.fleet() == nil {
 		return nil
 	}
-	folders := make([]changes.Folder, len(removed))
+	folders := make([]changes.FolderChange, len(removed))
 	for i, key := range removed {
 		key = o.intent.Renames.Key(key)
-		folders[i] = changes.Folder{Key: key, Removed: true, Back: o.goesBack(key)}
+		folders[i] = changes.FolderChange{Key: key, Removed: true, Back: o.goesBack(key)}
 	}
 	after := o.version()
 	return changes.Removals(o.private.version(after.Fleet), after, folders, notes)

@@ -17,7 +17,7 @@ import (
 
 // warnOfReconcilers warns of hosts whose folders will be deployed by another reconciler than the one that deploys them: its
 // agent prunes before the other one creates. It is one warning for all hosts of the same two.
-func (o *operation) warnOfReconcilers(folders []changes.Folder) {
+func (o *operation) warnOfReconcilers(folders []changes.FolderChange) {
 	type change struct{ from, to string }
 	hosts := map[change][]string{}
 	decided := map[string]bool{}
@@ -56,14 +56,14 @@ func (o *operation) warnOfReconcilers(folders []changes.Folder) {
 
 // reconcilerAfter is the name of the reconciler, or of the user's template, that will deploy a folder; known is false where that
 // cannot be told yet.
-func (o *operation) reconcilerAfter(of *changes.Folder) (name string, known bool) {
+func (o *operation) reconcilerAfter(of *changes.FolderChange) (name string, known bool) {
 	if after := reconciler.Deploying(objectsIn(of.After)); after != nil {
 		return after.Name, true
 	}
 	if o.result == nil {
 		return "", false
 	}
-	i, _ := o.result.Assignment(of.Host, of.DeploymentTarget)
+	i, _ := o.result.AssignmentIndex(of.Host, of.DeploymentTarget)
 	name = o.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
 	return name, reconciler.Named(name) != nil || of.WaitsFor == ""
 }

@@ -16,14 +16,14 @@ import (
 
 // warnOfRepublished warns of versions that were published again: a folder has another digest for the same version than its
 // record. Each version gets one warning, with all of its deployment targets.
-func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.Folder, before folder.Trees) {
-	changed := map[int]*changes.Folder{} // by assignment
+func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
+	changed := map[int]*changes.FolderChange{} // by assignment
 	for i := range folders {
 		one := &folders[i]
 		if o.result == nil || o.known == nil || one.Before == nil || one.Removed {
 			continue
 		}
-		at, ok := o.result.Assignment(one.Host, one.DeploymentTarget)
+		at, ok := o.result.AssignmentIndex(one.Host, one.DeploymentTarget)
 		if ok && artifact.IsMovable(o.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
 			changed[at] = one
 		}

@@ -239,7 +239,7 @@ func (o *operation) hosts() map[string]*rollout.Host {
 
 // requires lists the folders that must be proven before another one changes.
 func (o *operation) requires(key folder.Key) []folder.Key {
-	i, ok := o.result.Assignment(key.Host, key.DeploymentTarget)
+	i, ok := o.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 	if !ok {
 		return nil
 	}

@@ -195,7 +195,7 @@ func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics
 	return q, goal
 }
 
-func clustersOf(scheduled *schedule.Result) map[string]compliance.Cluster {
+func clustersOf(scheduled *schedule.Decisions) map[string]compliance.Cluster {
 	clusters := map[string]compliance.Cluster{}
 	for _, host := range scheduled.Hosts {
 		if host.Cluster != nil {

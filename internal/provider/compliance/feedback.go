@@ -117,7 +117,7 @@ func decodeReport(o *fleet.ObjectReader) observe.Said {
 func checkReports(
 	reports []observe.Said,
 	clusters map[string]compliance.Cluster,
-	scheduled *schedule.Result,
+	scheduled *schedule.Decisions,
 	diagnostics *diag.Diagnostics,
 ) {
 	names := slices.Sorted(maps.Keys(clusters))

@@ -146,7 +146,7 @@ var drift = table.Object[observe.Difference]{
 }
 
 // set sets the computed attributes.
-func (m *model) set(answer *compliance.Answer, scheduled *schedule.Result, rollouts []rollout.Progress) {
+func (m *model) set(answer *compliance.Answer, scheduled *schedule.Decisions, rollouts []rollout.Progress) {
 	result := answer.Result
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(result.Time)), types.StringValue(string(result.Evidence().Marshal()))

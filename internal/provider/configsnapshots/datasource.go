@@ -134,7 +134,7 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 	advised, advisor := map[string]*hydrate.Advice{}, hydrated.Advisor()
 	for i, assignment := range scheduled.Assignments {
 		if key := assignment.Key(); m.Includes(assignment) && (m.Key.IsNull() || using[key]) {
-			selected[key] = hydrated.Snapshots[i]
+			selected[key] = hydrated.All[i]
 			if m.Advise.ValueBool() {
 				advised[key] = advisor.Of(i, assignment)
 			}
@@ -147,7 +147,7 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 }
 
 // compute takes the fleet as everything else does. For advice it is hydrated alone: what is missing is no error then.
-func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Result {
+func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	if !m.Advise.ValueBool() {
 		return c.Compute(value, diagnostics)

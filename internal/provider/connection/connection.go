@@ -78,7 +78,7 @@ func (c *Connection) Reduce(diagnostics *diag.Diagnostics) {
 func UserAgent(release string) string { return "terraform-provider-flotilla/" + release }
 
 // Compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.
-func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Result {
+func (c *Connection) Compute(value fleet.Value, diagnostics *diag.Diagnostics) *pipeline.Computation {
 	compute := pipeline.Compute
 	if c != nil {
 		compute = c.Fleets.Compute

@@ -107,10 +107,10 @@ func folders(
 	ctx context.Context,
 	c *connection.Connection,
 	owner delivery.Owner,
-	result *pipeline.Result,
+	result *pipeline.Computation,
 	narrowed fleetvalue.Narrowing,
 	diagnostics *diag.Diagnostics,
-) ([]changes.Folder, *pipeline.Rendering) {
+) ([]changes.FolderChange, *pipeline.Rendering) {
 	written, err := c.Delivery.ReadOwner(ctx, owner, nil)
 	if err != nil {
 		repository.AddError(ctx, diagnostics, err, false)
@@ -136,7 +136,7 @@ func folders(
 		repository.WarnOfNames(ctx, c.Delivery, owner.Location, repository.Names{Assignment: owner.Name}, diagnostics)
 	}
 	outlook.Found = intent.Renames.RenameTrees(outlook.Found)
-	var folders []changes.Folder
+	var folders []changes.FolderChange
 	wanted := map[folder.Key][]git.File{}
 	for i, assignment := range result.Schedule.Assignments {
 		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
@@ -144,7 +144,7 @@ func folders(
 		if !narrowed.Includes(assignment) || was && tree == rendering.Trees[i] {
 			continue
 		}
-		folder := changes.Folder{Key: key, Added: !was, WaitsFor: rendering.WaitsFor(i)}
+		folder := changes.FolderChange{Key: key, Added: !was, WaitsFor: rendering.WaitsFor(i)}
 		if folder.WaitsFor == "" {
 			files, err := rendering.Files(ctx, i)
 			if err != nil {
@@ -158,7 +158,7 @@ func folders(
 	}
 	for _, key := range outlook.Found.Keys() {
 		if !intent.After.Has(key.Host, key.DeploymentTarget) && narrowed.IncludesGone(key, result.Fleet) {
-			folders = append(folders, changes.Folder{Key: key, Removed: true})
+			folders = append(folders, changes.FolderChange{Key: key, Removed: true})
 			wanted[key] = nil
 		}
 	}

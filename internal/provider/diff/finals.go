@@ -20,13 +20,13 @@ import (
 // finals returns the final objects of folders that change or are added, each list as one file, and lines about those whose former
 // objects are not known.
 func finals(
-	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.Folder,
-) (shown []changes.Folder, unknown string, err error) {
-	result := rendering.Result
+	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.FolderChange,
+) (shown []changes.FolderChange, unknown string, err error) {
+	result := rendering.Computation
 	former, added := map[int]render.FormerFolder{}, map[int]bool{}
 	for i := range folders {
 		one := &folders[i]
-		at, ok := result.Assignment(one.Host, one.DeploymentTarget)
+		at, ok := result.AssignmentIndex(one.Host, one.DeploymentTarget)
 		if !ok || one.After == nil || !render.IsRendered(result.Schedule.Assignments[at]) {
 			continue
 		}
@@ -53,7 +53,7 @@ func finals(
 		assignment := result.Schedule.Assignments[i]
 		before, unreadable := file(change.Before, nil)
 		after, otherErr := file(change.After, change.Before)
-		one := changes.Folder{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Before: before, After: after}
+		one := changes.FolderChange{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Before: before, After: after}
 		mutex.Lock()
 		defer mutex.Unlock()
 		switch err = errors.Join(err, unreadable, otherErr); {
@@ -70,7 +70,7 @@ func finals(
 }
 
 // file is a list of objects as they may be shown beside former ones.
-func file(all, former []objects.Object) ([]changes.File, error) {
+func file(all, former []objects.Object) ([]folder.File, error) {
 	type occasional struct {
 		objects.Identity
 		on objects.Occasion
@@ -95,5 +95,5 @@ func file(all, former []objects.Object) ([]changes.File, error) {
 		}
 		text.WriteString(shown)
 	}
-	return []changes.File{{Name: folder.ObjectsFile, Content: []byte(text.String())}}, nil
+	return []folder.File{{Name: folder.ObjectsFile, Content: []byte(text.String())}}, nil
 }

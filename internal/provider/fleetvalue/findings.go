@@ -18,14 +18,14 @@ var Path = path.Root("fleet")
 const MaxDiagnostics = 50
 
 // AddErrors reports findings as errors of the attribute fleet.
-func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
+func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	for _, finding := range found {
 		once.Error(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
 // AddWarnings reports findings as warnings of the attribute fleet.
-func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Finding) {
+func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	for _, finding := range found {
 		once.Warning(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}

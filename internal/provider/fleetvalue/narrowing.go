@@ -34,7 +34,7 @@ func NarrowingAttributes() map[string]schema.Attribute {
 }
 
 // Check reports names that the fleet does not have: the result would be empty without an error.
-func (n Narrowing) Check(scheduled *schedule.Result, diagnostics *diag.Diagnostics) {
+func (n Narrowing) Check(scheduled *schedule.Decisions, diagnostics *diag.Diagnostics) {
 	var clusterTypes, clusters, targets []string
 	for _, host := range scheduled.Hosts {
 		if host.Cluster != nil {

@@ -223,7 +223,7 @@ func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) 
 }
 
 // warnOfRegionLabel warns of a label by which nothing is grouped.
-func warnOfRegionLabel(label string, result *pipeline.Result, diagnostics *diag.Diagnostics) {
+func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *diag.Diagnostics) {
 	keys := map[string]bool{}
 	for i := range result.Fleet.ClusterTypes {
 		for key := range result.Fleet.ClusterTypes[i].Labels {

@@ -44,7 +44,7 @@ func constraintResultsAttribute() schema.MapNestedAttribute {
 	)
 }
 
-type rule = *constraint.Result
+type rule = *constraint.RuleResult
 
 var results = table.Object[rule]{
 	table.Text("mode", "`enforce` or `inform`.", func(r rule) string { return r.Mode }),
@@ -63,32 +63,32 @@ var results = table.Object[rule]{
 		"violations",
 		"The first 100 that break the rule, or for which it could not be evaluated. Attributes that do not apply are null.",
 		violations,
-		func(r rule) []constraint.Violation { return r.Violations[:min(maxListed, len(r.Violations))] },
+		func(r rule) []constraint.RuleViolation { return r.Violations[:min(maxListed, len(r.Violations))] },
 	),
 }
 
-var violations = table.Object[constraint.Violation]{
-	table.TextOrNull("assignment", "Key of the assignment.", func(v constraint.Violation) string { return v.Subject.Assignment }),
-	table.TextOrNull("host", "The host, as in an assignment's key.", func(v constraint.Violation) string { return v.Subject.Host }),
+var violations = table.Object[constraint.RuleViolation]{
+	table.TextOrNull("assignment", "Key of the assignment.", func(v constraint.RuleViolation) string { return v.Subject.Assignment }),
+	table.TextOrNull("host", "The host, as in an assignment's key.", func(v constraint.RuleViolation) string { return v.Subject.Host }),
 	table.TextOrNull(
 		"deployment_target",
 		"Full name of the deployment target.",
-		func(v constraint.Violation) string { return v.Subject.DeploymentTarget },
+		func(v constraint.RuleViolation) string { return v.Subject.DeploymentTarget },
 	),
-	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.Violation) string { return v.Subject.Workspace }),
-	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.Violation) string { return v.Subject.Object }),
-	table.TextOrNull("file", "File of the rendered document.", func(v constraint.Violation) string { return v.Subject.File }),
+	table.TextOrNull("workspace", "Name of the workspace.", func(v constraint.RuleViolation) string { return v.Subject.Workspace }),
+	table.TextOrNull("object", "Kind and name of the rendered document.", func(v constraint.RuleViolation) string { return v.Subject.Object }),
+	table.TextOrNull("file", "File of the rendered document.", func(v constraint.RuleViolation) string { return v.Subject.File }),
 	table.TextOrNull(
 		"made_by",
 		"The maker of the object: `flotilla`, or of final objects, which are in no file, `chart`, `kustomization` or `manifest`.",
-		func(v constraint.Violation) string { return v.Subject.MadeBy },
+		func(v constraint.RuleViolation) string { return v.Subject.MadeBy },
 	),
-	table.Text("message", "The message of the rule.", func(v constraint.Violation) string { return v.Message }),
+	table.Text("message", "The message of the rule.", func(v constraint.RuleViolation) string { return v.Message }),
 }
 
 // evaluate evaluates the rules of a fleet that is scheduled.
 func (m *model) evaluate(
-	ctx context.Context, c *connection.Connection, value fleet.Value, scheduled *schedule.Result, diagnostics *diag.Diagnostics,
+	ctx context.Context, c *connection.Connection, value fleet.Value, scheduled *schedule.Decisions, diagnostics *diag.Diagnostics,
 ) types.Map {
 	none := results.MapOf(nil)
 	if len(value.Constraints) == 0 {

@@ -59,7 +59,7 @@ func TestReferenceWithSecretsIsValid(t *testing.T) {
 		t.Fatal(err, hydrated.Findings)
 	}
 	references := 0
-	for _, snapshot := range hydrated.Snapshots {
+	for _, snapshot := range hydrated.All {
 		references += len(snapshot.Secrets())
 	}
 	if references < len(scheduled.Assignments) {
@@ -113,7 +113,7 @@ func perAssignment(t *testing.T, size int) map[string]float64 {
 	sums := map[string]float64{allocatedBefore: allocated() - before}
 	before = allocated()
 	for i, assignment := range scheduled.Assignments {
-		snapshot := hydrated.Snapshots[i]
+		snapshot := hydrated.All[i]
 		sums["policies"] += float64(len(assignment.Policies))
 		sums["containers"] += float64(len(snapshot.Containers()))
 		sums["bytes of values"] += float64(len(snapshot.JSON))
@@ -181,7 +181,7 @@ func TestAnUnknownTagReachesNoFurtherThanItMust(t *testing.T) {
 	for i, assignment := range scheduled.Assignments {
 		_, err := templates.Render(render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform",
-			ConfigVersion: hydrated.Snapshots[i].Version, Config: hydrated.Snapshots[i].Values(),
+			ConfigVersion: hydrated.All[i].Version, Config: hydrated.All[i].Values(),
 		})
 		waits := assignment.Target.Name == "app-0020-live" ||
 			slices.Contains(assignment.Requires, "app-0020-live") && assignment.Host.ClusterType.Reconciler == "flux" // Argo CD orders by waves
@@ -275,14 +275,14 @@ func TestDenseIsValid(t *testing.T) {
 		t.Fatal(err, hydrated.Findings, hydrated.Warnings)
 	}
 	containers, sets := 0, map[*hydrate.Snapshot]bool{}
-	for _, snapshot := range hydrated.Snapshots {
+	for _, snapshot := range hydrated.All {
 		containers += len(snapshot.Containers())
 		sets[snapshot] = true
 	}
-	if got := containers / len(hydrated.Snapshots); got < 200 || got > 240 {
+	if got := containers / len(hydrated.All); got < 200 || got > 240 {
 		t.Errorf("%d containers for an assignment, want about 218", got)
 	}
-	if len(hydrated.Snapshots) != 349 || len(sets) < 340 {
-		t.Errorf("%d assignments with %d sets of containers, want 349 and nearly as many", len(hydrated.Snapshots), len(sets))
+	if len(hydrated.All) != 349 || len(sets) < 340 {
+		t.Errorf("%d assignments with %d sets of containers, want 349 and nearly as many", len(hydrated.All), len(sets))
 	}
 }

@@ -42,7 +42,7 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 	}
 	is := deployed{comparison.Side{}, map[folder.Key]comparison.Values{}}
 	for i, assignment := range scheduled.Assignments {
-		snapshot := hydrated.Snapshots[i]
+		snapshot := hydrated.All[i]
 		files, err := templates.Render(render.Subject{
 			Assignment: assignment, Environment: f.Environment, Owner: "platform", ConfigVersion: snapshot.Version, Config: snapshot.Values(),
 			Repo: &folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
@@ -50,9 +50,9 @@ func deploy(tb testing.TB, f *fleet.Fleet, config fleet.Config) (deployed, bool)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		named := make([]changes.File, len(files))
+		named := make([]folder.File, len(files))
 		for j, file := range files {
-			named[j] = changes.File{Name: file.Name, Content: file.Content}
+			named[j] = folder.File{Name: file.Name, Content: file.Content}
 		}
 		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
 		manifests := assignment.Target.Target.Manifests.Manifests

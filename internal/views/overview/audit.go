@@ -34,7 +34,7 @@ func (r *Result) Audit(in *Input) *audit.Report {
 	return shown
 }
 
-func auditRule(from *constraint.Result, expressions map[string]string) audit.Rule {
+func auditRule(from *constraint.RuleResult, expressions map[string]string) audit.Rule {
 	rule := audit.Rule{
 		Name: from.Name, Mode: from.Mode, Expression: expressions[from.Name], Over: string(from.Over), Holds: from.Holds(),
 		Looked: from.Looked, Passed: from.Passed, Violated: from.Violated, Failed: from.Failed, Undecided: from.Undecided,

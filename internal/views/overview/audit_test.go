@@ -58,7 +58,7 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 	digit := strconv.Itoa(random.IntN(10))
 	team := result.Fleet.Workspaces[random.IntN(len(result.Fleet.Workspaces))].Name
 	keys := map[string]bool{}
-	for _, snapshot := range result.Snapshots.Snapshots {
+	for _, snapshot := range result.Snapshots.All {
 		for key := range snapshot.Values() {
 			keys[key] = true
 		}
@@ -97,13 +97,13 @@ func rules(t *testing.T, random *rand.Rand, in *overview.Input) []counted {
 			}
 		}},
 		{fleet.Constraint{Expression: fmt.Sprintf("!(%q in config)", key)}, func(c *tally) {
-			for _, snapshot := range result.Snapshots.Snapshots {
+			for _, snapshot := range result.Snapshots.All {
 				_, has := snapshot.Values()[key]
 				c.add(!has)
 			}
 		}},
 		{fleet.Constraint{Expression: fmt.Sprintf("string(config[%q]) != %q", key, digit)}, func(c *tally) {
-			for _, snapshot := range result.Snapshots.Snapshots {
+			for _, snapshot := range result.Snapshots.All {
 				value, has := snapshot.Values()[key]
 				switch value := value.(type) {
 				case string:
@@ -253,7 +253,7 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 	}
 }
 
-func checked(t *testing.T, in *overview.Input, constraints []fleet.Constraint) []constraint.Result {
+func checked(t *testing.T, in *overview.Input, constraints []fleet.Constraint) []constraint.RuleResult {
 	t.Helper()
 	entries := map[string]string{}
 	for _, one := range constraints {

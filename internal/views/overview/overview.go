@@ -23,7 +23,7 @@ import (
 // Input is all that a page is built from.
 type Input struct {
 	Owner  delivery.Owner
-	Result *pipeline.Result
+	Result *pipeline.Computation
 	// Rendering has the trees that are wanted; nil where nothing is compared with the branch.
 	Rendering *pipeline.Rendering
 	// Seen is what the branch has; nil where it could not be read.
@@ -37,7 +37,7 @@ type Input struct {
 	// Comparisons are shown as they are, too.
 	Comparisons []report.Comparison
 	// Rules are the results of the constraints, and Expressions their CEL, by name.
-	Rules       []constraint.Result
+	Rules       []constraint.RuleResult
 	Expressions map[string]string
 
 	Bounds health.Bounds

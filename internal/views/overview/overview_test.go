@@ -33,7 +33,7 @@ var owner = delivery.Owner{
 	Location:    folder.Location{URL: "https://user:canary@git.example.com/gitops.git", Branch: "dev"},
 }
 
-func compute(t testing.TB, assignments int, seed uint64) *pipeline.Result {
+func compute(t testing.TB, assignments int, seed uint64) *pipeline.Computation {
 	t.Helper()
 	decoded, findings := fleet.Decode(fleettest.Input(fleettest.Reference(assignments, seed)))
 	if len(findings) > 0 {
@@ -100,7 +100,7 @@ func world(t testing.TB, assignments int, seed uint64) overview.Input {
 	return in
 }
 
-func evidence(random *rand.Rand, result *pipeline.Result) *observe.Evidence {
+func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence {
 	e := &observe.Evidence{
 		Running:  map[string]reconciler.Running{},
 		Time:     asked,

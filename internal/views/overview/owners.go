@@ -113,9 +113,9 @@ func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 
 // recorded is what the records of an owner, and the evidence, say of its fleet: its hosts, deployment targets and assignments, and the clusters
 // that were asked.
-func (o *Owned) recorded() *pipeline.Result {
+func (o *Owned) recorded() *pipeline.Computation {
 	f := &fleet.Fleet{Environment: o.Owner.Environment}
-	scheduled := &schedule.Result{}
+	scheduled := &schedule.Decisions{}
 	labels := fleet.Labels{ownerLabel: o.Owner.Name}
 	hosts, targets := map[string]*schedule.Host{}, map[string]*schedule.Target{}
 	for _, key := range slices.SortedFunc(maps.Keys(o.Seen.Written.Records), folder.Key.Compare) {
@@ -144,7 +144,7 @@ func (o *Owned) recorded() *pipeline.Result {
 			f.Clusters = append(f.Clusters, fleet.Cluster{Name: name, ClusterType: o.Evidence.Clusters[name].Type, Labels: labels})
 		}
 	}
-	return &pipeline.Result{Fleet: f, Schedule: scheduled}
+	return &pipeline.Computation{Fleet: f, Schedule: scheduled}
 }
 
 // ownerLabel is the label by which the hosts of a page of all owners are grouped.

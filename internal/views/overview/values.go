@@ -20,7 +20,7 @@ type shown struct {
 // shownSnapshots returns what is shown of the values of each assignment; nil where they are not known yet. Assignments
 // with the same snapshot and the same schemas share one. Without withValues they have no values, only the config
 // container of each.
-func shownSnapshots(result *pipeline.Result, withValues bool) []*report.Snapshot {
+func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Snapshot {
 	assignments := result.Schedule.Assignments
 	if result.Snapshots == nil { // of records, which have no values
 		return make([]*report.Snapshot, len(assignments))
@@ -30,7 +30,7 @@ func shownSnapshots(result *pipeline.Result, withValues bool) []*report.Snapshot
 	var distinct []shown
 	numbers := make([]int, len(assignments))
 	for i, assignment := range assignments {
-		one := shown{result.Snapshots.Snapshots[i], advisor.Of(i, assignment)}
+		one := shown{result.Snapshots.All[i], advisor.Of(i, assignment)}
 		if _, ok := number[one]; !ok {
 			number[one] = len(distinct)
 			distinct = append(distinct, one)

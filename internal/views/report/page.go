@@ -49,7 +49,7 @@ type Page struct {
 	IdlePolicies []schedule.IdlePolicy
 	Excluded     []schedule.Excluded
 
-	Rules []constraint.Result
+	Rules []constraint.RuleResult
 
 	// Links lead from assignments and clusters to what knows more of them.
 	Links Links

@@ -52,7 +52,7 @@ func referencePage(assignments int, showValues bool) *report.Page {
 	byHost := map[string]int{}
 	for i, a := range scheduled.Assignments {
 		byHost[a.Host.Name]++
-		g.assignment(a, hydrated.Snapshots[i])
+		g.assignment(a, hydrated.All[i])
 	}
 	regions := map[string]*report.Region{}
 	for _, h := range scheduled.Hosts {
@@ -228,7 +228,7 @@ func (g *generator) host(h *schedule.Host, regions map[string]*report.Region) {
 }
 
 // rest is all that is not by assignment.
-func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.Region) {
+func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*report.Region) {
 	p := &g.page
 	for _, region := range regions {
 		p.Regions = append(p.Regions, *region)
@@ -281,14 +281,14 @@ func (g *generator) rest(scheduled *schedule.Result, regions map[string]*report.
 	}
 	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
 	p.IdleHosts = scheduled.IdleHosts
-	p.Rules = []constraint.Result{
+	p.Rules = []constraint.RuleResult{
 		{Name: "no mutable tags in prod", Mode: "enforce", Looked: len(p.Assignments), Passed: len(p.Assignments)},
 		{
 			Name:   "every target on two regions",
 			Mode:   "inform",
 			Looked: len(p.Targets),
 			Passed: len(p.Targets) - 2,
-			Violations: []constraint.Violation{
+			Violations: []constraint.RuleViolation{
 				{Subject: constraint.Subject{DeploymentTarget: p.Targets[0].Name}, Message: "it runs in one region only: region-0000"},
 				{Subject: constraint.Subject{DeploymentTarget: p.Targets[1].Name}, Message: "it runs in one region only: region-0003"},
 			},

@@ -162,14 +162,14 @@ func smallPage() *report.Page {
 		IdleHosts:    []string{"small"},
 		IdlePolicies: []schedule.IdlePolicy{{Name: "old-canary", Reason: "selects no deployment target"}},
 		Excluded:     []schedule.Excluded{{Host: "large", DeploymentTarget: "telemetry-agent", Policies: []string{"not-on-large"}}},
-		Rules: []constraint.Result{
+		Rules: []constraint.RuleResult{
 			{Name: "no-mutable-tags", Mode: "enforce", Looked: 2, Passed: 2},
 			{
 				Name:   "two-regions",
 				Mode:   "inform",
 				Looked: 2,
 				Passed: 1,
-				Violations: []constraint.Violation{
+				Violations: []constraint.RuleViolation{
 					{Subject: constraint.Subject{DeploymentTarget: "telemetry-agent"}, Message: "runs in one region only"},
 				},
 			},

@@ -62,7 +62,7 @@ func summarize(p *Page) summary {
 }
 
 // broken is how many subjects do not satisfy a rule, as far as is known; 1 where it could not be evaluated as a whole.
-func broken(r *constraint.Result) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
+func broken(r *constraint.RuleResult) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
 
 // bounds are those of a score.
 func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }

@@ -175,13 +175,13 @@ func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
 // functions are those that the template of the page calls.
 var functions = template.FuncMap{
-	"broken": func(rule constraint.Result) int { return broken(&rule) }, "number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
+	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
 // bounds are how many entries of a list the page shows, by what they are. Of others it shows shownRows.
 var bounds = map[reflect.Type]int{
-	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames, reflect.TypeFor[constraint.Violation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
+	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames, reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
 }
 
 // shown is the part of a list that the page shows.
