@@ -23,17 +23,13 @@ const (
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deployers: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
-	Refresh: &argoLook,
+	Refresh: &argoRefresh,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
 		Notices: []Notice{
-			{
-				"succeeded",
-				true,
-				syncedRevision,
-				argoStatus,
-			}, {"degraded", false, syncedRevision, argoStatus}, {"failed", false, triedRevision, argoStatus},
+			{"succeeded", true, syncedRevision, argoStatus}, {"degraded", false, syncedRevision, argoStatus},
+			{"failed", false, triedRevision, argoStatus},
 		},
 		NoticeContext: `{{if eq .app.metadata.name "${name}-cluster"}}${feedback.cluster_context}{{else}}${feedback.cluster_type_context}{{end}}`,
 		Controllers: []Controller{
@@ -53,37 +49,42 @@ var argocd = Reconciler{
 var argocdHub = Reconciler{
 	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deployers: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
-	NoRename: "an Argo CD on a hub knows clusters by the name of their cluster type, and removes what it has deployed when that changes", NoSecretValues: argoNoValues,
-	Refresh: &argoLook,
+	NoRename: "an Argo CD on a hub knows clusters by the name of their cluster type, " +
+		"and removes what it has deployed when that changes",
+	NoSecretValues: argoNoValues,
+	Refresh:        &argoRefresh,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
-		Registers:  "argocd.argoproj.io/secret-type=cluster",
-		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, by feedback = { hub = "<its name>" } of flotilla_compliance`,
+		Registers: "argocd.argoproj.io/secret-type=cluster",
+		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, ` +
+			`by feedback = { hub = "<its name>" } of flotilla_compliance`,
 	},
 	Unordered: func(Manifests, Manifests, bool) string {
 		return "Argo CD on a hub orders ApplicationSets, but does not wait for their Applications"
 	},
 }
 
-// argoLook uses a normal refresh, which resolves the branch again instead of using Argo CD's cache.
-var argoLook = Refresh{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
+// argoRefresh uses a normal refresh, which resolves the branch again instead of using Argo CD's cache.
+var argoRefresh = Refresh{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
 
 var argoKinds = []ObjectKind{
 	{
-		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Pointers: applicationPointers, Role: Follows | Consumer,
+		Group: argoGroup, Kind: "Application", Versions: "v1alpha1", Resource: "applications", Pointers: applicationPointers,
+		Role:      Follows | Consumer,
 		Parameter: "application", Settings: applicationSettings, For: Any, Project: "project",
-		Removal: applicationRemoval, Status: applicationStatus, Running: applicationRunning, Root: applicationRoot, Destination: "spec.destination.name",
-		Applies: "argocd.argoproj.io/tracking-id", Final: applicationFinal,
+		Removal: applicationRemoval, Status: applicationStatus, Running: applicationRunning, Root: applicationRoot,
+		Destination: "spec.destination.name",
+		Applies:     "argocd.argoproj.io/tracking-id", Final: applicationFinal,
 	},
 	{
-		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker, Makes: []string{"Application"},
-		For: Any, Template: "template", Removal: applicationSetRemoval, Status: applicationSetStatus, Made: compareApplication,
+		Group: argoGroup, Kind: "ApplicationSet", Versions: "v1alpha1", Resource: "applicationsets", Role: Maker,
+		Makes: []string{"Application"},
+		For:   Any, Template: "template", Removal: applicationSetRemoval, Status: applicationSetStatus, Made: compareApplication,
 	},
 	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
 }
 
 var (
-	// argoSource lists fields of an Application's spec that change what it reads or renders.
 	argoSource = []DecisiveField{
 		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.ref", nil}, {"sources", nil},
 	}
@@ -106,10 +107,7 @@ var (
 			Kind:  "ApplicationSet",
 			Fields: append(
 				slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
-				DecisiveField{
-					"spec.ignoreApplicationDifferences",
-					nil,
-				},
+				DecisiveField{"spec.ignoreApplicationDifferences", nil},
 				DecisiveField{"spec.strategy", nil},
 				DecisiveField{"spec.syncPolicy.applicationsSync", nil},
 				DecisiveField{"spec.templatePatch", nil},

@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// applicationFinal renders an Application with one source.
 var applicationFinal = &Final{
 	Path: "source.path", Repository: "source.repoURL", Branch: "source.targetRevision", Has: applicationHas,
 	Drops: func(spec map[string]any) bool {
@@ -59,7 +58,6 @@ var argocdHooks = &objects.Hooks{
 	OwnEvents: []string{"PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"},
 }
 
-// action matches a template action in the name of an ApplicationSet's Applications.
 var action = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {

@@ -63,7 +63,6 @@ func isPatching(set *ListedObject) bool {
 		deep.Holds(set.value("spec", "generators"), hasTemplate)
 }
 
-// hasTemplate reports whether a generator has its own template, which is merged over the main one.
 func hasTemplate(generator any) bool { return len(asObject(generator).object("template", "spec")) > 0 }
 
 // matchesTemplate reports whether an Application has the content of the ApplicationSet's template. exact means that
@@ -81,7 +80,6 @@ func matchesTemplate(set *ListedObject, application *ListedObject) (same, exact 
 	return same, exact
 }
 
-// parameter matches a parameter in the text of a template.
 var parameter = regexp.MustCompile(`\{\{.*?\}\}`)
 
 func hasParameter(text string) bool { return strings.Contains(text, "{{") }

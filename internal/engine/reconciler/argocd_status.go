@@ -42,15 +42,10 @@ func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
 	default:
 		return a.say(verdict.Unknown, a.time("status", "reconciledAt"), "does not know whether it is in sync")
 	}
-	if reconciled, finished := a.time("status", "reconciledAt"), a.time("status", "operationState", "finishedAt"); reconciled.Before(
-		finished,
-	) {
-		return a.say(
-			verdict.Progressing,
-			finished,
-			"was synced at %s, and its health was determined before that",
-			finished.UTC().Format(time.RFC3339),
-		)
+	finished := a.time("status", "operationState", "finishedAt")
+	if a.time("status", "reconciledAt").Before(finished) {
+		at := finished.UTC().Format(time.RFC3339)
+		return a.say(verdict.Progressing, finished, "was synced at %s, and its health was determined before that", at)
 	}
 	message := a.text("status", "health", "message")
 	if message != "" {
@@ -110,7 +105,6 @@ func lastOperation(a *ListedObject) (verdict.Status, bool) {
 	return verdict.Status{}, false
 }
 
-// isCompared reports whether the status covers the Application's current spec.
 func isCompared(a *ListedObject) bool {
 	compared := a.value("status", "sync", "comparedTo")
 	if compared == nil {
@@ -180,7 +174,6 @@ func resourceName(resource jsonObject) ObjectName {
 	return ObjectName{resource.text("kind"), resource.text("namespace"), resource.text("name")}
 }
 
-// lastDeployed returns the time of the last sync that changed something.
 func lastDeployed(a *ListedObject) time.Time {
 	var last time.Time
 	for _, one := range a.list("status", "history") {
@@ -233,7 +226,6 @@ func applicationRevisions(a *ListedObject, revisions, sources jsonObject) Runnin
 	return MergeRunning(append(all, Running{Images: strings.Join(a.texts("status", "summary", "images"), " ")})...)
 }
 
-// applicationRoot returns the root of an Application that follows the folder.
 func applicationRoot(l *Listing, a *ListedObject, at folder.Location, dir string) (Root, bool) {
 	sources, several := applicationSources(a)
 	for i, source := range sources {
@@ -253,7 +245,6 @@ func applicationRoot(l *Listing, a *ListedObject, at folder.Location, dir string
 	return Root{}, false
 }
 
-// applicationSources returns the source or the sources of an Application.
 func applicationSources(a *ListedObject) (sources []jsonObject, several bool) {
 	if sources = a.list("spec", "sources"); len(sources) > 0 {
 		return sources, true
@@ -261,13 +252,11 @@ func applicationSources(a *ListedObject) (sources []jsonObject, several bool) {
 	return []jsonObject{a.object("spec", "source")}, false
 }
 
-// readsBranch reports whether a source reads the branch or the repository's default branch.
 func readsBranch(source jsonObject, branch string) bool {
 	ref := source.text("targetRevision")
 	return ref == "" || ref == "HEAD" || strings.TrimPrefix(ref, "refs/heads/") == branch
 }
 
-// noFolderArgo is Argo CD's message for a missing folder.
 const noFolderArgo = "app path does not exist"
 
 // applicationApplied returns the content that a root Application has applied. Its sync status may be about a newer

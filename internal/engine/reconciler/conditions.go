@@ -12,14 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// condition is a condition of an object.
 type condition struct {
 	status, reason, message string
 	changed                 time.Time // last transition of the status; unchanged while it stays ready
 	generation              int64     // observed generation; 0 if not reported
 }
 
-// condition returns the condition of a type. It ignores conditions without a status.
 func (o *ListedObject) condition(of string) (condition, bool) {
 	for _, one := range o.list("status", "conditions") {
 		if one.text("type") == of && one.text("status") != "" {
@@ -88,7 +86,6 @@ func (o *ListedObject) ready(waits func(condition) bool) verdict.Status {
 	return o.say(verdict.Ready, ready.changed, "is ready")
 }
 
-// isCurrent reports whether a condition covers the object's current spec.
 func (o *ListedObject) isCurrent(c condition) bool {
 	generation, known := o.number("metadata", "generation")
 	observed, has := o.number("status", "observedGeneration")
@@ -103,7 +100,6 @@ func (o *ListedObject) isCurrent(c condition) bool {
 	return true
 }
 
-// progress describes the current activity of an object that is not ready.
 func (o *ListedObject) progress(ready condition) string {
 	if doing, ok := o.condition("Reconciling"); ok && doing.status == "True" && doing.message != "" {
 		return doing.message
@@ -111,7 +107,6 @@ func (o *ListedObject) progress(ready condition) string {
 	return whyOf(ready.message, ready.reason)
 }
 
-// whyOf returns the first text that gives a reason.
 func whyOf(texts ...string) string {
 	return cmp.Or(cmp.Or(texts...), "it gives no reason")
 }

@@ -14,7 +14,8 @@ const (
 
 // configSync is Config Sync 1.20 and later on each cluster. Sources are fields of its objects.
 var configSync = Reconciler{
-	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla", Namespace: "config-management-system",
+	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla",
+	Namespace: "config-management-system",
 	Reserved:  []string{"config-management-monitoring", "resource-group-system"},
 	NoRefresh: "Config Sync has nothing by which it is asked: set a shorter interval of flotilla_agent",
 	NoSOPS:    "Config Sync decrypts nothing",
@@ -24,9 +25,11 @@ var configSync = Reconciler{
 	LongestName: 38,
 	Decisive:    syncDecisive, Deployers: []string{"RootSync"}, ReadsJSON: true, RejectsDuplicates: true, NoFolder: noFolderSync,
 	Agent: Agent{
-		Objects: "config-sync", Group: syncGroup, Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
-		Auth:       map[string]string{"github_app": "githubapp", "ssh_private_key": "ssh", "password": "token", "": "none"},
-		NoFeedback: "cannot be set for Config Sync, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
+		Objects: "config-sync", Group: syncGroup,
+		Missing: "Config Sync is not installed there; install = the manifest of one of its releases brings it (config-sync-manifest.yaml)",
+		Auth:    map[string]string{"github_app": "githubapp", "ssh_private_key": "ssh", "password": "token", "": "none"},
+		NoFeedback: "cannot be set for Config Sync, which does not report to Git hosts: " +
+			"ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 		Controllers: []Controller{
 			{Name: "reconciler-manager", Without: "nothing is reconciled"},
 			{Name: "resource-group-controller-manager", Without: "it is not known whether what is applied is ready"},
@@ -37,12 +40,14 @@ var configSync = Reconciler{
 	},
 	Kinds: []ObjectKind{
 		{
-			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Pointers: syncPointers, Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Group: syncGroup, Kind: "RootSync", Versions: "v1beta1", Resource: "rootsyncs", Pointers: syncPointers,
+			Role: Follows | Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Parameter: "root_sync", Settings: rootSyncSettings, For: (Git | OCI) & Plain, Removal: syncRemoval,
 			Status: syncStatus, Running: syncRunning, Root: rootSyncRoot,
 		},
 		{
-			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Pointers: syncPointers, Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
+			Group: syncGroup, Kind: "RepoSync", Versions: "v1beta1", Resource: "reposyncs", Pointers: syncPointers,
+			Role: Consumer | Maker, Makes: []string{"ResourceGroup"},
 			Removal: syncRemoval, Status: syncStatus, Running: syncRunning,
 		},
 		{

@@ -72,7 +72,6 @@ func syncedCurrentSource(s *ListedObject) bool {
 	return true
 }
 
-// newestSync returns the newest commit or digest that was read.
 func newestSync(s *ListedObject) string {
 	return cmp.Or(s.text("status", "source", "commit"), s.text("status", "rendering", "commit"), s.text("status", "sync", "commit"))
 }
@@ -100,7 +99,6 @@ func syncError(s *ListedObject) string {
 	return ""
 }
 
-// resourceGroupStatus returns the status of the objects that a RootSync or RepoSync has applied.
 func resourceGroupStatus(l *Listing, g *ListedObject) verdict.Status {
 	again, known := g.condition("Reconciling")
 	switch {
@@ -128,7 +126,6 @@ func resourceGroupStatus(l *Listing, g *ListedObject) verdict.Status {
 	return g.say(verdict.Ready, again.changed, "has only objects that are ready")
 }
 
-// resourcesInStates names the objects of a ResourceGroup in one of the states, with their messages.
 func resourcesInStates(g *ListedObject, states ...string) []string {
 	var names []string
 	for _, one := range g.list("status", "resourceStatuses") {
@@ -217,5 +214,4 @@ func syncRunning(_ *Listing, s *ListedObject) Running {
 	return is
 }
 
-// noFolderSync is Config Sync's message for a missing folder.
 const noFolderSync = "failed to evaluate the config directory"

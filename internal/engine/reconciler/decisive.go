@@ -24,7 +24,6 @@ type DecisiveField struct {
 	Value any
 }
 
-// Steps splits the path into keys.
 func (f *DecisiveField) Steps() []string {
 	path, key, hasKey := strings.Cut(strings.TrimSuffix(f.Path, "]"), "[")
 	steps := strings.Split(path, ".")
@@ -67,7 +66,6 @@ func decisiveOf(group, kind string) Decisive {
 	return Decisive{}
 }
 
-// under prefixes the paths of fields.
 func under(path string, fields []DecisiveField) []DecisiveField {
 	var below []DecisiveField
 	for _, field := range fields {

@@ -110,7 +110,6 @@ type fields struct {
 	problems []string
 }
 
-// readFields reads below a field of an object.
 func readFields(object map[string]any, at string) *fields {
 	below, _ := object[at].(map[string]any)
 	return &fields{root: below, prefix: at + "."}
@@ -145,7 +144,6 @@ func (f *fields) only(path string, known ...string) {
 	}
 }
 
-// typed reads a field of type T, which messages call what.
 func typed[T any](f *fields, path, what string) T {
 	value := f.value(path)
 	read, is := value.(T)
@@ -165,7 +163,6 @@ func (f *fields) flag(path string) bool { return typed[bool](f, path, "true or f
 
 func (f *fields) list(path string) []any { return typed[[]any](f, path, "a list") }
 
-// texts reads a list of strings.
 func (f *fields) texts(path string) []string {
 	var all []string
 	for i, value := range f.list(path) {
@@ -195,7 +192,6 @@ func (f *fields) textMap(path string) map[string]string {
 	return all
 }
 
-// each reads a list of objects and collects the problems of each.
 func (f *fields) each(path string, read func(one *fields)) {
 	for i, value := range f.list(path) {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -223,7 +219,6 @@ func (f *fields) count(path string) int64 {
 	return 0
 }
 
-// patches reads a list of kustomize patches.
 func (f *fields) patches(path string) (all []objects.Patch) {
 	f.each(path, func(one *fields) {
 		one.only("", "patch", "target")
@@ -242,7 +237,6 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 	return all
 }
 
-// images reads a list of kustomize images.
 func (f *fields) images(path string) (all []objects.Image) {
 	f.each(path, func(one *fields) {
 		one.only("", "name", "newName", "newTag", "digest")
@@ -254,7 +248,6 @@ func (f *fields) images(path string) (all []objects.Image) {
 	return all
 }
 
-// noObjects explains why other reconcilers have no final objects.
 const noObjects = "final objects are rendered for Flux and Argo CD alone"
 
 // DigestName is an image name that no manifest uses. It puts the digest of final objects into the spec of the object

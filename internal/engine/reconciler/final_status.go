@@ -8,7 +8,7 @@ import (
 )
 
 // FinalStatus is the status that an object reports about the final objects of an assignment's folder. Every commit on
-// the branch is a new revision for the object, whoever made it and anyRevision it changes.
+// the branch is a new revision for the object, regardless of author and content.
 type FinalStatus struct {
 	// Folder is the key of the assignment.
 	Folder string
@@ -50,7 +50,6 @@ func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status Fin
 	return status, true
 }
 
-// kustomizationHas returns the content that a Kustomization has applied from a GitRepository.
 func kustomizationHas(l *Listing, k *ListedObject) Applied {
 	return kustomizationApplied(l, k, l.source(k))
 }
@@ -65,5 +64,4 @@ func helmReleaseHas(l *Listing, h *ListedObject) Applied {
 	return has
 }
 
-// applicationHas returns the content that an Application with one source has applied.
 func applicationHas(l *Listing, a *ListedObject) Applied { return applicationApplied(l, a, 0, false) }

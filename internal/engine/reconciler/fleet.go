@@ -7,15 +7,19 @@ const (
 
 // fleet is Rancher Fleet 0.12 and later, installed in each cluster. Sources are fields of its objects.
 var fleet = Reconciler{
-	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local", Reserved: []string{"cattle-fleet-system", "cattle-fleet-local-system"},
+	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local",
+	Reserved:     []string{"cattle-fleet-system", "cattle-fleet-local-system"},
 	SecretValues: &SecretValues{}, Decisive: fleetDecisive, Own: fleetOwn, Deployers: []string{"GitRepo", "HelmOp"},
 	NoRename: "Rancher Fleet names what it deploys after the folder, and removes it when the folder moves",
 	Agent: Agent{
-		Objects: "fleet", Group: fleetGroup, Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, or install = what `helm template` makes of them",
-		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
+		Objects: "fleet", Group: fleetGroup,
+		Missing: "Rancher Fleet is not installed there; its charts fleet-crd and fleet bring it, " +
+			"or install = what `helm template` makes of them",
+		NoFeedback: "cannot be set for Rancher Fleet, which does not report to Git hosts: " +
+			"ask the clusters themselves, by feedback = { clusters = true } of flotilla_compliance",
 	},
-	NoRefresh: "Rancher Fleet looks when its polling interval has passed, or when the Git host tells its webhook of a push: forceSyncGeneration only deploys again what it has " +
-		"read. Set up the webhook at the Git host, or a shorter interval of flotilla_agent",
+	NoRefresh: "Rancher Fleet looks when its polling interval has passed, or when the Git host tells its webhook of a push: " +
+		"forceSyncGeneration only deploys again what it has read. Set up the webhook at the Git host, or a shorter interval of flotilla_agent",
 	NoSOPS:    "Rancher Fleet decrypts nothing",
 	NoObjects: noObjects,
 	Unordered: func(own, _ Manifests, _ bool) string {
@@ -34,8 +38,9 @@ var fleet = Reconciler{
 		{
 			Group: fleetGroup, Kind: "HelmOp", Versions: "v1alpha1", Resource: "helmops", Pointers: helmOpPointers,
 			Role: Consumer | Maker, Makes: []string{"Bundle"}, Label: "fleet.cattle.io/fleet-helm-name",
-			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount", Extended: []string{"dependsOn", "helm.valuesFrom"},
-			Status: gitRepoStatus, Running: helmOpRunning,
+			Parameter: "helm_op", Settings: helmOpSettings, For: Helm | OCI, Account: "serviceAccount",
+			Extended: []string{"dependsOn", "helm.valuesFrom"},
+			Status:   gitRepoStatus, Running: helmOpRunning,
 		},
 		{
 			Group: fleetGroup, Kind: "Bundle", Versions: "v1alpha1", Resource: "bundles",

@@ -10,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// fleetCommitLabel is the label of a Bundle with the commit of its content.
 const fleetCommitLabel = "fleet.cattle.io/commit"
 
 // gitRepoStatus returns the status of a GitRepo or HelmOp together with its Bundles. A GitRepo names a commit before
@@ -63,7 +62,6 @@ func hasChartOf(bundle *ListedObject, helmOp *ListedObject) bool {
 	return sameValue(chart(bundle), chart(helmOp)) && (wanted == "" || version == wanted)
 }
 
-// bundleStatus returns the status of a Bundle together with its BundleDeployments.
 func bundleStatus(l *Listing, b *ListedObject) verdict.Status {
 	own := b.ready(func(condition) bool { return !hasApplyErrors(b) })
 	ready, _ := b.number("status", "summary", "ready")
@@ -86,7 +84,6 @@ func hasApplyErrors(b *ListedObject) bool {
 	return refused > 0
 }
 
-// bundleDeploymentStatus returns the status of a Bundle on one cluster.
 func bundleDeploymentStatus(l *Listing, d *ListedObject) verdict.Status {
 	deployed, known := d.condition("Deployed")
 	if known && deployed.status == "False" {
@@ -109,7 +106,6 @@ func bundleDeploymentStatus(l *Listing, d *ListedObject) verdict.Status {
 	return own
 }
 
-// gitRepoRoot returns the root of a GitRepo that follows the folder.
 func gitRepoRoot(l *Listing, g *ListedObject, at folder.Location, dir string) (Root, bool) {
 	paths, _ := g.value("spec", "paths").([]any)
 	branch := g.text("spec", "branch")
@@ -140,7 +136,6 @@ func gitRepoApplied(l *Listing, g *ListedObject) Applied {
 	return is
 }
 
-// isDeployed reports whether the BundleDeployments of a Bundle have applied its current content.
 func isDeployed(l *Listing, b *ListedObject) bool {
 	return b.isCurrent(condition{}) && !slices.ContainsFunc(l.madeBy(b), func(d *ListedObject) bool {
 		return d.text("status", "appliedDeploymentID") != d.text("spec", "deploymentID")
@@ -163,7 +158,6 @@ func gitRepoRunning(l *Listing, g *ListedObject) Running {
 	return is
 }
 
-// helmOpRunning returns the deployed content of a HelmOp.
 func helmOpRunning(l *Listing, h *ListedObject) Running {
 	var all []Running
 	bundles := l.madeBy(h)

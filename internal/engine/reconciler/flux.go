@@ -27,8 +27,10 @@ var flux = Reconciler{
 	// Kustomizations watch their source and see its new revision at once.
 	Refresh: &Refresh{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
 	Agent: Agent{
-		Objects: "flux", Group: ofFlux[1:], Missing: "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml", Contexts: []string{"kustomization/{cluster}/*"},
+		Objects: "flux", Group: ofFlux[1:],
+		Missing:      "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
+		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml",
+		Contexts:    []string{"kustomization/{cluster}/*"},
 		Confinement: fluxConfinement,
 		Controllers: []Controller{
 			{Name: "source-controller", Without: "nothing is reconciled"},
@@ -45,12 +47,15 @@ var flux = Reconciler{
 	},
 	Kinds: []ObjectKind{
 		{
-			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations", Pointers: kustomizationPointers,
+			Group: "kustomize" + ofFlux, Kind: "Kustomization", Versions: "v1,v1beta2", Resource: "kustomizations",
+			Pointers:  kustomizationPointers,
 			Role:      Follows | Consumer,
 			Sources:   []Reference{{Field: "spec.sourceRef", Kinds: []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}}},
 			Has:       []string{"status.lastAppliedRevision"},
-			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName", Extended: []string{"dependsOn"},
-			Final: kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: kustomizationStatus, Running: kustomizationRunning, Root: kustomizationRoot,
+			Parameter: "kustomization", Settings: kustomizationSettings, For: Plain, Account: "serviceAccountName",
+			Extended: []string{"dependsOn"},
+			Final:    kustomizationFinal, WaitsForAll: true, Removal: fluxRemoval, Applies: AppliedByFlux, Status: kustomizationStatus,
+			Running: kustomizationRunning, Root: kustomizationRoot,
 		},
 		{
 			Group: "helm" + ofFlux, Kind: "HelmRelease", Versions: "v2,v2beta2", Resource: "helmreleases", Pointers: helmReleasePointers,
@@ -61,7 +66,8 @@ var flux = Reconciler{
 			},
 			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
-			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName", Extended: []string{"dependsOn", "valuesFrom"},
+			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName",
+			Extended: []string{"dependsOn", "valuesFrom"},
 			Either: [2]string{
 				"chartRef",
 				"chart",
@@ -69,23 +75,27 @@ var flux = Reconciler{
 			Final: helmReleaseFinal, Status: helmReleaseStatus, Running: helmReleaseRunning,
 		},
 		{
-			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact, Wanted: hasVersion,
+			Group: fluxSources, Kind: "HelmChart", Versions: "v1,v1beta2", Resource: "helmcharts", Role: Source, Gives: artifact,
+			Wanted:  hasVersion,
 			Sources: []Reference{{Field: "spec.sourceRef", Kinds: []string{"HelmRepository", "GitRepository", "Bucket"}}},
 			Has:     []string{"status.observedSourceArtifactRevision"},
 		},
 		{
-			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: hasRef,
+			Group: fluxSources, Kind: "GitRepository", Versions: "v1,v1beta2", Resource: "gitrepositories", Pointers: sourcePointers,
+			Role: Source, Gives: artifact, Wanted: hasRef,
 			Sources:   []Reference{{Field: "spec.include[].repository", Kinds: []string{"GitRepository"}, Optional: true}},
 			Has:       []string{"status.includedArtifacts[].revision"},
 			Parameter: "git_repository", Settings: gitRepositorySettings, For: Git,
 			Fetch: fetchGit,
 		},
 		{
-			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers, Role: Source, Gives: artifact, Wanted: hasRef,
+			Group: fluxSources, Kind: "OCIRepository", Versions: "v1,v1beta2", Resource: "ocirepositories", Pointers: sourcePointers,
+			Role: Source, Gives: artifact, Wanted: hasRef,
 			Parameter: "oci_repository", Settings: ociRepositorySettings, For: OCI, Fetch: fetchOCI,
 		},
 		{
-			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers, Role: Source, Gives: artifact, Silent: isOCI,
+			Group: fluxSources, Kind: "HelmRepository", Versions: "v1,v1beta2", Resource: "helmrepositories", Pointers: chartsPointers,
+			Role: Source, Gives: artifact, Silent: isOCI,
 			Parameter: "helm_repository", Settings: helmRepositorySettings, For: Helm,
 		},
 		{Group: fluxSources, Kind: "Bucket", Versions: "v1,v1beta2", Resource: "buckets", Role: Source, Gives: artifact},
@@ -127,7 +137,6 @@ var fluxOwn = []Own{
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
 }
 
-// variable matches the names of variables that Flux substitutes.
 var variable = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 func noVariable(key, value string, isText bool) string {

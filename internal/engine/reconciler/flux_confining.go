@@ -30,16 +30,8 @@ const accountFlag = "--default-service-account"
 
 // fluxConfinement has the arguments of https://fluxcd.io/flux/installation/configuration/multitenancy/
 var fluxConfinement = func() *Confinement {
-	account, references, bases := Argument{
-		accountFlag,
-		"",
-	}, Argument{
-		"--no-cross-namespace-refs",
-		"true",
-	}, Argument{
-		"--no-remote-bases",
-		"true",
-	}
+	account := Argument{accountFlag, ""}
+	references, bases := Argument{"--no-cross-namespace-refs", "true"}, Argument{"--no-remote-bases", "true"}
 	return &Confinement{
 		Selector: "app.kubernetes.io/part-of=flux",
 		Arguments: map[string][]Argument{

@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// kustomizationFinal renders like kustomize-controller.
 var kustomizationFinal = &Final{
 	Path: "path", Repository: "sourceRef.name", Has: kustomizationHas,
 	Request: func(object map[string]any, into *objects.Request) []string {
@@ -34,7 +33,6 @@ var kustomizationFinal = &Final{
 	},
 }
 
-// helmReleaseFinal renders like helm-controller.
 var helmReleaseFinal = &Final{
 	Path: "chart.spec.chart", Repository: "chart.spec.sourceRef.name", Has: helmReleaseHas, Wraps: true,
 	// Helm 3 creates objects without field validation. Helm 4, in helm-controller 1.6, requests it.
@@ -83,7 +81,6 @@ var helmReleaseFinal = &Final{
 	},
 }
 
-// helmHooks returns the hooks that helm-controller runs during the life of a release.
 func (f *fields) helmHooks() *objects.Hooks {
 	hooks := &objects.Hooks{}
 	for _, action := range []struct {
@@ -117,7 +114,6 @@ func (f *fields) versionMetadata(into *objects.Request) string {
 	return revision[:min(length, len(revision))]
 }
 
-// fetchGit reads the settings of a GitRepository.
 func fetchGit(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	for _, path := range []string{"include", "recurseSubmodules", "sparseCheckout"} {
@@ -128,7 +124,6 @@ func fetchGit(object map[string]any, into *objects.Request) []string {
 	return f.problems
 }
 
-// chartLayer is the media type of the image layer with a chart.
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchOCI reads the settings of an OCIRepository. For charts, Flux copies the archive.

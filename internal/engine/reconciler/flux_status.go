@@ -187,7 +187,6 @@ func commitOf(revision string) string {
 	return revision
 }
 
-// kustomizationRunning returns the applied content, which is also healthy if the Kustomization waits for health.
 func kustomizationRunning(_ *Listing, k *ListedObject) Running {
 	return fluxRunning(k.text("status", "lastAppliedRevision"))
 }
@@ -227,10 +226,8 @@ func helmReleaseRunning(_ *Listing, h *ListedObject) Running {
 	return Running{}
 }
 
-// noFolderFlux is Flux' message for a missing folder.
 const noFolderFlux = "kustomization path not found"
 
-// kustomizationRoot returns the root of a Kustomization that follows the folder.
 func kustomizationRoot(l *Listing, k *ListedObject, at folder.Location, dir string) (Root, bool) {
 	if clean(k.text("spec", "path")) != dir {
 		return Root{}, false
@@ -311,7 +308,6 @@ func fluxHindered(k, source *ListedObject) verdict.Status {
 	return verdict.Status{}
 }
 
-// fluxObject matches an object in a Flux message: kind, optional namespace, name.
 var fluxObject = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]*)/(?:([a-z0-9-]+)/)?([a-z0-9][a-z0-9.:-]*)`)
 
 // namedIn returns the objects that a Flux message names, as in "ConfigMap/web/settings dry-run failed".

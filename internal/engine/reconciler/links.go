@@ -12,7 +12,6 @@ import (
 // An object, its sources and the objects it creates form a chain of links. It is ready if each link has the output of
 // the previous one. A link that cannot be read makes it unknown.
 
-// sources names the objects that provide an object's content.
 func (o *ListedObject) sources() []ObjectName {
 	for _, reference := range o.of.Sources {
 		var names []ObjectName
@@ -103,7 +102,6 @@ func (l *Listing) linked(of *ListedObject, own verdict.Status, before int) verdi
 	return own
 }
 
-// needsSource reports whether an object is incomplete without a source.
 func (o *ListedObject) needsSource() bool {
 	return slices.ContainsFunc(o.of.Sources, func(reference Reference) bool { return !reference.Optional })
 }

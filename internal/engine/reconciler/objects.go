@@ -99,7 +99,6 @@ func asObject(value any) jsonObject {
 	return fields
 }
 
-// isEmpty reports whether a value is nil, false or empty.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -158,7 +157,6 @@ func (e jsonObject) time(fields ...string) time.Time {
 
 func (e jsonObject) object(fields ...string) jsonObject { return asObject(e.value(fields...)) }
 
-// list reads the objects of a list and skips other elements.
 func (e jsonObject) list(fields ...string) []jsonObject {
 	list, _ := e.value(fields...).([]any)
 	entries := make([]jsonObject, 0, len(list))
@@ -170,7 +168,6 @@ func (e jsonObject) list(fields ...string) []jsonObject {
 	return entries
 }
 
-// texts reads the elements of a list; other types than string become "".
 func (e jsonObject) texts(fields ...string) []string {
 	list, _ := e.value(fields...).([]any)
 	texts := make([]string, len(list))

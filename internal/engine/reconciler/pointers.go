@@ -35,18 +35,14 @@ var (
 	sourcePointers      = []Pointer{{"url", Repo}, {"ref", Ref}}
 	chartsPointers      = []Pointer{{"url", Repo}}
 	applicationPointers = []Pointer{
-		{
-			"source.repoURL",
-			Repo,
-		}, {"source.path", Path}, {"source.chart", Chart}, {"source.targetRevision", Revision}, {"destination.namespace", Namespace},
+		{"source.repoURL", Repo}, {"source.path", Path}, {"source.chart", Chart},
+		{"source.targetRevision", Revision}, {"destination.namespace", Namespace},
 	}
 	gitRepoPointers = []Pointer{{"repo", Repo}, {"branch", Branch}, {"revision", Revision}, {"paths.0", Path}, {"targetNamespace", Namespace}}
 	helmOpPointers  = []Pointer{{"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version}, {"defaultNamespace", Namespace}}
 	syncPointers    = []Pointer{
-		{
-			"git.repo",
-			Repo,
-		}, {"git.branch", Branch}, {"git.revision", Revision}, {"git.dir", Path}, {"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version},
+		{"git.repo", Repo}, {"git.branch", Branch}, {"git.revision", Revision}, {"git.dir", Path},
+		{"helm.repo", Repo}, {"helm.chart", Chart}, {"helm.version", Version},
 	}
 )
 

@@ -280,7 +280,6 @@ func Named(name string) *Reconciler {
 	return first(all, func(one *Reconciler) bool { return one.Name == name })
 }
 
-// first returns the first match; nil if there is none.
 func first[T any](of []*T, is func(one *T) bool) *T {
 	if at := slices.IndexFunc(of, is); at >= 0 {
 		return of[at]

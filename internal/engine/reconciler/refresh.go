@@ -15,8 +15,7 @@ type Refresh struct {
 	Kind string
 	// Annotation is set to Value. If Value is "", any new value triggers a refresh, so the current time is used.
 	Annotation, Value string
-	// reads reports whether an object reads a branch.
-	reads func(o *ListedObject, at folder.Location) bool
+	reads             func(o *ListedObject, at folder.Location) bool
 }
 
 // Reads reports whether an object has the kind and reads a branch.
@@ -25,12 +24,10 @@ func (r *Refresh) Reads(one *unstructured.Unstructured, at folder.Location) bool
 	return of != nil && of.Kind == r.Kind && r.reads(newObject(one), at)
 }
 
-// gitRepositoryReads reports whether a Flux GitRepository reads a branch.
 func gitRepositoryReads(o *ListedObject, at folder.Location) bool {
 	return SameRepository(o.text("spec", "url"), at.URL) && o.text("spec", "ref", "branch") == at.Branch
 }
 
-// applicationReads reports whether an Argo CD Application reads a branch.
 func applicationReads(o *ListedObject, at folder.Location) bool {
 	sources, _ := applicationSources(o)
 	return slices.ContainsFunc(sources, func(source jsonObject) bool {

@@ -74,7 +74,6 @@ func (k *ObjectKind) Applied(object *unstructured.Unstructured) (namespace, name
 	return labels[strings.TrimSuffix(k.Applies, "name")+"namespace"], name, k.Applies != "" && name != ""
 }
 
-// change edits a field: value returns the new value, or nil to leave the field.
 type change struct {
 	path  string
 	value func(is any) any

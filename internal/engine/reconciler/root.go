@@ -32,7 +32,7 @@ type Applied struct {
 	// NoFolder reports that the root did not find the folder. A cluster may have no folder of its own while nothing
 	// is assigned to it.
 	NoFolder bool
-	// Hub is the object that applies the folder to the hub itself, which must have the wanted content, too.
+	// OnHub are the objects that apply the folder to the hub itself. They must have the wanted content, too.
 	OnHub []Applied
 	// Makers are the objects of the folder, on a hub, that create Applications for clusters.
 	Makers []ObjectName

@@ -23,10 +23,8 @@ type Running struct {
 	Images string `json:"images,omitempty"`
 }
 
-// maxImages limits the bytes of Running.Images.
 const maxImages = 2048
 
-// Compare orders values by their strings.
 func (r *Running) Compare(other *Running) int {
 	return cmp.Or(
 		cmp.Compare(r.Version, other.Version), cmp.Compare(r.Revision, other.Revision), cmp.Compare(r.Chart, other.Chart),
@@ -69,7 +67,6 @@ func MergeRunning(all ...Running) Running {
 	}
 }
 
-// distinct returns unique single-line strings, up to maxImages bytes.
 func distinct(texts []string) []string {
 	var found []string
 	size := 0

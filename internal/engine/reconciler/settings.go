@@ -67,7 +67,6 @@ const (
 	byFlotilla  = "Flotilla decides the labels and annotations of namespaces"
 )
 
-// reaching returns settings with a reach.
 func reaching(reach Reach, paths ...string) []Setting {
 	fields := make([]Setting, len(paths))
 	for i, path := range paths {
@@ -76,7 +75,6 @@ func reaching(reach Reach, paths ...string) []Setting {
 	return fields
 }
 
-// trusting returns settings with a reach that decide trust.
 func trusting(reach Reach, paths ...string) []Setting {
 	fields := reaching(reach, paths...)
 	for i := range fields {
@@ -85,7 +83,6 @@ func trusting(reach Reach, paths ...string) []Setting {
 	return fields
 }
 
-// decided returns settings that Flotilla sets.
 func decided(by string, paths ...string) []Setting {
 	fields := reaching(Decided, paths...)
 	for i := range fields {
@@ -123,7 +120,8 @@ func (k *ObjectKind) FieldNames() []string {
 
 // suspicious matches names of fields for Secrets, accounts, namespaces, clusters or sources.
 var suspicious = regexp.MustCompile(
-	`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|credential|token|password|repo|url|source|project|plugin`,
+	`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|` +
+		`credential|token|password|repo|url|source|project|plugin`,
 )
 
 // isSuspicious reports whether the last step of a path has the name of a field that grants access. Such a field needs
@@ -152,7 +150,6 @@ func (k *ObjectKind) ReachOf(path string) Reach {
 	}
 }
 
-// below returns the paths between a path and a longer one, including the longer one.
 func below(above, path string) []string {
 	var paths []string
 	for i := len(above) + 1; i < len(path); i++ {
