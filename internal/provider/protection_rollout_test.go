@@ -72,10 +72,10 @@ func (a *additions) fleet(workloads ...string) providertest.Call {
 func (a *additions) evidence() string {
 	a.now = a.now.Add(time.Hour)
 	e := &observe.Evidence{
-		About: ringsAbout, Time: a.now, Tip: git(a.t, a.url, "rev-parse", "dev"), Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
+		About: ringsAbout, Time: a.now, Tip: git(a.t, a.url, "rev-parse", "dev"), Clusters: map[string]observe.ClusterEvidence{}, Trees: map[string]map[string]string{},
 	}
 	for i := range 12 {
-		cluster := observe.Cluster{
+		cluster := observe.ClusterEvidence{
 			Type:   fmt.Sprint("type-", i),
 			Commit: e.Tip,
 			Status: verdict.Status{Verdict: verdict.Ready, Since: a.now.Add(-time.Minute)},

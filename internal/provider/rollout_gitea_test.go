@@ -75,13 +75,13 @@ func (s *scripted) report(verdicts map[string]verdict.Verdict) {
 	tip := s.tip()
 	e := &observe.Evidence{
 		About: observe.About{Owner: "dev", Environment: "dev", Branch: "dev"}, Time: s.now, Tip: tip,
-		Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{},
+		Clusters: map[string]observe.ClusterEvidence{}, Trees: map[string]map[string]string{},
 	}
 	for name, verdict := range verdicts {
 		s.commits[name], s.says[name] = tip, verdict
 	}
 	for _, name := range []string{"canary", "region", "rest"} {
-		c := observe.Cluster{Type: name, Status: verdict.Status{Verdict: verdict.Unknown}}
+		c := observe.ClusterEvidence{Type: name, Status: verdict.Status{Verdict: verdict.Unknown}}
 		if s.says[name] != "" {
 			c.Commit, c.Status = s.commits[name], verdict.Status{Verdict: s.says[name], Since: s.now.Add(-10 * time.Minute)}
 		}

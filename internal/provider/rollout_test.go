@@ -82,7 +82,7 @@ func (r *rings) evidence() string {
 		About:    ringsAbout,
 		Time:     r.now,
 		Tip:      git(r.t, r.url, "rev-parse", "dev"),
-		Clusters: map[string]observe.Cluster{},
+		Clusters: map[string]observe.ClusterEvidence{},
 		Trees:    map[string]map[string]string{},
 	}
 	tip := r.trees(e.Tip, ringHosts...)
@@ -91,7 +91,7 @@ func (r *rings) evidence() string {
 		if is == "" {
 			is = verdict.Unknown
 		}
-		e.Clusters[name] = observe.Cluster{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: is, Since: r.since[name]}}
+		e.Clusters[name] = observe.ClusterEvidence{Type: name, Commit: r.commits[name], Status: verdict.Status{Verdict: is, Since: r.since[name]}}
 		if commit := r.commits[name]; commit != "" && e.Trees[commit] == nil {
 			e.Trees[commit] = map[string]string{}
 			trees := r.trees(commit, ringHosts...)
@@ -378,7 +378,7 @@ func TestRolloutOfBadInputIsAnErrorAtItsAttribute(t *testing.T) {
 		e := &observe.Evidence{
 			About:    ringsAbout,
 			Time:     time.Now().UTC(),
-			Clusters: map[string]observe.Cluster{"canary": {Type: "canary", Status: verdict.Status{Verdict: verdict.Unknown}}},
+			Clusters: map[string]observe.ClusterEvidence{"canary": {Type: "canary", Status: verdict.Status{Verdict: verdict.Unknown}}},
 			Trees:    map[string]map[string]string{},
 		}
 		change(e)

@@ -403,7 +403,7 @@ func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 		"a released cluster that is not":  {map[string]any{"released": map[string]any{"by_cluster": map[string]any{"prod-0": "1.30"}}}, `the fleet has no cluster "prod-0"`},
 		"facts of another fleet":          {map[string]any{"evidence": string((&evidence.Facts{Time: time.Now(), Clusters: map[string]evidence.ClusterFacts{"other": {Status: verdict.Status{Verdict: verdict.Unknown}}}}).Marshal())}, "Evidence of another fleet"},
 		"reports of dev": {map[string]any{"proof": nil, "evidence": string((&observe.Evidence{
-			About: observe.About{Owner: "apps", Environment: "dev", Branch: "dev"}, Time: time.Now(), Clusters: map[string]observe.Cluster{"canary": {Status: verdict.Status{Verdict: verdict.Ready}}},
+			About: observe.About{Owner: "apps", Environment: "dev", Branch: "dev"}, Time: time.Now(), Clusters: map[string]observe.ClusterEvidence{"canary": {Status: verdict.Status{Verdict: verdict.Ready}}},
 		}).Marshal())}, `this fleet is of "prod"`},
 		"measurements of hosts":       {map[string]any{"proof": nil, "evidence": measured(evidence.OfHost)}, `evidence: the check "errors" is of = "host": a rollout of values knows clusters, no hosts or assignments: use of = "cluster" or "fleet"`},
 		"measurements of assignments": {map[string]any{"proof": nil, "evidence": []any{measured(evidence.OfCluster), measured(evidence.OfFleet, evidence.OfAssignment)}}, `evidence[1]: the check "errors" is of = "assignment": a rollout`},
@@ -474,7 +474,7 @@ func TestAllEvidenceOfAValueHasToAgree(t *testing.T) {
 	reported := func(is verdict.Verdict) string {
 		return string((&observe.Evidence{
 			About: observe.About{Owner: "apps", Environment: "prod", Branch: "prod"}, Time: v.now, Trees: map[string]map[string]string{},
-			Clusters: map[string]observe.Cluster{"canary": {Type: "edge", Status: verdict.Status{Verdict: is}}},
+			Clusters: map[string]observe.ClusterEvidence{"canary": {Type: "edge", Status: verdict.Status{Verdict: is}}},
 		}).Marshal())
 	}
 	for i, c := range []struct {

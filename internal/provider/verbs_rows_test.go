@@ -127,7 +127,7 @@ var rows = map[string]row{
 			return map[string]any{
 				"name": "kubernetes" + twin, "fleet": poolFleet("edge-1", "edge-2"), "wanted": fmt.Sprint("v", version), "stages": []any{},
 				"released": fmt.Sprint("v", version), // without it, a replacement is an error
-				"evidence": string((&observe.Evidence{Time: at, Clusters: map[string]observe.Cluster{}}).Marshal()),
+				"evidence": string((&observe.Evidence{Time: at, Clusters: map[string]observe.ClusterEvidence{}}).Marshal()),
 			}
 		},
 		id: func(m *matrix) string { return fmt.Sprintf(`{"edge-1":"v%[1]d","edge-2":"v%[1]d"}`, m.version) },

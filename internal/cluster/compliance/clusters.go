@@ -44,9 +44,9 @@ func kindsIn(written gitops.OwnerSnapshot) recorded {
 }
 
 // askClusters asks every cluster of the fleet that the provider knows.
-func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Question, answer *Answer) map[string]observe.Report {
+func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Question, answer *Answer) map[string]observe.ClusterReport {
 	clusters := q.Clusters
-	found := map[string]observe.Report{}
+	found := map[string]observe.ClusterReport{}
 	reach := map[string]kube.Cluster{}
 	for name := range clusters {
 		known, ok := from.Reach[name]
@@ -54,10 +54,10 @@ func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Que
 		case ok:
 			reach[name] = known
 		case from.Unknown || from.Waiting[name]:
-			found[name] = observe.Report{Unknown: "the connection to the cluster is not known yet"}
+			found[name] = observe.ClusterReport{Unknown: "the connection to the cluster is not known yet"}
 		default:
 			answer.NotAsked = append(answer.NotAsked, name)
-			found[name] = observe.Report{Unknown: "the provider does not know this cluster: its `clusters` has no entry of this name"}
+			found[name] = observe.ClusterReport{Unknown: "the provider does not know this cluster: its `clusters` has no entry of this name"}
 		}
 	}
 	slices.Sort(answer.NotAsked)
@@ -66,28 +66,28 @@ func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Que
 	}
 	folders := kindsIn(answer.Written)
 	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
-	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.Report, error) {
-		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.Hosts(clusters[name].Type, name)))
+	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.ClusterReport, error) {
+		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
 		if err != nil {
-			return observe.Report{}, err
+			return observe.ClusterReport{}, err
 		}
 		return observe.ReadCluster(at, clusters[name].Type, name, listed), nil
 	})
 	for name, answered := range answers {
 		found[name] = answered.Value
 		if answered.Err != nil {
-			found[name] = observe.Report{Unknown: answered.Err.Error()}
+			found[name] = observe.ClusterReport{Unknown: answered.Err.Error()}
 		}
 	}
 	return found
 }
 
 // askHub asks one cluster about all others.
-func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[string]Cluster) map[string]observe.Report {
-	found := map[string]observe.Report{}
-	all := func(reason string) map[string]observe.Report {
+func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[string]Cluster) map[string]observe.ClusterReport {
+	found := map[string]observe.ClusterReport{}
+	all := func(reason string) map[string]observe.ClusterReport {
 		for name := range clusters {
-			found[name] = observe.Report{Unknown: reason}
+			found[name] = observe.ClusterReport{Unknown: reason}
 		}
 		return found
 	}

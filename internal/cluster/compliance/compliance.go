@@ -57,7 +57,7 @@ type Feedback struct {
 	// Hub is read for all clusters; nil where there is none.
 	Hub *Hub
 	// Reports are given by the caller.
-	Reports []observe.Said
+	Reports []observe.ExternalReport
 	// Statuses are commit statuses on the Git host; nil where they are not wanted.
 	Statuses *Statuses
 }
@@ -90,7 +90,7 @@ type Statuses struct {
 
 // Answer is what was found out.
 type Answer struct {
-	Result *observe.Result
+	Result *observe.Observation
 	// Written is what the branch has.
 	Written gitops.OwnerSnapshot
 	// NotAsked are the clusters of the fleet that the provider does not know, in order.
@@ -122,17 +122,17 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 	if err != nil {
 		return nil, err
 	}
-	in := observe.Input{
+	in := observe.FleetReports{
 		About: observe.About{
 			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Location.Branch, Path: q.Owner.Location.Path,
 		},
 		Time: q.Time, Tip: answer.Written.Tip, Types: map[string]string{},
-		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.Commit{},
+		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.ReportedCommit{},
 		OwnerLabels: ownerLabels(q.Owner.Name, answer.Written), HostLabels: map[string]string{},
 	}
 	for name, cluster := range q.Clusters {
 		in.Types[name] = cluster.Type
-		for _, host := range observe.Hosts(cluster.Type, name) {
+		for _, host := range observe.FollowedHosts(cluster.Type, name) {
 			in.HostLabels[host] = render.LabelValue(host)
 		}
 		if cluster.FirstType != "" {
@@ -168,14 +168,14 @@ func wanted(scheduled *schedule.Decisions) folder.Trees {
 }
 
 // folders are what was written: those that the owner's records list.
-func folders(q *Question, written gitops.OwnerSnapshot) []observe.Folder {
+func folders(q *Question, written gitops.OwnerSnapshot) []observe.WrittenFolder {
 	namespaces := map[folder.Key]string{}
 	for _, assignment := range q.Schedule.Assignments {
 		namespaces[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
 	}
-	var all []observe.Folder
+	var all []observe.WrittenFolder
 	for key, record := range written.Records {
-		folder := observe.Folder{
+		folder := observe.WrittenFolder{
 			Host: key.Host, DeploymentTarget: key.DeploymentTarget, Namespace: namespaces[key], Wanted: record.Manifests.Revision(),
 			Tree: written.Trees[key.Host][key.DeploymentTarget], Recorded: record.Tree,
 		}
@@ -187,7 +187,7 @@ func folders(q *Question, written gitops.OwnerSnapshot) []observe.Folder {
 		}
 		all = append(all, folder)
 	}
-	slices.SortFunc(all, func(a, b observe.Folder) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(all, func(a, b observe.WrittenFolder) int { return cmp.Compare(a.Key(), b.Key()) })
 	return all
 }
 
@@ -203,7 +203,7 @@ func ownerLabels(name string, written gitops.OwnerSnapshot) []string {
 }
 
 // commits looks up what reports name.
-func commits(ctx context.Context, repository Repository, q *Question, answer *Answer, in observe.Input) (map[string]observe.Commit, error) {
+func commits(ctx context.Context, repository Repository, q *Question, answer *Answer, in observe.FleetReports) (map[string]observe.ReportedCommit, error) {
 	ids := map[string]bool{}
 	for name := range q.Clusters {
 		report := in.Reports[name]
@@ -224,15 +224,15 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 	}
 	if err != nil {
 		answer.Repository = err
-		missing := map[string]observe.Commit{}
+		missing := map[string]observe.ReportedCommit{}
 		for id := range ids {
-			missing[id] = observe.Commit{Missing: "its trees cannot be read from the GitOps repository"}
+			missing[id] = observe.ReportedCommit{Missing: "its trees cannot be read from the GitOps repository"}
 		}
 		return missing, nil
 	}
-	known := make(map[string]observe.Commit, len(found))
+	known := make(map[string]observe.ReportedCommit, len(found))
 	for id, commit := range found {
-		known[id] = observe.Commit{
+		known[id] = observe.ReportedCommit{
 			ID: commit.ID, Missing: commit.Reason, Behind: commit.Behind, Since: commit.Since.UTC(), Trees: commit.Trees,
 		}
 	}
@@ -240,9 +240,9 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 }
 
 // collect gathers a report of every cluster.
-func collect(ctx context.Context, repository Repository, q *Question, answer *Answer) (map[string]observe.Report, error) {
-	reports := make(map[string]observe.Report, len(q.Clusters))
-	take := func(found map[string]observe.Report) {
+func collect(ctx context.Context, repository Repository, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {
+	reports := make(map[string]observe.ClusterReport, len(q.Clusters))
+	take := func(found map[string]observe.ClusterReport) {
 		for name, report := range found {
 			before, heard := reports[name]
 			if _, ours := q.Clusters[name]; ours && (!heard || before.Unknown != "" && report.Unknown == "") {
@@ -295,21 +295,21 @@ func (f *Feedback) silent() string {
 }
 
 // said are the reports of other sources; of several about one cluster or assignment, the latest.
-func said(reports []observe.Said) map[string]observe.Report {
+func said(reports []observe.ExternalReport) map[string]observe.ClusterReport {
 	sorted := slices.Clone(reports)
-	slices.SortStableFunc(sorted, func(a, b observe.Said) int {
+	slices.SortStableFunc(sorted, func(a, b observe.ExternalReport) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Assignment, b.Assignment), a.Since.Compare(b.Since))
 	})
-	byCluster := map[string][]observe.Said{}
+	byCluster := map[string][]observe.ExternalReport{}
 	for i, one := range sorted {
 		if i+1 < len(sorted) && sorted[i+1].Cluster == one.Cluster && sorted[i+1].Assignment == one.Assignment {
 			continue // a later one follows
 		}
 		byCluster[one.Cluster] = append(byCluster[one.Cluster], one)
 	}
-	found := map[string]observe.Report{}
+	found := map[string]observe.ClusterReport{}
 	for cluster, all := range byCluster {
-		found[cluster] = observe.Given(all...)
+		found[cluster] = observe.ReadExternal(all...)
 	}
 	return found
 }

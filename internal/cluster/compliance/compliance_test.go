@@ -251,7 +251,7 @@ func TestWhatRunsIsReadFromClusters(t *testing.T) {
 	}
 	answer := mustAsk(t, &repository{tip: newer, commits: map[string]string{ready: treeA, newer: treeA}}, q)
 	var got []string
-	for _, run := range answer.Result.Runs() {
+	for _, run := range answer.Result.AssignmentRuns() {
 		got = append(got, fmt.Sprint(run.Key(), run.Wanted, run.Version, run.Revision, run.Images, run.Clusters, run.Everywhere))
 	}
 	want := []string{
@@ -479,7 +479,7 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 	q.Feedback.Clusters = &compliance.Clusters{Reach: map[string]kube.Cluster{
 		"flux-1": api(t, "1-ready", nil), "flux-2": {Host: "https://127.0.0.1:1"}, "flux-3": {Host: "https://127.0.0.1:1"},
 	}}
-	q.Feedback.Reports = []observe.Said{
+	q.Feedback.Reports = []observe.ExternalReport{
 		{Cluster: "flux-1", Commit: gone, Verdict: verdict.Ready},
 		{Cluster: "flux-2", Commit: gone, Verdict: verdict.Ready, Since: asked.Add(-time.Hour)},
 		{Cluster: "flux-2", Commit: ready, Verdict: verdict.Ready, Since: asked.Add(-time.Minute)},
@@ -490,7 +490,7 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 		"flux-1": {verdict.Ready, ""}, "flux-2": {verdict.Ready, ""}, "flux-3": {verdict.Unknown, "API server"},
 	})
 	q.Feedback = compliance.Feedback{
-		Reports: []observe.Said{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}},
+		Reports: []observe.ExternalReport{{Cluster: "flux-1", Message: "its metrics are gone"}, {Cluster: "flux-2", Commit: ready}},
 	}
 	check(t, mustAsk(t, r, q), map[string]said{
 		"flux-1": {verdict.Unknown, "its metrics are gone"}, "flux-2": {verdict.Unknown, "does not say whether it is ready"},
@@ -508,7 +508,7 @@ func TestWhatIsBelievedFirstIsWhoHasSomethingToSay(t *testing.T) {
 func TestARepositoryThatCannotBeReadIsNoError(t *testing.T) {
 	t.Parallel()
 	q := question(map[string]string{"flux-1": "flux"})
-	q.Feedback.Reports = []observe.Said{{Cluster: "flux-1", Commit: ready, Verdict: verdict.Ready}}
+	q.Feedback.Reports = []observe.ExternalReport{{Cluster: "flux-1", Commit: ready, Verdict: verdict.Ready}}
 	for name, test := range map[string]struct {
 		r      *repository
 		reason string

@@ -49,7 +49,7 @@ func (c Creators) check(cluster, commit string, status forge.Status) string {
 
 // told are the commit statuses of one cluster about one kind of host.
 type told struct {
-	said []observe.Said // that count, the newest first
+	said []observe.ExternalReport // that count, the newest first
 	// foreign is why a status does not count that is of the newest commit with any; "" if all of these count. It may have
 	// replaced one that counts, as a Git host keeps the latest of each context.
 	foreign string
@@ -63,7 +63,7 @@ func (t *told) tell(commit, foreign string, status forge.Status) {
 	}
 	switch {
 	case foreign == "":
-		t.said = append(t.said, observe.Said{Commit: commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description})
+		t.said = append(t.said, observe.ExternalReport{Commit: commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description})
 	case commit == t.commit && t.foreign == "":
 		t.foreign = foreign
 	}
@@ -71,15 +71,15 @@ func (t *told) tell(commit, foreign string, status forge.Status) {
 
 // isReady reports whether a success counts.
 func (t *told) isReady() bool {
-	return t != nil && slices.ContainsFunc(t.said, func(one observe.Said) bool { return one.Verdict == verdict.Ready })
+	return t != nil && slices.ContainsFunc(t.said, func(one observe.ExternalReport) bool { return one.Verdict == verdict.Ready })
 }
 
 // byHost are the statuses of one cluster by the kind of host, "" for both kinds.
 type byHost map[string]*told
 
 // report makes a report of them. Hosts with a foreign status are unknown.
-func (b byHost) report(clusterType, cluster string) observe.Report {
-	counted, foreign := map[string][]observe.Said{}, ""
+func (b byHost) report(clusterType, cluster string) observe.ClusterReport {
+	counted, foreign := map[string][]observe.ExternalReport{}, ""
 	for _, host := range slices.Sorted(maps.Keys(b)) {
 		if b[host].foreign == "" {
 			counted[host] = b[host].said
@@ -120,7 +120,7 @@ func askStatuses(
 	from *Statuses,
 	q *Question,
 	answer *Answer,
-) (map[string]observe.Report, error) {
+) (map[string]observe.ClusterReport, error) {
 	find := from.finder(q.Clusters)
 	enough := func(heard []delivery.CommitStatuses) bool {
 		count := 0
@@ -137,7 +137,7 @@ func askStatuses(
 		return nil, err
 	}
 	answer.Statuses = err
-	found := map[string]observe.Report{}
+	found := map[string]observe.ClusterReport{}
 	for name, hosts := range from.heardOf(find, heard) {
 		found[name] = hosts.report(q.Clusters[name].Type, name)
 	}

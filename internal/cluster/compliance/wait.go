@@ -62,7 +62,7 @@ func Wait(
 }
 
 // notReady names what is not ready.
-func notReady(result *observe.Result, summary observe.Summary, goal Goal) error {
+func notReady(result *observe.Observation, summary observe.Summary, goal Goal) error {
 	var lines []string
 	for i := range result.Clusters {
 		if c := &result.Clusters[i]; c.Verdict != verdict.Ready {

@@ -29,7 +29,7 @@ func referenceInput(tb testing.TB) (in rollout.Input, compliance evidence.Lookup
 		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
 		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
 	}
-	is := &observe.Evidence{Time: noon, Tip: in.Tip, Clusters: map[string]observe.Cluster{}}
+	is := &observe.Evidence{Time: noon, Tip: in.Tip, Clusters: map[string]observe.ClusterEvidence{}}
 	const hosts, assignments = 500, 20_000
 	for i := range hosts {
 		host := fmt.Sprintf("type-%04d", i)
@@ -37,7 +37,7 @@ func referenceInput(tb testing.TB) (in rollout.Input, compliance evidence.Lookup
 		for j := range 6 {
 			cluster := fmt.Sprintf("%s-%d", host, j)
 			info.Clusters = append(info.Clusters, cluster)
-			is.Clusters[cluster] = observe.Cluster{Type: host, Commit: in.Tip, Status: verdict.Status{Verdict: verdict.Ready, Since: noon}}
+			is.Clusters[cluster] = observe.ClusterEvidence{Type: host, Commit: in.Tip, Status: verdict.Status{Verdict: verdict.Ready, Since: noon}}
 		}
 		in.Hosts[host], in.Wanted[host], in.Deployed[host] = info, map[string]string{}, map[string]string{}
 	}

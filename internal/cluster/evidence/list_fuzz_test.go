@@ -15,7 +15,7 @@ import (
 // of an assignment that a rollout can decide by.
 func FuzzList(f *testing.F) {
 	for _, d := range []evidence.Document{
-		{Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{"a-1": {Type: "a", Status: verdict.Status{Verdict: verdict.Ready}}}}},
+		{Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{"a-1": {Type: "a", Status: verdict.Status{Verdict: verdict.Ready}}}}},
 		factsOf(verdict.Ready, "a-1"), factsOf(verdict.Unknown, "b-1"),
 		measured(evidence.OfCluster, "value < 1.0", "value > 5.0", map[string]float64{"a-1": 0.5}), measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 1, "b": 2}),
 	} {

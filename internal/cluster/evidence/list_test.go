@@ -14,8 +14,8 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 func TestEachKindOfDocumentIsReadAsWhatItIs(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string][]byte{
-		"compliance": (&observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}}).Marshal(),
-		"compliance with a cluster that is called kind": (&observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{
+		"compliance": (&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{}}).Marshal(),
+		"compliance with a cluster that is called kind": (&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{
 			"kind": {Type: "small"},
 		}}).Marshal(),
 		"facts": (&evidence.Facts{Time: noon, Clusters: map[string]evidence.ClusterFacts{}}).Marshal(),

@@ -167,7 +167,7 @@ func TestDocumentsThatSayNothingLeaveItToTime(t *testing.T) {
 	t.Parallel()
 	list := evidence.List{
 		{
-			Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}},
+			Compliance: &observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{}},
 		}, {Facts: &evidence.Facts{Time: noon}}, {Measurements: &evidence.Measurements{Time: noon}},
 	}
 	if list.Speaks() || list.Reports(two()) != nil {

@@ -27,7 +27,7 @@ func BenchmarkObserve(b *testing.B) {
 
 // reference is a fleet of types, 500 for the reference fleet, with six clusters and 40 assignments each, at forty commits, while new
 // versions arrive: a quarter of the types have them, and of another quarter one cluster each.
-func reference(t testing.TB, types int) observe.Input {
+func reference(t testing.TB, types int) observe.FleetReports {
 	t.Helper()
 	var listed [2]reconciler.Answer
 	for version := range listed {
@@ -43,12 +43,12 @@ func reference(t testing.TB, types int) observe.Input {
 				objectsOf(t, strings.TrimSpace(named.Replace(readyKustomization+"\n---"+readySource)))...)
 		}
 	}
-	in := observe.Input{
+	in := observe.FleetReports{
 		Time: time.Unix(1_800_000_000, 0), Tip: commitNumber(0), Types: map[string]string{},
-		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
+		Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
 	}
 	for c := range 40 {
-		in.Commits[commitNumber(c)] = observe.Commit{ID: commitNumber(c), Behind: c, Trees: map[string]map[string]string{}}
+		in.Commits[commitNumber(c)] = observe.ReportedCommit{ID: commitNumber(c), Behind: c, Trees: map[string]map[string]string{}}
 	}
 	for i := range types {
 		host := fmt.Sprintf("type-%03d", i)
@@ -57,7 +57,7 @@ func reference(t testing.TB, types int) observe.Input {
 		}
 		for j := range 40 {
 			target := fmt.Sprintf("workload-%02d-main", j)
-			in.Folders = append(in.Folders, observe.Folder{Host: host, DeploymentTarget: target, Tree: treeA, Objects: []reconciler.ObjectName{
+			in.Folders = append(in.Folders, observe.WrittenFolder{Host: host, DeploymentTarget: target, Tree: treeA, Objects: []reconciler.ObjectName{
 				{Kind: "Kustomization", Namespace: "flux-system", Name: target},
 			}})
 			for c := range 40 {

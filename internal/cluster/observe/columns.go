@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// columnsDocument has what clusters share: the deployment targets of which they have a status, by host, and each of these
-// statuses once. A status has no time; its `since` is "" where it never has one. A cluster then has only numbers.
+// columnsDocument has the data that clusters share, so that each cluster consists of numbers only: the deployment
+// targets with a status of their own, by host, and each distinct status once. A status has no time; `since` is "" if
+// it never has one.
 type columnsDocument struct {
 	Targets  map[string][]string `json:"targets,omitempty"`
 	Statuses []statusDocument    `json:"statuses,omitempty"`
 }
 
-// numbers are of a cluster, by host: of each target of the host, in their order, the number of its status, from 1 on, and how
-// many seconds before the time of the evidence it began. 0 alone is the status of the cluster.
-type numbers map[string][]int64
+// statusNumbers encodes the assignments of a cluster by host. For each target of the host, in order, it has the
+// number of its status, counted from 1, and the seconds from its start to the time of the evidence. A single 0 stands
+// for the status of the cluster.
+type statusNumbers map[string][]int64
 
-// maxAgo bounds how many seconds before the evidence, or after it, a time can be: about two thousand years.
+// maxAgo bounds the seconds between a time and the evidence, to about two thousand years in both directions.
 const maxAgo = 1 << 36
 
-// timeless is a status without its time.
-type timeless struct {
+type untimedStatus struct {
 	AssignmentStatus
-	never bool // it never has one
+	never bool // the status never has a time
 }
 
-func timelessOf(s AssignmentStatus) timeless {
-	of := timeless{s, s.Since.IsZero()}
+func untimed(s AssignmentStatus) untimedStatus {
+	of := untimedStatus{s, s.Since.IsZero()}
 	of.Since = time.Time{}
 	return of
 }
 
-func (t timeless) compare(other timeless) int {
+func (t untimedStatus) compare(other untimedStatus) int {
 	order := cmp.Or(cmp.Compare(t.Commit, other.Commit), cmp.Compare(t.Verdict, other.Verdict), cmp.Compare(t.Message, other.Message))
 	switch {
 	case order != 0 || t == other:
@@ -45,18 +46,18 @@ func (t timeless) compare(other timeless) int {
 	return map[bool]int{true: 1, false: -1}[t.never]
 }
 
-// columns number the statuses of assignments that are not those of their clusters.
+// columns numbers the statuses of assignments that differ from their clusters' status.
 type columns struct {
 	e        *Evidence
-	statuses map[timeless]int
+	statuses map[untimedStatus]int
 	document columnsDocument
 }
 
 func columnsOf(e *Evidence) *columns {
-	c := &columns{e: e, statuses: map[timeless]int{}}
+	c := &columns{e: e, statuses: map[untimedStatus]int{}}
 	targets := map[string]map[string]bool{}
 	for _, of := range e.Clusters {
-		own := of.own()
+		own := of.defaultStatus()
 		for key, other := range of.Assignments {
 			if other != own {
 				host, target := splitKey(key)
@@ -64,7 +65,7 @@ func columnsOf(e *Evidence) *columns {
 					targets[host] = map[string]bool{}
 				}
 				targets[host][target] = true
-				c.statuses[timelessOf(other)] = 0
+				c.statuses[untimed(other)] = 0
 			}
 		}
 	}
@@ -74,7 +75,7 @@ func columnsOf(e *Evidence) *columns {
 	for host, names := range targets {
 		c.document.Targets[host] = slices.Sorted(maps.Keys(names))
 	}
-	for i, status := range slices.SortedFunc(maps.Keys(c.statuses), timeless.compare) {
+	for i, status := range slices.SortedFunc(maps.Keys(c.statuses), untimedStatus.compare) {
 		c.statuses[status] = i + 1
 		written := documentOf(status.AssignmentStatus)
 		if status.never {
@@ -85,10 +86,9 @@ func columnsOf(e *Evidence) *columns {
 	return c
 }
 
-// numbers are those of a cluster.
-func (c *columns) numbers(of *Cluster) numbers {
-	own := of.own()
-	found := numbers{}
+func (c *columns) numbers(of *ClusterEvidence) statusNumbers {
+	own := of.defaultStatus()
+	found := statusNumbers{}
 	for key, other := range of.Assignments {
 		if host, _ := splitKey(key); other != own && found[host] == nil {
 			list := make([]int64, 0, 2*len(c.document.Targets[host]))
@@ -102,7 +102,7 @@ func (c *columns) numbers(of *Cluster) numbers {
 				if !one.Since.IsZero() {
 					ago = c.e.Time.Unix() - one.Since.Unix()
 				}
-				list = append(list, int64(c.statuses[timelessOf(one)]), ago)
+				list = append(list, int64(c.statuses[untimed(one)]), ago)
 			}
 			found[host] = list
 		}
@@ -110,16 +110,17 @@ func (c *columns) numbers(of *Cluster) numbers {
 	return found
 }
 
-// own is the status of a cluster as that of an assignment.
-func (c *Cluster) own() AssignmentStatus { return AssignmentStatus{Commit: c.Commit, Status: c.Status} }
+func (c *ClusterEvidence) defaultStatus() AssignmentStatus {
+	return AssignmentStatus{Commit: c.Commit, Status: c.Status}
+}
 
 func splitKey(key string) (host, target string) {
 	at := strings.LastIndexByte(key, '/')
 	return key[:max(at, 0)], key[at+1:]
 }
 
-// columns reads what clusters share: the keys of assignments, by host, and the statuses.
-func (r *evidenceReader) columns(d *columnsDocument) {
+// readColumns reads the keys of assignments, by host, and the statuses.
+func (r *evidenceReader) readColumns(d *columnsDocument) {
 	r.keys, r.statuses = make(map[string][]string, len(d.Targets)), make([]AssignmentStatus, len(d.Statuses))
 	size := 0
 	for host, targets := range d.Targets {
@@ -129,7 +130,7 @@ func (r *evidenceReader) columns(d *columnsDocument) {
 				return
 			}
 			r.at = [2]string{"", host + "/" + target}
-			if r.key(r.at[1]); strings.Contains(target, "/") {
+			if r.checkKey(r.at[1]); strings.Contains(target, "/") {
 				r.fail("a deployment target has no slash in its name")
 			}
 			r.keys[host] = append(r.keys[host], r.at[1])
@@ -141,14 +142,13 @@ func (r *evidenceReader) columns(d *columnsDocument) {
 			r.fail("status %d has no verdict, or a time", i+1)
 			continue
 		}
-		if r.statuses[i] = r.status(one); one.Since == nil {
-			r.statuses[i].Since = r.when // which says that it has one
+		if r.statuses[i] = r.readStatus(one); one.Since == nil {
+			r.statuses[i].Since = r.when // marks a status that has a time
 		}
 	}
 }
 
-// assignments reads those of a cluster.
-func (r *evidenceReader) assignments(of numbers) map[string]AssignmentStatus {
+func (r *evidenceReader) readAssignments(of statusNumbers) map[string]AssignmentStatus {
 	count := 0
 	for host := range of {
 		count += len(r.keys[host])

@@ -9,22 +9,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Contexts finds the cluster of a commit status by its context.
+// Contexts maps the contexts of commit statuses to clusters.
 type Contexts struct{ patterns []contextPattern }
 
-// contextPattern is a pattern, and what matches the contexts that are made by it.
 type contextPattern struct {
 	text    string
-	matches *regexp.Regexp // with groups "cluster" and "host", where it has these
+	matches *regexp.Regexp // with optional groups "cluster" and "host"
 }
 
-// What stands for the name of a cluster in a pattern, and for which of its folders a status is about.
+// The placeholders of patterns: the name of a cluster, and the kind of host that a status is about.
 const (
 	clusterName = "{cluster}"
 	hostKind    = "{host}"
 )
 
-// The kinds of hosts, as contexts name them: the folders that a cluster follows, in the order of [Hosts].
+// The kinds of hosts in contexts: the folders that a cluster follows, in the order of [FollowedHosts].
 const (
 	ClusterTypeHost = "cluster-type"
 	ClusterHost     = "cluster"
@@ -32,10 +31,9 @@ const (
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}?|\}`)
 
-// ParseContext reads a pattern such as "flotilla/{cluster}" or "kustomization/root-{cluster}/*": {cluster}
-// is the name of a cluster, {host} a segment that says which of the cluster's folders the status is about, and
-// * a segment of any text. It is what a Flux Provider's commitStatusExpr, or a template of Argo CD's
-// notifications, makes contexts by.
+// ParseContext parses a pattern such as "flotilla/{cluster}" or "kustomization/root-{cluster}/*". {cluster} is the
+// name of a cluster, {host} a segment with a kind of host, and * any segment. The pattern describes the contexts that
+// a Flux Provider's commitStatusExpr or a template of Argo CD's notifications produces.
 func ParseContext(pattern string) (Contexts, error) {
 	switch {
 	case pattern == "":
@@ -66,11 +64,8 @@ func ParseContext(pattern string) (Contexts, error) {
 	return Contexts{[]contextPattern{{pattern, matches}}}, err
 }
 
-// groups replaces what stands for something in a pattern by what it stands for.
 var groups = strings.NewReplacer(
-	regexp.QuoteMeta(
-		clusterName,
-	),
+	regexp.QuoteMeta(clusterName),
 	`(?P<cluster>[^/]+)`,
 	regexp.QuoteMeta(hostKind),
 	`(?P<host>`+ClusterTypeHost+`|`+ClusterHost+`)`,
@@ -78,9 +73,9 @@ var groups = strings.NewReplacer(
 	`[^/]*`,
 )
 
-// DefaultContexts reads the contexts that agents use by default, as far as they have the name of a cluster, and
-// "flotilla/<name>"; where the name is that of the cluster, or that with "flotilla-" or "flotilla-<environment>-" before it;
-// and "flotilla/<cluster>/{host}", as agents do that Flotilla has set up.
+// DefaultContexts returns the contexts that agents use by default if they contain the cluster's name,
+// "flotilla/<name>", and "flotilla/<cluster>/{host}", which agents set up by Flotilla use. The name may have the
+// prefix "flotilla-" or "flotilla-<environment>-".
 func DefaultContexts(environment string) Contexts {
 	patterns := []string{"flotilla/" + clusterName + "/" + hostKind}
 	for _, prefix := range []string{"", "flotilla-", "flotilla-" + environment + "-"} {
@@ -97,12 +92,11 @@ func DefaultContexts(environment string) Contexts {
 	return contexts
 }
 
-// Subject is what a status is of: a cluster, and the kind of the host that it is about, "" for all that the cluster
-// follows.
+// Subject is the cluster and the kind of host that a status is about; Host is "" for everything the cluster follows.
 type Subject struct{ Cluster, Host string }
 
-// Keys are the subjects of all statuses that these clusters can have, by a key that is made of the context. As in
-// Cluster, the first pattern wins. A pattern with a segment of any text has no keys.
+// Keys returns the subjects of all statuses that the clusters can have, by the key of their context. The first
+// matching pattern wins, as in Cluster. Patterns with * have no keys.
 func (c Contexts) Keys(clusters []string, key func(context string) string) map[string]Subject {
 	found := map[string]Subject{}
 	for _, pattern := range c.patterns {
@@ -121,8 +115,8 @@ func (c Contexts) Keys(clusters []string, key func(context string) string) map[s
 	return found
 }
 
-// context is the context of the statuses of a subject, and the subject as the pattern distinguishes it; ok is false
-// where it does not follow.
+// context returns the context of a subject, and the subject as far as the pattern distinguishes it; ok is false if
+// the pattern has a *.
 func (p contextPattern) context(of Subject) (context string, as Subject, ok bool) {
 	if strings.Contains(p.text, "*") {
 		return "", Subject{}, false
@@ -134,8 +128,8 @@ func (p contextPattern) context(of Subject) (context string, as Subject, ok bool
 	return strings.NewReplacer(clusterName, of.Cluster, hostKind, of.Host).Replace(p.text), as, true
 }
 
-// Cluster returns the cluster that a status is of, and the kind of the host that it is about, "" for all that
-// the cluster follows; known says which clusters there are.
+// Cluster returns the cluster of a status and the kind of host it is about, "" for everything the cluster follows.
+// known reports whether a cluster exists.
 func (c Contexts) Cluster(context string, known func(cluster string) bool) (cluster, host string, ok bool) {
 	for _, pattern := range c.patterns {
 		groups := pattern.matches.FindStringSubmatch(context)

@@ -125,11 +125,11 @@ func TestContextsThatAgentsGiveByThemselvesAreUnderstood(t *testing.T) {
 
 func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	t.Parallel()
-	told := func(commit string, verdict verdict.Verdict) []observe.Said {
-		return []observe.Said{{Commit: commit, Verdict: verdict}}
+	told := func(commit string, verdict verdict.Verdict) []observe.ExternalReport {
+		return []observe.ExternalReport{{Commit: commit, Verdict: verdict}}
 	}
 	commit := strings.Repeat("a", 40)
-	report := observe.ReadStatuses("store", "store-1", map[string][]observe.Said{
+	report := observe.ReadStatuses("store", "store-1", map[string][]observe.ExternalReport{
 		observe.ClusterTypeHost: told(commit, verdict.Ready), observe.ClusterHost: told(commit, verdict.Failed),
 	})
 	if got := report.Applied["store"]; got.Verdict != verdict.Ready || got.Commit != commit {
@@ -138,7 +138,7 @@ func TestAStatusOfOneFolderSaysNothingOfTheOther(t *testing.T) {
 	if got := report.Applied["clusters/store-1"]; got.Verdict != verdict.Failed || got.Attempted != commit {
 		t.Errorf("the folder of the cluster is %+v", got)
 	}
-	report = observe.ReadStatuses("store", "store-1", map[string][]observe.Said{observe.ClusterTypeHost: told(commit, verdict.Ready)})
+	report = observe.ReadStatuses("store", "store-1", map[string][]observe.ExternalReport{observe.ClusterTypeHost: told(commit, verdict.Ready)})
 	if _, known := report.Applied["clusters/store-1"]; known || len(report.Applied) != 1 {
 		t.Errorf("a folder is known of which nothing was said: %+v", report.Applied)
 	}

@@ -9,28 +9,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Difference is a difference between what the fleet wants, what Git has and what clusters have.
+// Difference is a difference between fleet, Git and clusters.
 type Difference struct {
-	// Assignment is the key of the assignment; "" where the difference is in no folder.
+	// Assignment is the key of the assignment; "" if the difference is in no folder.
 	Assignment string
-	// Wanted says that the fleet has the assignment.
+	// Wanted reports whether the fleet has the assignment.
 	Wanted bool
 	// Git is the tree of the folder on the branch; "" for none.
 	Git string
-	// Deployed is the tree that clusters have; "" for none, and where none of them is concerned.
+	// Deployed is the tree on the clusters; "" if they have none or are not affected.
 	Deployed string
-	// Clusters are those concerned, in order; none where fleet and Git differ.
+	// Clusters are the affected clusters, sorted; none if fleet and Git differ.
 	Clusters []string
-	// Objects are those that are not as Git has them, as in "ConfigMap web/settings".
+	// Objects are the objects that differ from Git, as in "ConfigMap web/settings".
 	Objects []string
-	// Reason says what differs.
-	Reason string
+	Reason  string
 }
 
-// Drift lists the differences, in the order of their assignments. wanted has the keys of the fleet's
-// assignments.
-func (r *Result) Drift(wanted map[string]bool) []Difference {
-	found := map[string]*Difference{} // by all but the clusters
+// Drift lists the differences, sorted by assignment. wanted has the keys of the fleet's assignments.
+func (r *Observation) Drift(wanted map[string]bool) []Difference {
+	found := map[string]*Difference{} // by everything but the clusters
 	add := func(d Difference, cluster string) {
 		key := strings.Join(append([]string{d.Assignment, d.Git, d.Deployed, d.Reason}, d.Objects...), "\x00")
 		if found[key] == nil {

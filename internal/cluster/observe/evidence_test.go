@@ -43,7 +43,7 @@ func evidence() *observe.Evidence {
 	return &observe.Evidence{
 		About: observe.About{Owner: "web", Environment: "dev", Branch: "main", Path: "clusters/web"},
 		Time:  at.Add(30 * time.Minute), Tip: tip,
-		Clusters: map[string]observe.Cluster{
+		Clusters: map[string]observe.ClusterEvidence{
 			"drone-1": {Type: "drone", Commit: older, Status: verdict.Status{Verdict: verdict.Failed, Since: at, Message: "no space"},
 				Assignments: map[string]observe.AssignmentStatus{
 					"drone/db-main":  {Commit: older, Status: verdict.Status{Verdict: verdict.Ready, Since: at}},
@@ -241,7 +241,7 @@ func TestEvidenceSaysWhatRunsOfAnAssignmentOnACluster(t *testing.T) {
 		{"drone-2", "drone/web-main", ofChart}, {"drone-2", "drone/db-main", onMain}, {"drone-2", "clusters/drone-2/db-main", onMain}, {"drone-2", "drone/other", reconciler.Running{}},
 		{"large-1", "large/db-main", reconciler.Running{}}, {"nobody", "drone/db-main", reconciler.Running{}},
 	} {
-		if got := e.Runs(test.cluster, test.key); got != test.want {
+		if got := e.RunningOn(test.cluster, test.key); got != test.want {
 			t.Errorf("%s on %s runs %+v, want %+v", test.key, test.cluster, got, test.want)
 		}
 	}
@@ -290,7 +290,7 @@ func small() *observe.Evidence { return made(3, 5, 2) }
 func made(types, clusters, assignments int) *observe.Evidence {
 	random := rand.New(rand.NewPCG(1, 2))
 	at := time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
-	e := &observe.Evidence{Time: at, Tip: tip, Clusters: map[string]observe.Cluster{}, Trees: map[string]map[string]string{older: {}}}
+	e := &observe.Evidence{Time: at, Tip: tip, Clusters: map[string]observe.ClusterEvidence{}, Trees: map[string]map[string]string{older: {}}}
 	for i := range types {
 		of := fmt.Sprintf("type-%04d", i)
 		for j := range assignments {
@@ -302,7 +302,7 @@ func made(types, clusters, assignments int) *observe.Evidence {
 				name := fmt.Sprintf("%s-%02d", of, k)
 				c, ok := e.Clusters[name]
 				if !ok {
-					c = observe.Cluster{Type: of, Commit: older, Assignments: map[string]observe.AssignmentStatus{},
+					c = observe.ClusterEvidence{Type: of, Commit: older, Assignments: map[string]observe.AssignmentStatus{},
 						Status: verdict.Status{Verdict: verdict.Ready, Since: at.Add(-time.Minute)}}
 				}
 				c.Assignments[key] = observe.AssignmentStatus{Commit: older,

@@ -112,11 +112,11 @@ status:
 ---`
 	listed := reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(root+documents+"\n---"+gitopsRepository))}
 	of := listed.Objects[1]
-	in := observe.Input{
-		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
-		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(
+	in := observe.FleetReports{
+		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.ReportedCommit{},
+		Reports: map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(
 			folder.Location{URL: "https://git.example.com/gitops", Branch: "dev", Path: "fleet"}, "drone", "drone-1", listed)},
-		Folders: []observe.Folder{{
+		Folders: []observe.WrittenFolder{{
 			Host: "drone", DeploymentTarget: "web", Tree: treeA, Wanted: "1.2.3", Changed: at(t, "19:59"),
 			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}},
 		}},
@@ -124,7 +124,7 @@ status:
 	report := in.Reports["drone-1"]
 	for _, commit := range report.Commits(in.Folders) {
 		if tree, has := trees[commit]; has {
-			in.Commits[commit] = observe.Commit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": tree}}}
+			in.Commits[commit] = observe.ReportedCommit{ID: commit, Trees: map[string]map[string]string{"drone": {"web": tree}}}
 		}
 	}
 	return observe.Observe(in).Clusters[0].Assignments[0]
@@ -259,14 +259,14 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 			),
 			hubApplication("web-drone-1", made, "name: drone-1", source, test.commit), set,
 		}, "\n---")
-		in := observe.Input{
-			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.Commit{},
+		in := observe.FleetReports{
+			Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.ReportedCommit{},
 			Reports: observe.ReadHub(
 				folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"},
 				map[string]string{"drone-1": "drone"},
 				reconciler.Answer{Objects: objectsOf(t, documents[1:])},
 			),
-			Folders: []observe.Folder{
+			Folders: []observe.WrittenFolder{
 				{
 					Host:             "drone",
 					DeploymentTarget: "web",
@@ -277,7 +277,7 @@ func TestFinalObjectsOnAHub(t *testing.T) {
 		}
 		report := in.Reports["drone-1"]
 		for _, commit := range report.Commits(in.Folders) {
-			in.Commits[commit] = observe.Commit{
+			in.Commits[commit] = observe.ReportedCommit{
 				ID:    commit,
 				Trees: map[string]map[string]string{"drone": {"web": map[bool]string{true: treeB, false: treeA}[commit == c2529]}},
 			}

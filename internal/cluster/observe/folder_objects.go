@@ -10,17 +10,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// What the objects in the folder of an assignment say is part of its verdict.
+// The status of the objects in an assignment's folder is part of its verdict.
 
-// blames says whether what follows a folder names something of an assignment as what has failed.
-func blames(applied *reconciler.Applied, folder *Folder) bool {
-	return len(belonging(folder, applied.Failing)) > 0
+// blames reports whether the root of a folder names an object of the assignment as failed.
+func blames(applied *reconciler.Applied, folder *WrittenFolder) bool {
+	return len(objectsOf(folder, applied.Failing)) > 0
 }
 
-// objects is the worst status of the objects that reconcile an assignment; where there are none, the status of
-// the root. all is whether every one of them was found.
-func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said verdict.Status, all bool) {
-	if e.report.said == nil || len(folder.Objects) == 0 {
+// objectsStatus returns the worst status of the objects that reconcile an assignment, or the status of the root if
+// there are none. all reports whether every object was found.
+func (e *evaluation) objectsStatus(folder *WrittenFolder, applied reconciler.Applied) (said verdict.Status, all bool) {
+	if e.report.objects == nil || len(folder.Objects) == 0 {
 		said = applied.Status
 		_, own := e.report.own[folder.Key()]
 		said.OfRoot = !own && !blames(&applied, folder)
@@ -32,12 +32,12 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 		reason, unlisted := e.report.unserved[name.Kind]
 		switch {
 		case found:
-			said = verdict.Worst(said, e.lasting(folder, name, e.contentOf(folder, name, &one)))
+			said = verdict.Worst(said, e.confirmFailure(folder, name, e.contentStatus(folder, name, &one)))
 		case reconciler.IsTemplated(name.Kind):
-			unmade := e.report.unmade(name)
+			unmade := e.report.explainMissing(name)
 			said, all = verdict.Worst(said, unmade), all && unmade.Verdict != verdict.Unknown
-		case e.report.isHub: // it is on the cluster itself, and what follows the folder knows of it
-			said = verdict.Worst(said, ofRoot(applied.Status))
+		case e.report.isHub: // it is on the cluster itself, and the root knows its status
+			said = verdict.Worst(said, markAsRoot(applied.Status))
 		case unlisted:
 			said, all = verdict.Worst(
 				said,
@@ -50,9 +50,9 @@ func (e *evaluation) objects(folder *Folder, applied reconciler.Applied) (said v
 	return said, all
 }
 
-// contentOf is the status of an object. Of one that follows the final objects of the folder, it counts whether it is about
-// the content of the folder, at whatever commit: another one has no part in the verdict.
-func (e *evaluation) contentOf(folder *Folder, name reconciler.ObjectName, one *object) verdict.Status {
+// contentStatus returns the status of an object. If the object follows final objects, its status counts only if it is
+// about the current content of the folder, at any commit.
+func (e *evaluation) contentStatus(folder *WrittenFolder, name reconciler.ObjectName, one *observedObject) verdict.Status {
 	if !one.follows(folder) {
 		return one.Status
 	}
@@ -82,14 +82,13 @@ func (e *evaluation) contentOf(folder *Folder, name reconciler.ObjectName, one *
 	return said
 }
 
-// follows says whether an object, or what it has made, follows the final objects of a folder.
-func (o *object) follows(folder *Folder) bool {
+func (o *observedObject) follows(folder *WrittenFolder) bool {
 	return len(o.followed) > 0 && !slices.ContainsFunc(o.followed, func(of reconciler.FinalStatus) bool { return of.Folder != folder.Key() })
 }
 
-// lasting is the status of an object whose agent tries again what fails: it has failed when it has said so for a time, and
-// the folder has had its content for that time.
-func (e *evaluation) lasting(folder *Folder, name reconciler.ObjectName, said verdict.Status) verdict.Status {
+// confirmFailure returns the status of an object whose agent retries failures. It has failed only after the failure
+// and the folder's content have lasted for the retry time of its kind.
+func (e *evaluation) confirmFailure(folder *WrittenFolder, name reconciler.ObjectName, said verdict.Status) verdict.Status {
 	if said.Verdict != verdict.Failed {
 		return said
 	}
@@ -101,13 +100,13 @@ func (e *evaluation) lasting(folder *Folder, name reconciler.ObjectName, said ve
 	return said
 }
 
-// rootFails is how long what follows a folder fails until what it has applied before has failed, too. Agents try again: at
-// any time, some of many clusters cannot read the repository.
+// rootFails is how long a root must fail before content that it applied earlier has failed, too. Agents retry: of
+// many clusters, some cannot read the repository at any time.
 const rootFails = 2 * time.Minute
 
-// rootStatus is the status of what follows a folder as far as it concerns what is there already: that more arrives is no part
-// of it, but that nothing can. Objects that were read speak for themselves.
-func (e *evaluation) rootStatus(folder *Folder, applied *reconciler.Applied) verdict.Status {
+// rootStatus returns the status of a root as far as it affects content that is already applied. Arriving content does
+// not count, but a root that cannot apply anything does. Objects that were read have a status of their own.
+func (e *evaluation) rootStatus(folder *WrittenFolder, applied *reconciler.Applied) verdict.Status {
 	said := verdict.Status{Verdict: verdict.Ready}
 	if applied.Verdict == verdict.Failed {
 		said = applied.Status
@@ -116,7 +115,7 @@ func (e *evaluation) rootStatus(folder *Folder, applied *reconciler.Applied) ver
 	if tree, known := e.treeAt(applied.Compared, folder); applied.Hindered.Verdict != "" && (!known || tree == folder.Tree) {
 		said = verdict.Worst(said, applied.Hindered)
 	}
-	said.OfRoot = !slices.ContainsFunc(belonging(folder, applied.Failing), func(name reconciler.ObjectName) bool {
+	said.OfRoot = !slices.ContainsFunc(objectsOf(folder, applied.Failing), func(name reconciler.ObjectName) bool {
 		_, isRead := e.report.find(name)
 		return !isRead
 	})
@@ -126,8 +125,7 @@ func (e *evaluation) rootStatus(folder *Folder, applied *reconciler.Applied) ver
 	return said
 }
 
-// belonging are those objects that are of an assignment.
-func belonging(folder *Folder, names []reconciler.ObjectName) []reconciler.ObjectName {
+func objectsOf(folder *WrittenFolder, names []reconciler.ObjectName) []reconciler.ObjectName {
 	var own []reconciler.ObjectName
 	for _, name := range names {
 		if slices.Contains(folder.Objects, name) || folder.Namespace != "" &&
@@ -138,8 +136,7 @@ func belonging(folder *Folder, names []reconciler.ObjectName) []reconciler.Objec
 	return own
 }
 
-// ofRoot is a status that is said of what follows a folder as a whole.
-func ofRoot(s verdict.Status) verdict.Status {
+func markAsRoot(s verdict.Status) verdict.Status {
 	s.OfRoot = true
 	return s
 }

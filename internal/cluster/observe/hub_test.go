@@ -105,14 +105,14 @@ func TestAHubHasTheContentOfAFolderInTwoPlaces(t *testing.T) {
 			map[string]string{"drone-1": "drone"},
 			listed,
 		)
-		result := observe.Observe(observe.Input{
+		result := observe.Observe(observe.FleetReports{
 			Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: reports,
 			OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-			Commits: map[string]observe.Commit{
+			Commits: map[string]observe.ReportedCommit{
 				older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeB}}},
 				tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 			},
-			Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+			Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 				Objects: []reconciler.ObjectName{{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"}}}},
 		})
 		got := result.Clusters[0].Assignments[0]
@@ -159,7 +159,7 @@ status:
 			t.Errorf("%s: %+v", name, report.Applied)
 		}
 		result := observe.Observe(
-			observe.Input{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report}},
+			observe.FleetReports{Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": report}},
 		)
 		if got := result.Clusters[0]; got.Verdict != test.want {
 			t.Errorf("%s: %s, %s", name, got.Verdict, got.Message)
@@ -197,7 +197,7 @@ func TestWhatAHubHasYetToMakeIsNotReady(t *testing.T) {
 	} {
 		listed := reconciler.Answer{Objects: objectsOf(t, (spoke + "\n---" + hub + "\n---" + hubSet + "\n---" + test.objects)[1:])}
 		report := observe.ReadHub(folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
-		if got := report.NotReady("drone", "drone"); !slices.Equal(got, test.want) {
+		if got := report.UnreadyObjects("drone", "drone"); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -61,12 +61,12 @@ status:
 				documents += "\n---" + test.own
 			}
 			listed := reconciler.Answer{Objects: objectsOf(t, documents)}
-			result := observe.Observe(observe.Input{
+			result := observe.Observe(observe.FleetReports{
 				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-				Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+				Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 				OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-				Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
-				Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+				Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+				Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 					Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 			})
 			cluster := result.Clusters[0]
@@ -99,7 +99,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 		return labels + ", ownerReferences: [{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, name: " + set + ", uid: x, controller: true}]"
 	}
 	for name, of := range map[string]struct {
-		read    func(reconciler.Answer) observe.Report
+		read    func(reconciler.Answer) observe.ClusterReport
 		root    string
 		own     string
 		foreign string
@@ -107,7 +107,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 		object  reconciler.ObjectName
 	}{
 		"Argo CD": {
-			read: func(listed reconciler.Answer) observe.Report {
+			read: func(listed reconciler.Answer) observe.ClusterReport {
 				return observe.ReadCluster(at, "drone", "drone-1", listed)
 			},
 			root:    hubApplication("root", "labels: {a: b}", "namespace: argocd", inFolder, older),
@@ -116,7 +116,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 			failing: failingArgo, object: reconciler.ObjectName{Kind: "Application", Namespace: "argocd", Name: "web"},
 		},
 		"Rancher Fleet": {
-			read: func(listed reconciler.Answer) observe.Report {
+			read: func(listed reconciler.Answer) observe.ClusterReport {
 				return observe.ReadCluster(at, "drone", "drone-1", listed)
 			},
 			root: strings.NewReplacer("effd5ef2f5cba97c21d2f82ee9ef63f6bb77fb5b", `"`+older+`"`, "git.example.com/web", "git.example.com/gitops", "branch: main, paths: [web]", "branch: dev, paths: [drone]").
@@ -128,7 +128,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 			object: reconciler.ObjectName{Kind: "GitRepo", Namespace: "fleet-local", Name: "web"},
 		},
 		"Argo CD on a hub": {
-			read: func(listed reconciler.Answer) observe.Report {
+			read: func(listed reconciler.Answer) observe.ClusterReport {
 				return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 			},
 			root: hubApplication("root", "labels: {a: b}", "name: drone-1", inFolder, older) + "\n---" + hubSet + "\n---" +
@@ -138,7 +138,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 			failing: failingArgo, object: reconciler.ObjectName{Kind: "ApplicationSet", Namespace: "argocd", Name: "web"},
 		},
 		"Argo CD on a hub, by labels alone": {
-			read: func(listed reconciler.Answer) observe.Report {
+			read: func(listed reconciler.Answer) observe.ClusterReport {
 				return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 			},
 			root:    hubApplication("root", "labels: {a: b}", "name: drone-1", inFolder, older) + "\n---" + hubSet,
@@ -162,12 +162,12 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfOtherAgents(t *testing.T) {
 				if test.own != "" {
 					documents += "\n---" + test.own
 				}
-				result := observe.Observe(observe.Input{
+				result := observe.Observe(observe.FleetReports{
 					Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-					Reports:     map[string]observe.Report{"drone-1": of.read(reconciler.Answer{Objects: objectsOf(t, documents)})},
+					Reports:     map[string]observe.ClusterReport{"drone-1": of.read(reconciler.Answer{Objects: objectsOf(t, documents)})},
 					OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-					Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
-					Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{of.object}}},
+					Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+					Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Objects: []reconciler.ObjectName{of.object}}},
 				})
 				cluster := result.Clusters[0]
 				if got := cluster.Assignments[0]; got.Verdict != test.want {

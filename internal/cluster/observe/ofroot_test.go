@@ -40,7 +40,7 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			"message: one or more objects failed to apply, syncResult: {revision: \""+tip+"\", resources: ["+resource+"]}",
 		)
 	}
-	read := func(documents string) observe.Report {
+	read := func(documents string) observe.ClusterReport {
 		return observe.ReadCluster(
 			folder.Location{Branch: "dev"},
 			"drone",
@@ -48,20 +48,20 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 			reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(documents))},
 		)
 	}
-	statuses := func(said ...observe.Said) observe.Report {
-		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.Said{"": said})
+	statuses := func(said ...observe.ExternalReport) observe.ClusterReport {
+		return observe.ReadStatuses("drone", "drone-1", map[string][]observe.ExternalReport{"": said})
 	}
 	for name, test := range map[string]struct {
-		report observe.Report
+		report observe.ClusterReport
 		ofRoot map[string]bool
 	}{
-		"a commit status": {statuses(observe.Said{Commit: tip, Verdict: verdict.Failed, Message: "health check failed"}),
+		"a commit status": {statuses(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed, Message: "health check failed"}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a commit status of another commit": {statuses(observe.Said{Commit: tip, Verdict: verdict.Failed}, observe.Said{Commit: older, Verdict: verdict.Ready}),
+		"a commit status of another commit": {statuses(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed}, observe.ExternalReport{Commit: older, Verdict: verdict.Ready}),
 			map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report of a cluster":     {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report that says failed": {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
-		"a report of an assignment": {observe.Given(observe.Said{Commit: tip, Verdict: verdict.Progressing}, observe.Said{Assignment: "drone/web", Verdict: verdict.Failed, Message: "errors"}),
+		"a report of a cluster":     {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Progressing}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a report that says failed": {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Failed}), map[string]bool{"drone/api": true, "drone/web": true}},
+		"a report of an assignment": {observe.ReadExternal(observe.ExternalReport{Commit: tip, Verdict: verdict.Progressing}, observe.ExternalReport{Assignment: "drone/web", Verdict: verdict.Failed, Message: "errors"}),
 			map[string]bool{"drone/api": true, "drone/web": false}},
 		"Flux names nothing": {read(flux("kustomize build failed")), map[string]bool{"drone/api": true, "drone/web": true}},
 		"Flux names an object of a folder": {read(flux("HelmRelease/flux-system/web dry-run failed (Invalid): no such field")),
@@ -74,18 +74,18 @@ func TestAFailureOfARootIsOfNoAssignmentThatItDoesNotName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := observe.Input{
+			in := observe.FleetReports{
 				Time: time.Unix(
 					1e9,
 					0,
-				), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": test.report},
-				Commits: map[string]observe.Commit{
+				), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": test.report},
+				Commits: map[string]observe.ReportedCommit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"api": treeA, "web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"api": treeB, "web": treeB}}},
 				},
 			}
 			for _, target := range []string{"api", "web"} {
-				in.Folders = append(in.Folders, observe.Folder{Host: "drone", DeploymentTarget: target, Tree: treeA, Namespace: target,
+				in.Folders = append(in.Folders, observe.WrittenFolder{Host: "drone", DeploymentTarget: target, Tree: treeA, Namespace: target,
 					Objects: []reconciler.ObjectName{{Kind: "HelmRelease", Namespace: "flux-system", Name: target}}})
 			}
 			text := observe.Observe(in).Evidence().Marshal()

@@ -24,7 +24,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 	t.Parallel()
 	random := rand.New(rand.NewPCG(10, 20))
 	listed := recorded(t, "3*/*.json")
-	var first *observe.Result
+	var first *observe.Observation
 	var text string
 	for range 50 {
 		in := recordedInput(t, "3-new-commit-waits", cd5cf, map[string]string{cd5cf: treeA, c2529: "", c89a4: "", cfa3a: treeB})
@@ -35,7 +35,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 			in.Types[cluster] = clusterType
 			switch i {
 			case 6:
-				in.Reports[cluster] = observe.Given(observe.Said{Commit: c2529, Verdict: verdict.Progressing})
+				in.Reports[cluster] = observe.ReadExternal(observe.ExternalReport{Commit: c2529, Verdict: verdict.Progressing})
 			case 7:
 			default:
 				in.Reports[cluster] = observe.ReadCluster(recordedPlace, clusterType, cluster, reconciler.Answer{Objects: slices.Clone(listed)})
@@ -67,7 +67,7 @@ func TestVerdictsAndEvidenceAreTheSameInWhateverOrderClustersAnswer(t *testing.T
 	}
 }
 
-func statuses(result *observe.Result) []string {
+func statuses(result *observe.Observation) []string {
 	var all []string
 	for _, cluster := range result.Clusters {
 		all = append(all, fmt.Sprint(cluster.Name, cluster.Status, cluster.Leftover))
@@ -110,9 +110,9 @@ func FuzzObjects(f *testing.F) {
 		}
 		at := folder.Location{URL: "https://git.example.com/web", Branch: "main"}
 		report := observe.ReadCluster(at, "web", "web-1", reconciler.Answer{Objects: []*unstructured.Unstructured{object, object}})
-		result := observe.Observe(observe.Input{
-			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.Report{"web-1": report},
-			Folders: []observe.Folder{{Host: "web", DeploymentTarget: "a", Tree: treeA, Objects: []reconciler.ObjectName{
+		result := observe.Observe(observe.FleetReports{
+			Time: time.Unix(1e9, 0), Types: map[string]string{"web-1": "web"}, Reports: map[string]observe.ClusterReport{"web-1": report},
+			Folders: []observe.WrittenFolder{{Host: "web", DeploymentTarget: "a", Tree: treeA, Objects: []reconciler.ObjectName{
 				{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()},
 			}}},
 		})
@@ -122,7 +122,7 @@ func FuzzObjects(f *testing.F) {
 				t.Fatalf("%q runs", text)
 			}
 		}
-		if read, err := observe.Parse(result.Evidence().Marshal()); err != nil || read.Runs("web-1", "web/a") != runs {
+		if read, err := observe.Parse(result.Evidence().Marshal()); err != nil || read.RunningOn("web-1", "web/a") != runs {
 			t.Fatal(read, err)
 		}
 	})

@@ -70,14 +70,14 @@ status:
 		return repo.Replace(readyRepo)
 	}
 	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
-	cluster := func(listed reconciler.Answer) observe.Report {
+	cluster := func(listed reconciler.Answer) observe.ClusterReport {
 		return observe.ReadCluster(at, "drone", "drone-1", listed)
 	}
-	hub := func(listed reconciler.Answer) observe.Report {
+	hub := func(listed reconciler.Answer) observe.ClusterReport {
 		return observe.ReadHub(at, map[string]string{"drone-1": "drone"}, listed)["drone-1"]
 	}
 	for name, test := range map[string]struct {
-		read          func(reconciler.Answer) observe.Report
+		read          func(reconciler.Answer) observe.ClusterReport
 		first, second string
 		want          verdict.Verdict
 		message       string
@@ -100,13 +100,13 @@ status:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			report := test.read(reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(test.first)+"\n---"+test.second)})
-			result := observe.Observe(observe.Input{
-				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.Report{"drone-1": report},
-				Commits: map[string]observe.Commit{
+			result := observe.Observe(observe.FleetReports{
+				Time: time.Unix(2e9, 0), Tip: tip, Types: map[string]string{"drone-1": "drone"}, Reports: map[string]observe.ClusterReport{"drone-1": report},
+				Commits: map[string]observe.ReportedCommit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeB}}},
 				},
-				Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Namespace: "web"}},
+				Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Namespace: "web"}},
 			})
 			if got := result.Clusters[0].Assignments[0]; got.Verdict != test.want || got.Message != test.message || got.OfRoot != test.ofRoot {
 				t.Errorf("%s, of the root %v: %s", got.Verdict, got.OfRoot, got.Message)

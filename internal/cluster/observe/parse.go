@@ -17,17 +17,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// evidenceFormat is the format of evidence that is written and read.
 const evidenceFormat = "3"
 
-// Evidence is bounded in all that it has.
+// The bounds of evidence.
 const (
 	MaxEvidence = 64 << 20 // bytes of a document: 100,000 assignments on 10,000 clusters are a quarter of that
-	MaxText     = 4096     // bytes of one text of a document
+	MaxText     = 4096     // bytes of one string of a document
 )
 
-// document is evidence as text.
-type document struct {
+type evidenceDocument struct {
 	Format      *string                      `json:"format"`
 	Owner       *string                      `json:"owner"`
 	Environment *string                      `json:"environment"`
@@ -44,11 +42,11 @@ type document struct {
 type clusterDocument struct {
 	Type *string `json:"type"`
 	statusDocument
-	Assignments numbers        `json:"assignments,omitempty"`
+	Assignments statusNumbers  `json:"assignments,omitempty"`
 	Running     map[string]int `json:"running,omitzero"`
 }
 
-// statusDocument has what is not "".
+// statusDocument has the fields that are not "".
 type statusDocument struct {
 	Commit  *string          `json:"commit,omitempty"`
 	Verdict *verdict.Verdict `json:"verdict,omitempty"`
@@ -57,14 +55,13 @@ type statusDocument struct {
 	Of      string           `json:"of,omitempty"`
 }
 
-// ofTheRoot is a verdict that was not said of one assignment, but of what follows the folder of its host, with all that is in
-// there.
+// ofTheRoot marks a verdict about the root of the host's folder and everything in it, rather than about one
+// assignment.
 const ofTheRoot = "root"
 
-// Marshal returns the evidence as text: the same evidence gives the same bytes. An assignment that is as its cluster is left
-// out.
+// Marshal encodes the evidence deterministically. It omits assignments with the status of their cluster.
 func (e *Evidence) Marshal() []byte {
-	d := document{
+	d := evidenceDocument{
 		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
 		Time: new(FormatTime(e.Time)), Tip: &e.Tip, Clusters: make(map[string]clusterDocument, len(e.Clusters)), Trees: e.Trees,
 	}
@@ -74,7 +71,7 @@ func (e *Evidence) Marshal() []byte {
 	columns, runs := columnsOf(e), runsOf(e)
 	d.columnsDocument, d.runningDocument = columns.document, runs.document(e)
 	for name, of := range e.Clusters {
-		c := clusterDocument{Type: &of.Type, statusDocument: documentOf(of.own()), Assignments: columns.numbers(&of)}
+		c := clusterDocument{Type: &of.Type, statusDocument: documentOf(of.defaultStatus()), Assignments: columns.numbers(&of)}
 		c.Commit, c.Verdict, c.Running = &of.Commit, &of.Verdict, runs.numbers(of.Running)
 		d.Clusters[name] = c
 	}
@@ -98,7 +95,7 @@ func documentOf(is AssignmentStatus) statusDocument {
 	return d
 }
 
-// FormatTime is a time of a document; "" for none.
+// FormatTime formats a time of a document; "" for none.
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -106,8 +103,8 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Parse reads what [Evidence.Marshal] wrote, however it is indented and in whatever order. An attribute
-// that does not belong there, or comes twice, is an error.
+// Parse parses the output of [Evidence.Marshal] in any order and indentation. An unknown or duplicate attribute is an
+// error.
 func Parse(text []byte) (*Evidence, error) {
 	e, err := parseEvidence(text)
 	if err != nil {
@@ -117,27 +114,27 @@ func Parse(text []byte) (*Evidence, error) {
 }
 
 func parseEvidence(text []byte) (*Evidence, error) {
-	var d document
+	var d evidenceDocument
 	if err := DecodeDocument(text, &d, &d.Format, evidenceFormat); err != nil {
 		return nil, err
 	}
 	r := evidenceReader{times: map[string]time.Time{}}
-	e := &Evidence{Clusters: make(map[string]Cluster, len(d.Clusters)), Trees: d.Trees}
+	e := &Evidence{Clusters: make(map[string]ClusterEvidence, len(d.Clusters)), Trees: d.Trees}
 	e.About.Owner = r.required("owner", d.Owner)
 	e.About.Environment = r.required("environment", d.Environment)
 	e.About.Branch = r.required("branch", d.Branch)
 	e.About.Path = r.required("path", d.Path)
-	e.Time = r.time(r.required("time", d.Time))
-	e.Tip = r.id("a commit", r.required("tip", d.Tip))
+	e.Time = r.readTime(r.required("time", d.Time))
+	e.Tip = r.checkID("a commit", r.required("tip", d.Tip))
 	if d.Clusters == nil || d.Trees == nil {
 		r.fail(`it has no "clusters", or no "trees"`)
 	}
 	r.when = e.Time
-	r.columns(&d.columnsDocument)
+	r.readColumns(&d.columnsDocument)
 	r.runs = r.checkRuns(d.Runs)
-	e.Running = r.running(d.Running)
+	e.Running = r.readRunning(d.Running)
 	for name, one := range d.Clusters {
-		e.Clusters[name] = r.cluster(name, one)
+		e.Clusters[name] = r.readCluster(name, one)
 	}
 	for commit, trees := range d.Trees {
 		if r.at = [2]string{commit}; !folder.IsCommit(commit) {
@@ -145,16 +142,15 @@ func parseEvidence(text []byte) (*Evidence, error) {
 		}
 		for key, tree := range trees {
 			r.at[1] = key
-			r.key(key)
-			r.id("a tree", tree)
+			r.checkKey(key)
+			r.checkID("a tree", tree)
 		}
 	}
 	return e, r.err
 }
 
-// DecodeDocument reads a document of JSON into a struct. An attribute that does not belong there, or comes twice, is an error,
-// as is a text that is too long or not UTF-8. given is the field of the struct that has the document's format, reads the one
-// that is understood, and that it must have.
+// DecodeDocument decodes a JSON document into a struct. An unknown or duplicate attribute is an error, and so is a
+// string that is too long or not UTF-8. given is the struct's field for the document's format, which must be reads.
 func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	switch {
 	case len(text) > MaxEvidence:
@@ -162,9 +158,9 @@ func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	case !utf8.Valid(text):
 		return errors.New("it is not UTF-8")
 	}
-	// encoding/json would take an attribute that comes twice.
+	// encoding/json accepts duplicate attributes.
 	strict, err := json.UnmarshalStrict(text, into, json.DisallowDuplicateFields, json.DisallowUnknownFields)
-	// Errors of another format would mislead: only the format is reported.
+	// Errors of another format would mislead, so only the format is reported.
 	if format := *given; format != nil && *format != "" && *format != reads {
 		return fmt.Errorf("it has the format %q, and this version of the provider reads %q; use one version everywhere", *format, reads)
 	}
@@ -180,7 +176,7 @@ func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	return err
 }
 
-// CheckText says that one of the texts of a document is too long.
+// CheckText returns an error if a string of a document is too long.
 func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > MaxText {
@@ -190,26 +186,26 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// EncodeDocument is a document as DecodeDocument reads it, in one line: the same document gives the same bytes.
+// EncodeDocument encodes a document for DecodeDocument, deterministically and in one line.
 func EncodeDocument(document any) []byte {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(document); err != nil {
-		panic(err) // it has only texts and finite numbers
+		panic(err) // it has only strings and finite numbers
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// evidenceReader checks what evidence says. err is the first thing that is wrong, in the order of names.
+// evidenceReader checks evidence. err is the first error in the order of names.
 type evidenceReader struct {
 	at, wrong [2]string // a cluster or a commit, and a key
 	err       error
-	times     map[string]time.Time // by what was read: most come many times
+	times     map[string]time.Time // by their text: most occur many times
 	runs      []reconciler.Running
-	when      time.Time           // of the evidence
-	keys      map[string][]string // of the assignments of hosts
-	statuses  []AssignmentStatus  // zero in time where they have none
+	when      time.Time           // time of the evidence
+	keys      map[string][]string // keys of assignments, by host
+	statuses  []AssignmentStatus  // with a zero time if they have none
 }
 
 func (r *evidenceReader) fail(format string, arguments ...any) {
@@ -229,24 +225,24 @@ func (r *evidenceReader) required(name string, value *string) string {
 		r.fail("it has no %q", name)
 		return ""
 	}
-	return r.text(*value)
+	return r.checkText(*value)
 }
 
-func (r *evidenceReader) text(text string) string {
+func (r *evidenceReader) checkText(text string) string {
 	if err := CheckText(text); err != nil {
 		r.fail("%w", err)
 	}
 	return text
 }
 
-func (r *evidenceReader) id(of, text string) string {
+func (r *evidenceReader) checkID(of, text string) string {
 	if text != "" && !folder.IsCommit(text) {
 		r.fail("%q is not the id of %s", text, of)
 	}
 	return text
 }
 
-func (r *evidenceReader) time(text string) time.Time {
+func (r *evidenceReader) readTime(text string) time.Time {
 	if at, ok := r.times[text]; ok {
 		return at
 	}
@@ -259,7 +255,7 @@ func (r *evidenceReader) time(text string) time.Time {
 	return at
 }
 
-// ParseTime reads a time of a document, in whole seconds of UTC.
+// ParseTime parses a time of a document, in whole seconds of UTC.
 func ParseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.IsZero() {
@@ -268,14 +264,14 @@ func ParseTime(text string) (time.Time, error) {
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// key checks the key of an assignment: a host and a deployment target.
-func (r *evidenceReader) key(key string) {
-	if at := strings.LastIndexByte(r.text(key), '/'); at < 1 || at == len(key)-1 {
+// checkKey checks the key of an assignment: a host and a deployment target.
+func (r *evidenceReader) checkKey(key string) {
+	if at := strings.LastIndexByte(r.checkText(key), '/'); at < 1 || at == len(key)-1 {
 		r.fail("it is not the key of an assignment, as in <host>/<deployment target>")
 	}
 }
 
-func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
+func (r *evidenceReader) readCluster(name string, d clusterDocument) ClusterEvidence {
 	if r.at = [2]string{name}; name == "" {
 		r.fail("a cluster needs a name")
 	}
@@ -285,22 +281,21 @@ func (r *evidenceReader) cluster(name string, d clusterDocument) Cluster {
 	}{{"type", d.Type == nil}, {"commit", d.Commit == nil}, {"verdict", d.Verdict == nil}} {
 		if missing.is {
 			r.fail("it has no %q", missing.name)
-			return Cluster{}
+			return ClusterEvidence{}
 		}
 	}
-	r.text(name)
-	own := r.status(d.statusDocument)
-	c := Cluster{Type: r.text(*d.Type), Commit: own.Commit, Status: own.Status}
-	c.Assignments = r.assignments(d.Assignments)
+	r.checkText(name)
+	own := r.readStatus(d.statusDocument)
+	c := ClusterEvidence{Type: r.checkText(*d.Type), Commit: own.Commit, Status: own.Status}
+	c.Assignments = r.readAssignments(d.Assignments)
 	r.at[1] = ""
-	c.Running = r.running(d.Running)
+	c.Running = r.readRunning(d.Running)
 	return c
 }
 
-// status is what a document says.
-func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
+func (r *evidenceReader) readStatus(d statusDocument) (is AssignmentStatus) {
 	if d.Commit != nil {
-		is.Commit = r.id("a commit", *d.Commit)
+		is.Commit = r.checkID("a commit", *d.Commit)
 	}
 	if d.Verdict != nil {
 		is.Verdict = *d.Verdict
@@ -309,9 +304,9 @@ func (r *evidenceReader) status(d statusDocument) (is AssignmentStatus) {
 		}
 	}
 	if d.Since != nil && *d.Since != "" {
-		is.Since = r.time(*d.Since)
+		is.Since = r.readTime(*d.Since)
 	}
-	is.Message, is.OfRoot = r.text(d.Message), d.Of == ofTheRoot
+	is.Message, is.OfRoot = r.checkText(d.Message), d.Of == ofTheRoot
 	if !is.OfRoot && d.Of != "" {
 		r.fail("%q is not root", d.Of)
 	}

@@ -53,13 +53,13 @@ const (
 var recordedPlace = folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 
 // recordedInput is the recorded clusters argo and flux, with the trees of both targets at each commit.
-func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.Input {
+func recordedInput(t *testing.T, moment, tip string, trees map[string]string) observe.FleetReports {
 	t.Helper()
 	listed := recorded(t, moment+"/*.json")
-	in := observe.Input{
+	in := observe.FleetReports{
 		Time: time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC), Tip: tip,
 		Types:   map[string]string{"argo-1": "argo", "flux-1": "flux"},
-		Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
+		Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
 	}
 	for commit, tree := range trees {
 		at := map[string]map[string]string{"argo": {}, "flux": {}}
@@ -68,16 +68,16 @@ func recordedInput(t *testing.T, moment, tip string, trees map[string]string) ob
 				at["argo"][target], at["flux"][target] = tree, tree
 			}
 		}
-		in.Commits[commit] = observe.Commit{ID: commit, Trees: at}
+		in.Commits[commit] = observe.ReportedCommit{ID: commit, Trees: at}
 	}
 	for _, target := range []string{"db-main", "web-main"} {
 		if trees[tip] == "" {
 			break
 		}
 		in.Folders = append(in.Folders,
-			observe.Folder{Host: "argo", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-argo-" + target,
+			observe.WrittenFolder{Host: "argo", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-argo-" + target,
 				Objects: []reconciler.ObjectName{{Kind: "Application", Namespace: "argocd", Name: "dev-argo-" + target}}},
-			observe.Folder{Host: "flux", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-flux-" + target,
+			observe.WrittenFolder{Host: "flux", DeploymentTarget: target, Tree: trees[tip], Namespace: "dev-flux-" + target,
 				Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "dev-flux-" + target}}})
 	}
 	for cluster, clusterType := range in.Types {
@@ -92,7 +92,7 @@ type said struct {
 	reason  string
 }
 
-func check(t *testing.T, result *observe.Result, want map[string]said) {
+func check(t *testing.T, result *observe.Observation, want map[string]said) {
 	t.Helper()
 	got := map[string]verdict.Status{}
 	for _, cluster := range result.Clusters {
@@ -190,7 +190,7 @@ func TestRecordedObjectsLeadToVerdicts(t *testing.T) {
 // Since when an assignment is ready is since when the cluster has its content, and it is ready.
 func TestReadyIsSinceTheContentIsThere(t *testing.T) {
 	t.Parallel()
-	since := func(in observe.Input, cluster, key string) string {
+	since := func(in observe.FleetReports, cluster, key string) string {
 		for _, c := range observe.Observe(in).Clusters {
 			for _, a := range c.Assignments {
 				if c.Name == cluster && a.Key == key {
@@ -238,22 +238,22 @@ func TestRecordedErrorsAreInTheClustersWords(t *testing.T) {
 			t.Parallel()
 			at := folder.Location{URL: "http://127.0.0.1:18080/gitops2.git", Branch: test.branch, Path: test.path}
 			report := observe.ReadCluster(at, test.host, "one", reconciler.Answer{Objects: recorded(t, "errors/"+test.file+".json")})
-			in := observe.Input{
-				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.Report{"one": report},
-				Folders: []observe.Folder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
-				Commits: map[string]observe.Commit{test.commit: {ID: test.commit, Trees: map[string]map[string]string{test.host: {"web-main": treeA}}}},
+			in := observe.FleetReports{
+				Time: time.Now(), Tip: test.commit, Types: map[string]string{"one": test.host}, Reports: map[string]observe.ClusterReport{"one": report},
+				Folders: []observe.WrittenFolder{{Host: test.host, DeploymentTarget: "web-main", Tree: treeA}},
+				Commits: map[string]observe.ReportedCommit{test.commit: {ID: test.commit, Trees: map[string]map[string]string{test.host: {"web-main": treeA}}}},
 			}
 			if test.before != "" {
-				in.Commits[test.before] = observe.Commit{ID: test.before}
+				in.Commits[test.before] = observe.ReportedCommit{ID: test.before}
 			}
 			check(t, observe.Observe(in), map[string]said{"one": test.want, "one " + test.host + "/web-main": test.want})
 		})
 	}
 	at := folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}
 	report := observe.ReadCluster(at, "argo", "one", reconciler.Answer{Objects: recorded(t, "errors/argocd-host-folder-gone.json")})
-	result := observe.Observe(observe.Input{
-		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.Report{"one": report},
-		Commits: map[string]observe.Commit{c7a33: {ID: c7a33}},
+	result := observe.Observe(observe.FleetReports{
+		Time: time.Now(), Tip: tip, Types: map[string]string{"one": "argo"}, Reports: map[string]observe.ClusterReport{"one": report},
+		Commits: map[string]observe.ReportedCommit{c7a33: {ID: c7a33}},
 	})
 	check(t, result, map[string]said{"one": {verdict.Failed, "argo: app path does not exist"}})
 	if len(result.Clusters[0].Leftover) != 14 {

@@ -13,52 +13,46 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Report is what is known from one cluster.
-type Report struct {
-	// Unknown says why nothing is known; "" where something is.
+// ClusterReport is the state reported by one cluster.
+type ClusterReport struct {
+	// Unknown is the reason why nothing is known; "" if something is.
 	Unknown string
-	// Applied is what the cluster has applied of the folders that it follows, by host; "" is the cluster as a
-	// whole.
+	// Applied is the content applied from the followed folders, by host; "" is the cluster as a whole.
 	Applied map[string]reconciler.Applied
-	// own is what was said of assignments by name, by key. It counts more than what was said of their host.
+	// own has reports about single assignments, by key. They take precedence over reports about the host.
 	own map[string]reconciler.Applied
-	// said has what is known of the objects that reconcile assignments; nil where only Applied is known.
-	said map[reconciler.ObjectName]object
-	// labelled are those of them that have the labels of an owner.
+	// objects are the objects that reconcile assignments; nil if only Applied is known.
+	objects  map[reconciler.ObjectName]observedObject
 	labelled []labelled
-	// makers has the status of objects that make others, each by itself.
-	makers map[reconciler.ObjectName]verdict.Status
-	// isHub says that some of them may be on a cluster that was not read.
+	makers   map[reconciler.ObjectName]verdict.Status
+	// isHub reports that some objects may be on a cluster that was not read.
 	isHub bool
-	// unserved are kinds that the cluster does not have, by the error or the reason.
+	// unserved maps kinds that the cluster does not have to the error or reason.
 	unserved map[string]string
 }
 
-// object is what is known of an object that reconciles an assignment.
-type object struct {
+type observedObject struct {
 	verdict.Status
-	// running is one for all clusters that run the same.
-	running unique.Handle[reconciler.Running]
-	// followed are what it says of folders of final objects, or what the objects say that it has made.
+	// running is shared by all clusters that run the same content.
+	running  unique.Handle[reconciler.Running]
 	followed []reconciler.FinalStatus
 }
 
-// labelled is an object with the labels of an owner and a host.
 type labelled struct {
 	reconciler.ObjectName
-	owner, host string // labels
+	owner, host string // values of labels
 }
 
-// Hosts are the hosts whose folders a cluster follows: its type and itself.
-func Hosts(clusterType, cluster string) []string {
+// FollowedHosts returns the hosts whose folders a cluster follows: its type and itself.
+func FollowedHosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
 }
 
-// ReadCluster makes a report from a cluster's own answer. It keeps nothing of the answer.
-func ReadCluster(at folder.Location, clusterType, cluster string, listed reconciler.Answer) Report {
+// ReadCluster makes a report from a cluster's own answer. It retains no part of the answer.
+func ReadCluster(at folder.Location, clusterType, cluster string, listed reconciler.Answer) ClusterReport {
 	found := reconciler.NewListing(listed)
 	report := newReport(found, at, listed.Unlisted)
-	for _, host := range Hosts(clusterType, cluster) {
+	for _, host := range FollowedHosts(clusterType, cluster) {
 		if chosen, ok := reconciler.ChooseRoot(found.Roots(at, host)); ok {
 			report.Applied[host] = chosen.Applied
 		}
@@ -69,12 +63,12 @@ func ReadCluster(at folder.Location, clusterType, cluster string, listed reconci
 	return report
 }
 
-// ReadHub makes reports from a hub's answer, for clusters that are given by name with their types: an object is about the
-// cluster in its destination.
-func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answer) map[string]Report {
+// ReadHub makes reports from a hub's answer for clusters, given as names with types. An object is about the cluster
+// in its destination.
+func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answer) map[string]ClusterReport {
 	onHub := reconciler.NewListing(listed)
 	byCluster, makers := onHub.ByDestination(), onHub.Makers()
-	reports := make(map[string]Report, len(types))
+	reports := make(map[string]ClusterReport, len(types))
 	for name, clusterType := range types {
 		found := byCluster[name]
 		if found == nil {
@@ -82,7 +76,7 @@ func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answ
 		}
 		report := newReport(found, at, listed.Unlisted)
 		report.isHub, report.makers = true, makers
-		for _, host := range Hosts(clusterType, name) {
+		for _, host := range FollowedHosts(clusterType, name) {
 			if chosen, ok := reconciler.ChooseRoot(found.Roots(at, host)); ok {
 				for _, root := range onHub.Roots(at, host) {
 					if root.ToHub && root.SameRepository == chosen.SameRepository {
@@ -101,11 +95,11 @@ func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answ
 	return reports
 }
 
-// newReport is a report of the status of objects, with what those say that follow final objects at a location.
-func newReport(found *reconciler.Listing, at folder.Location, unserved map[string]string) Report {
-	report := Report{
+// newReport makes a report of the status of objects, including objects that follow final objects at a location.
+func newReport(found *reconciler.Listing, at folder.Location, unserved map[string]string) ClusterReport {
+	report := ClusterReport{
 		Applied:  map[string]reconciler.Applied{},
-		said:     map[reconciler.ObjectName]object{},
+		objects:  map[reconciler.ObjectName]observedObject{},
 		makers:   found.Makers(),
 		unserved: unserved,
 	}
@@ -126,13 +120,13 @@ func newReport(found *reconciler.Listing, at folder.Location, unserved map[strin
 			}
 			all = append(all, followed)
 		}
-		report.said[one.ObjectName] = object{said, unique.Make(running), all}
+		report.objects[one.ObjectName] = observedObject{said, unique.Make(running), all}
 		if generated {
-			if other, several := report.said[name]; several {
+			if other, several := report.objects[name]; several {
 				said, running = verdict.Worst(other.Status, said), reconciler.MergeRunning(other.running.Value(), running)
 				all = append(slices.Clone(other.followed), all...)
 			}
-			report.said[name] = object{said, unique.Make(running), all}
+			report.objects[name] = observedObject{said, unique.Make(running), all}
 		}
 		labels := one.Labels()
 		if owner, host := labels[reconciler.OwnerLabel], labels[reconciler.HostLabel]; owner != "" && host != "" {
@@ -142,8 +136,8 @@ func newReport(found *reconciler.Listing, at folder.Location, unserved map[strin
 	return report
 }
 
-// unmade is why there is nothing for the cluster that an object makes by a template.
-func (r *Report) unmade(maker reconciler.ObjectName) verdict.Status {
+// explainMissing returns why an object has not created anything for the cluster from its template.
+func (r *ClusterReport) explainMissing(maker reconciler.ObjectName) verdict.Status {
 	made := reconciler.KindNamed(maker.Kind).Makes[0]
 	status, found := r.makers[maker]
 	if reason, unlisted := r.unserved[maker.Kind]; unlisted {
@@ -161,9 +155,9 @@ func (r *Report) unmade(maker reconciler.ObjectName) verdict.Status {
 	return status
 }
 
-// NotReady lists the objects that reconcile assignments of a host and are not ready. It finds them by the host's
-// label, for callers without records. The root itself is not among them.
-func (r *Report) NotReady(host, label string) []string {
+// UnreadyObjects lists the objects that reconcile assignments of a host and are not ready, except the root. It finds
+// them by the host's label, for callers without records.
+func (r *ClusterReport) UnreadyObjects(host, label string) []string {
 	var pending []string
 	made := map[reconciler.ObjectName]bool{}
 	for _, one := range r.labelled {
@@ -171,19 +165,18 @@ func (r *Report) NotReady(host, label string) []string {
 			continue
 		}
 		made[one.ObjectName] = true
-		if said := r.said[one.ObjectName]; said.Verdict != verdict.Ready {
+		if said := r.objects[one.ObjectName]; said.Verdict != verdict.Ready {
 			pending = append(pending, said.Message)
 		}
 	}
 	for _, maker := range r.Applied[host].Makers {
 		if !made[maker] {
-			pending = append(pending, r.unmade(maker).Message)
+			pending = append(pending, r.explainMissing(maker).Message)
 		}
 	}
 	return pending
 }
 
-// noRoot says that nothing follows a cluster's folders.
 func noRoot(at folder.Location, clusterType, cluster string, unlisted map[string]string) string {
 	for _, kind := range reconciler.Kinds() {
 		if reason, ok := unlisted[kind.Kind]; ok && kind.Is(reconciler.Follows) {
@@ -195,24 +188,24 @@ func noRoot(at folder.Location, clusterType, cluster string, unlisted map[string
 		" of branch " + at.Branch + " of the GitOps repository"
 }
 
-// Said is what another source says of a cluster.
-type Said struct {
+// ExternalReport is a report about a cluster from another source.
+type ExternalReport struct {
 	Cluster string
-	// Assignment is the key of the assignment that it is about; "" for all that the cluster has.
+	// Assignment is the key of the assignment; "" for everything on the cluster.
 	Assignment string
-	// Commit is the one that the cluster has applied; "" where it is not said. An assignment then has that of the cluster.
+	// Commit is the applied commit; "" if not reported. An assignment then has the cluster's commit.
 	Commit string
-	// Verdict is "" where it is not said.
+	// Verdict is "" if not reported.
 	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
 }
 
-// Given makes a report from what another source says, with at most one entry about each assignment and one about the
+// ReadExternal makes a report from another source, with at most one entry for each assignment and one for the
 // cluster.
-func Given(said ...Said) Report {
-	report := Report{own: map[string]reconciler.Applied{}}
-	var whole Said
+func ReadExternal(said ...ExternalReport) ClusterReport {
+	report := ClusterReport{own: map[string]reconciler.Applied{}}
+	var whole ExternalReport
 	for _, one := range said {
 		if one.Assignment == "" {
 			whole = one
@@ -237,29 +230,30 @@ func Given(said ...Said) Report {
 	return report
 }
 
-// as is what is said, without what follows from what is not.
-func (s *Said) as() verdict.Status {
+func (s *ExternalReport) givenStatus() verdict.Status {
 	return verdict.Status{Verdict: s.Verdict, Since: s.Since, Message: s.Message}
 }
 
-func (s *Said) status() verdict.Status {
-	status := s.as()
+func (s *ExternalReport) status() verdict.Status {
+	status := s.givenStatus()
 	if status.Verdict == "" {
 		status.Verdict = verdict.Unknown
 	}
 	if status.Message == "" && status.Verdict != verdict.Ready {
 		status.Message = map[verdict.Verdict]string{
-			verdict.Unknown: "the report does not say whether it is ready", verdict.Progressing: "the report says that it is not ready", verdict.Failed: "the report says that it has failed",
+			verdict.Unknown:     "the report does not say whether it is ready",
+			verdict.Progressing: "the report says that it is not ready",
+			verdict.Failed:      "the report says that it has failed",
 		}[status.Verdict]
 	}
 	return status
 }
 
-// ReadStatuses makes a report from the commit statuses of a cluster, the newest commit first, by the kind of host
-// that they are about, "" for all. A folder without a status counts as one that the cluster does not follow.
-func ReadStatuses(clusterType, cluster string, told map[string][]Said) Report {
-	report := Report{Applied: map[string]reconciler.Applied{}}
-	hosts := Hosts(clusterType, cluster)
+// ReadStatuses makes a report from a cluster's commit statuses, newest commit first, by kind of host; "" for all. A
+// folder without a status counts as one that the cluster does not follow.
+func ReadStatuses(clusterType, cluster string, told map[string][]ExternalReport) ClusterReport {
+	report := ClusterReport{Applied: map[string]reconciler.Applied{}}
+	hosts := FollowedHosts(clusterType, cluster)
 	for kind, host := range map[string]string{"": "", ClusterTypeHost: hosts[0], ClusterHost: hosts[1]} {
 		if statuses := told[kind]; len(statuses) > 0 {
 			report.Applied[host] = readStatuses(statuses)
@@ -268,28 +262,28 @@ func ReadStatuses(clusterType, cluster string, told map[string][]Said) Report {
 	return report
 }
 
-// readStatuses is what was applied. A status of a newer commit than the last success means that this commit is
-// being applied, or could not be.
-func readStatuses(told []Said) reconciler.Applied {
+// readStatuses returns the applied content. A status for a commit newer than the last success means that this commit
+// is being applied, or could not be.
+func readStatuses(told []ExternalReport) reconciler.Applied {
 	applied := reconciler.Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
 	for _, one := range told {
 		switch {
 		case one.Verdict == verdict.Ready:
 			applied.Commit = one.Commit
 			if applied.Attempted == "" {
-				applied.Status = one.as()
+				applied.Status = one.givenStatus()
 			}
 			return applied
 		case applied.Attempted == "":
-			applied.Attempted, applied.Status = one.Commit, one.as()
+			applied.Attempted, applied.Status = one.Commit, one.givenStatus()
 		}
 	}
 	return applied
 }
 
-// Commits are all commits whose trees are needed. Older parts of a history matter only since one of the folders
-// has its present content.
-func (r *Report) Commits(folders []Folder) []string {
+// Commits returns all commits whose trees are needed. History matters only from the time when one of the folders got
+// its present content.
+func (r *ClusterReport) Commits(folders []WrittenFolder) []string {
 	var oldest time.Time
 	for i := range folders {
 		if changed := folders[i].Changed; oldest.IsZero() || !changed.IsZero() && changed.Before(oldest) {
@@ -300,10 +294,10 @@ func (r *Report) Commits(folders []Folder) []string {
 	for _, applied := range r.own {
 		all = append(all, applied.Commit)
 	}
-	for _, one := range r.said {
+	for _, one := range r.objects {
 		for i := range one.followed {
 			of := &one.followed[i]
-			for host := range r.Applied { // else it follows something of another repository
+			for host := range r.Applied { // otherwise it follows another repository
 				if strings.HasPrefix(of.Folder, host+"/") {
 					all = append(all, of.Commit, of.Applied)
 				}
@@ -327,8 +321,7 @@ func (r *Report) Commits(folders []Folder) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(commit string) bool { return commit == "" })
 }
 
-// applied is what the cluster has applied of a host's folder.
-func (r *Report) applied(host string) (reconciler.Applied, bool) {
+func (r *ClusterReport) applied(host string) (reconciler.Applied, bool) {
 	if applied, ok := r.Applied[host]; ok {
 		return applied, true
 	}
@@ -336,14 +329,14 @@ func (r *Report) applied(host string) (reconciler.Applied, bool) {
 	return applied, ok
 }
 
-// find returns what is known of an object. A name without a namespace finds the only object of that name.
-func (r *Report) find(name reconciler.ObjectName) (object, bool) {
-	said, ok := r.said[name]
+// find returns an object. A name without a namespace matches the only object of that name.
+func (r *ClusterReport) find(name reconciler.ObjectName) (observedObject, bool) {
+	said, ok := r.objects[name]
 	if ok || name.Namespace != "" {
 		return said, ok
 	}
 	count := 0
-	for other, one := range r.said {
+	for other, one := range r.objects {
 		if other.Kind == name.Kind && other.Name == name.Name {
 			said = one
 			count++

@@ -120,14 +120,14 @@ func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 			t.Parallel()
 			at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
 			report := observe.ReadCluster(at, "drone", "drone-1", reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(own)+"\n---"+test.root)})
-			result := observe.Observe(observe.Input{
+			result := observe.Observe(observe.FleetReports{
 				Time: time.Date(2026, 11, 21, 21, 0, 0, 0, time.UTC), Tip: tip, Types: map[string]string{"drone-1": "drone"},
-				Reports: map[string]observe.Report{"drone-1": report},
-				Commits: map[string]observe.Commit{
+				Reports: map[string]observe.ClusterReport{"drone-1": report},
+				Commits: map[string]observe.ReportedCommit{
 					tip:   {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 					older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA}}},
 				},
-				Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Namespace: "web",
+				Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA, Namespace: "web",
 					Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "web", Name: "web"}}}},
 			})
 			got := result.Clusters[0].Assignments[0]

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// running is what a cluster has of an assignment, by the objects that reconcile it.
-func (e *evaluation) running(folder *Folder) reconciler.Running {
+// running returns the content that a cluster runs, according to the objects that reconcile the assignment.
+func (e *evaluation) running(folder *WrittenFolder) reconciler.Running {
 	var all []reconciler.Running
 	for _, name := range folder.Objects {
 		if one, found := e.report.find(name); found {
@@ -23,9 +23,9 @@ func (e *evaluation) running(folder *Folder) reconciler.Running {
 	return reconciler.MergeRunning(all...)
 }
 
-// runningOf is what an object has brought onto the cluster. One that follows final objects knows no more than the commit of
-// the GitOps repository: what these were made of is what the folder says, where they are those of the folder.
-func (e *evaluation) runningOf(of *Folder, one *object) reconciler.Running {
+// runningOf returns the content that an object has brought onto the cluster. An object that follows final objects
+// knows only the commit of the GitOps repository. If it has the folder's content, the folder's own version counts.
+func (e *evaluation) runningOf(of *WrittenFolder, one *observedObject) reconciler.Running {
 	running := one.running.Value()
 	if !one.follows(of) || one.followed[0].OfChart {
 		return running
@@ -45,21 +45,22 @@ func (e *evaluation) runningOf(of *Folder, one *object) reconciler.Running {
 	return running
 }
 
-// Run is what some clusters run of an assignment.
-type Run struct {
-	*Folder
+// AssignmentRun is the content that some clusters run of an assignment.
+type AssignmentRun struct {
+	*WrittenFolder
 	reconciler.Running
-	// Clusters are those that run it, in order, and Everywhere says that these are all that follow the host.
+	// Clusters are the clusters that run it, sorted. Everywhere reports that these are all clusters that follow the
+	// host.
 	Clusters   []string
 	Everywhere bool
 }
 
-// Runs are what runs of each assignment, in the order of their keys; first what most clusters run. A cluster is in at most
-// one of an assignment's: in none where it is not known what it runs.
-func (r *Result) Runs() []Run {
-	followers := map[*Folder]int{}
-	found := map[*Folder][]int{} // numbers of runs
-	var runs []Run
+// AssignmentRuns returns the running content of each assignment, sorted by key, most clusters first. A cluster is in
+// at most one run of an assignment, and in none if its content is unknown.
+func (r *Observation) AssignmentRuns() []AssignmentRun {
+	followers := map[*WrittenFolder]int{}
+	found := map[*WrittenFolder][]int{} // indexes of runs
+	var runs []AssignmentRun
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		for k := range c.Assignments {
@@ -72,43 +73,42 @@ func (r *Result) Runs() []Run {
 			if at < 0 {
 				at = len(found[a.Folder])
 				found[a.Folder] = append(found[a.Folder], len(runs))
-				runs = append(runs, Run{Folder: a.Folder, Running: a.Running})
+				runs = append(runs, AssignmentRun{WrittenFolder: a.Folder, Running: a.Running})
 			}
 			run := &runs[found[a.Folder][at]]
 			run.Clusters = append(run.Clusters, c.Name)
 		}
 	}
 	for i := range runs {
-		runs[i].Everywhere = len(runs[i].Clusters) == followers[runs[i].Folder]
+		runs[i].Everywhere = len(runs[i].Clusters) == followers[runs[i].WrittenFolder]
 	}
-	slices.SortFunc(runs, func(a, b Run) int {
+	slices.SortFunc(runs, func(a, b AssignmentRun) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.DeploymentTarget, b.DeploymentTarget),
 			cmp.Compare(len(b.Clusters), len(a.Clusters)), cmp.Compare(a.Clusters[0], b.Clusters[0]))
 	})
 	return runs
 }
 
-// TargetRun is what runs of a deployment target on some hosts.
+// TargetRun is the content that runs of a deployment target on some hosts.
 type TargetRun struct {
 	DeploymentTarget string
-	// Wanted is that of the folders.
-	Wanted string
+	Wanted           string
 	reconciler.Running
-	// Clusters is how many run it.
 	Clusters int
-	// Hosts are those all of whose clusters run it, and Names the clusters of other hosts that do, both in order.
+	// Hosts are the hosts on which all clusters run it. Names are the clusters of other hosts that run it. Both are
+	// sorted.
 	Hosts, Names []string
 }
 
-// ByTarget is what runs of each deployment target, in the order of their names; first what most clusters run.
-func (r *Result) ByTarget() []TargetRun {
+// TargetRuns returns the running content of each deployment target, sorted by name, most clusters first.
+func (r *Observation) TargetRuns() []TargetRun {
 	type group struct {
 		target, wanted string
 		reconciler.Running
 	}
 	at := map[group]int{}
 	var all []TargetRun
-	for _, run := range r.Runs() {
+	for _, run := range r.AssignmentRuns() {
 		of := group{run.DeploymentTarget, run.Wanted, run.Running}
 		n, known := at[of]
 		if !known {
@@ -137,14 +137,14 @@ func (r *Result) ByTarget() []TargetRun {
 	return all
 }
 
-// addRunning adds what runs to evidence: what most clusters run once, and what others run with each of them.
-func (r *Result) addRunning(e *Evidence) {
+// addRunning adds the running content to evidence: the most common content once, and differences for each cluster.
+func (r *Observation) addRunning(e *Evidence) {
 	type most struct {
 		reconciler.Running
 		hosts int
 	}
 	byKey, byTarget := map[string]reconciler.Running{}, map[string]map[reconciler.Running]int{}
-	for _, run := range r.Runs() {
+	for _, run := range r.AssignmentRuns() {
 		key := run.Key()
 		if _, known := byKey[key]; known {
 			continue
@@ -181,7 +181,7 @@ func (r *Result) addRunning(e *Evidence) {
 		c := e.Clusters[from.Name]
 		c.Running = map[string]reconciler.Running{}
 		for k := range from.Assignments {
-			if a := &from.Assignments[k]; a.Running != e.most(a.Key) {
+			if a := &from.Assignments[k]; a.Running != e.mostCommon(a.Key) {
 				c.Running[a.Key] = a.Running
 			}
 		}
@@ -189,8 +189,8 @@ func (r *Result) addRunning(e *Evidence) {
 	}
 }
 
-// most is what most clusters run of an assignment.
-func (e *Evidence) most(key string) reconciler.Running {
+// mostCommon returns the content of an assignment that most clusters run.
+func (e *Evidence) mostCommon(key string) reconciler.Running {
 	if running, ok := e.Running[key]; ok {
 		return running
 	}
@@ -198,8 +198,8 @@ func (e *Evidence) most(key string) reconciler.Running {
 	return e.Running[target]
 }
 
-// Runs is what runs of an assignment on a cluster; zero where that is not known.
-func (e *Evidence) Runs(cluster, key string) reconciler.Running {
+// RunningOn returns the running content of an assignment on a cluster; zero if unknown.
+func (e *Evidence) RunningOn(cluster, key string) reconciler.Running {
 	of := e.Clusters[cluster].Running
 	if of == nil {
 		return reconciler.Running{}
@@ -207,17 +207,16 @@ func (e *Evidence) Runs(cluster, key string) reconciler.Running {
 	if running, ok := of[key]; ok {
 		return running
 	}
-	return e.most(key)
+	return e.mostCommon(key)
 }
 
-// runningDocument is what runs as text: each thing that runs once, and the numbers of these, from 1 on, by what they are
-// of. 0 is not known.
+// runningDocument encodes the running content: each content once, and its number, counted from 1, by assignment or
+// target. 0 means unknown.
 type runningDocument struct {
 	Runs    []reconciler.Running `json:"runs,omitempty"`
 	Running map[string]int       `json:"running,omitempty"`
 }
 
-// runs are the numbers of what runs.
 type runs map[reconciler.Running]int
 
 func runsOf(e *Evidence) runs {
@@ -237,7 +236,6 @@ func runsOf(e *Evidence) runs {
 	return found
 }
 
-// ordered is what runs, in order, without what is not known.
 func (r runs) ordered() []reconciler.Running {
 	ordered := make([]reconciler.Running, 0, len(r))
 	for running := range r {
@@ -264,25 +262,24 @@ func (r runs) numbers(of map[string]reconciler.Running) map[string]int {
 	return numbers
 }
 
-// checkRuns checks what runs.
 func (r *evidenceReader) checkRuns(runs []reconciler.Running) []reconciler.Running {
 	for i := range runs {
 		for _, text := range []string{runs[i].Version, runs[i].Revision, runs[i].Chart, runs[i].AppVersion, runs[i].Images} {
-			r.text(text)
+			r.checkText(text)
 		}
 	}
 	return append([]reconciler.Running{{}}, runs...)
 }
 
-// running is what numbers are of, by the keys of assignments, or the names of deployment targets.
-func (r *evidenceReader) running(numbers map[string]int) map[string]reconciler.Running {
+// readRunning reads numbers of contents, by keys of assignments or names of deployment targets.
+func (r *evidenceReader) readRunning(numbers map[string]int) map[string]reconciler.Running {
 	if numbers == nil {
 		return nil
 	}
 	found := make(map[string]reconciler.Running, len(numbers))
 	for key, number := range numbers {
-		if strings.Contains(r.text(key), "/") {
-			r.key(key)
+		if strings.Contains(r.checkText(key), "/") {
+			r.checkKey(key)
 		}
 		if number < 0 || number >= len(r.runs) {
 			r.fail("%q runs number %d of %d", key, number, len(r.runs)-1)

@@ -43,7 +43,7 @@ func TestRecordedObjectsSayWhatRuns(t *testing.T) {
 				}
 			}
 		}
-		runs := result.Runs()
+		runs := result.AssignmentRuns()
 		for i, run := range runs {
 			cluster, _, _ := strings.Cut(run.Key(), "/")
 			if run.Running != test.want[run.Key()] || strings.Join(run.Clusters, " ") != cluster+"-1" || !run.Everywhere ||
@@ -182,9 +182,9 @@ func TestWhatRunsIsBounded(t *testing.T) {
 func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 	t.Parallel()
 	at := folder.Location{URL: "https://git.example.com/gitops", Branch: "dev"}
-	in := observe.Input{
-		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.Report{}, Commits: map[string]observe.Commit{},
-		Folders: []observe.Folder{
+	in := observe.FleetReports{
+		Tip: tip, Types: map[string]string{}, Reports: map[string]observe.ClusterReport{}, Commits: map[string]observe.ReportedCommit{},
+		Folders: []observe.WrittenFolder{
 			{
 				Host:             "drone",
 				DeploymentTarget: "web",
@@ -203,7 +203,7 @@ func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, run := range observe.Observe(in).Runs() {
+	for _, run := range observe.Observe(in).AssignmentRuns() {
 		got = append(got, fmt.Sprintln(run.Key(), run.Wanted, run.Version, run.Clusters, run.Everywhere))
 	}
 	want := []string{"drone/web v3 v2 [drone-0 drone-2] false\n", "drone/web v3 v1 [drone-1] false\n", "drone/web v3 v3 [drone-4] false\n"}
@@ -215,7 +215,7 @@ func TestRunsAreOfEachAssignmentWhatMostClustersRunFirst(t *testing.T) {
 func TestRunsOfATargetAreHostsAndClustersOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	in := reference(t, 8)
-	all := observe.Observe(in).ByTarget()
+	all := observe.Observe(in).TargetRuns()
 	if len(all) != 80 {
 		t.Fatalf("%d elements", len(all))
 	}
@@ -265,7 +265,7 @@ func TestEvidenceHasWhatRuns(t *testing.T) {
 	known := 0
 	for _, cluster := range result.Clusters {
 		for _, a := range cluster.Assignments {
-			if got := read.Runs(cluster.Name, a.Key); got != a.Running {
+			if got := read.RunningOn(cluster.Name, a.Key); got != a.Running {
 				t.Fatalf("%s on %s runs %+v, want %+v", a.Key, cluster.Name, got, a.Running)
 			} else if got.Version != "" {
 				known++

@@ -8,19 +8,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Summary counts the clusters of a result.
+// Summary counts clusters.
 type Summary struct {
 	Clusters int
 	// ByVerdict has every verdict.
 	ByVerdict map[verdict.Verdict]int
-	// ReadyPercent is the share of clusters that are ready, from 0 to 100, rounded down; 100 of none.
+	// ReadyPercent is the share of ready clusters, from 0 to 100, rounded down; 100 if there are no clusters.
 	ReadyPercent int
-	// BehindSince is the earliest time since which a cluster is behind; zero where none is.
+	// BehindSince is the earliest time since which a cluster is behind; zero if none is.
 	BehindSince time.Time
 }
 
-// Summary counts the clusters of the result.
-func (r *Result) Summary() Summary {
+// Summary counts the clusters of the observation.
+func (r *Observation) Summary() Summary {
 	s := Summary{Clusters: len(r.Clusters), ByVerdict: map[verdict.Verdict]int{}, ReadyPercent: 100}
 	for _, verdict := range verdict.All {
 		s.ByVerdict[verdict] = 0
@@ -38,18 +38,18 @@ func (r *Result) Summary() Summary {
 	return s
 }
 
-// Trouble is an assignment that is not ready everywhere.
-type Trouble struct {
-	// Status is the worst of what is known of it, with the earliest time of those that are as bad.
+// UnreadyAssignment is an assignment that is not ready everywhere.
+type UnreadyAssignment struct {
+	// Status is its worst status; of equally bad ones, the earliest.
 	verdict.Status
-	// Clusters are those on which it is not ready, in order.
+	// Clusters are the clusters on which it is not ready, sorted.
 	Clusters []string
 }
 
-// Troubles are the assignments that are not ready, by key, as far as they are on clusters of which something
-// is known.
-func (r *Result) Troubles() map[string]Trouble {
-	troubles := map[string]Trouble{}
+// UnreadyAssignments returns the assignments that are not ready, by key. It ignores clusters without any known
+// content.
+func (r *Observation) UnreadyAssignments() map[string]UnreadyAssignment {
+	troubles := map[string]UnreadyAssignment{}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		if !slices.ContainsFunc(c.Assignments, func(a AssignmentResult) bool { return a.Known }) {

@@ -147,7 +147,7 @@ func kindOfText(document string) string {
 }
 
 // supplied is a question about an assignment that a Kustomization deploys, and whose folder has what brings a Secret.
-func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.Input {
+func supplied(t *testing.T, asked time.Time, listed reconciler.Answer, kind string) observe.FleetReports {
 	t.Helper()
 	in := judgedInput(
 		t,

@@ -175,7 +175,7 @@ func judgedListed(t *testing.T, listed reconciler.Answer) observe.AssignmentResu
 	return observe.Observe(judgedInput(t, listed)).Clusters[0].Assignments[0]
 }
 
-func judgedInput(t *testing.T, listed reconciler.Answer) observe.Input {
+func judgedInput(t *testing.T, listed reconciler.Answer) observe.FleetReports {
 	t.Helper()
 	const rootOf = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -197,11 +197,11 @@ spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
 	of := listed.Objects[0]
 	listed.Objects = append(objectsOf(t, strings.TrimSuffix(strings.TrimPrefix(rootOf, "\n"), "\n---\n")), listed.Objects...)
 	at := folder.Location{URL: "git@git.example.com:gitops", Branch: "dev"}
-	return observe.Input{
+	return observe.FleetReports{
 		Time: listed.Objects[0].GetCreationTimestamp().Time, Tip: tip, Types: map[string]string{"drone-1": "drone"},
-		Reports: map[string]observe.Report{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
-		Commits: map[string]observe.Commit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
-		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+		Reports: map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(at, "drone", "drone-1", listed)},
+		Commits: map[string]observe.ReportedCommit{tip: {ID: tip, Trees: map[string]map[string]string{"drone": {"web": treeA}}}},
+		Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 			Objects: []reconciler.ObjectName{{Kind: of.GetKind(), Namespace: of.GetNamespace(), Name: "web"}}}},
 	}
 }
@@ -441,12 +441,12 @@ status:
 ---`+readyKustomization+`
 ---`+readySource+`
 ---`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
-	in := observe.Input{
+	in := observe.FleetReports{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
-		Reports:     map[string]observe.Report{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
+		Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
 		OwnerLabels: []string{"dev"}, HostLabels: map[string]string{"drone": "drone"},
-		Commits: map[string]observe.Commit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
-		Folders: []observe.Folder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
+		Commits: map[string]observe.ReportedCommit{older: {ID: older, Trees: map[string]map[string]string{"drone": {"web": treeA, "gone": treeB}}}},
+		Folders: []observe.WrittenFolder{{Host: "drone", DeploymentTarget: "web", Tree: treeA,
 			Objects: []reconciler.ObjectName{{Kind: "Kustomization", Namespace: "flux-system", Name: "web"}}}},
 	}
 	result := observe.Observe(in)
@@ -464,7 +464,7 @@ status:
 // The reason does not say who changed a folder: the records and the folders of one commit do not tell that.
 func TestAFolderThatItsRecordDoesNotHaveIsDrift(t *testing.T) {
 	t.Parallel()
-	result := observe.Observe(observe.Input{Tip: tip, Folders: []observe.Folder{
+	result := observe.Observe(observe.FleetReports{Tip: tip, Folders: []observe.WrittenFolder{
 		{Host: "drone", DeploymentTarget: "changed", Tree: treeA, Recorded: treeB},
 		{Host: "drone", DeploymentTarget: "gone", Recorded: treeA},
 		{Host: "drone", DeploymentTarget: "same", Tree: treeA, Recorded: treeA},

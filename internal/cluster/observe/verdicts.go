@@ -13,111 +13,109 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Commit is what is known of a commit that reports name.
-type Commit struct {
-	// ID is the full id; "" where the branch does not have it, and then Missing says why.
+// ReportedCommit is a commit named by reports.
+type ReportedCommit struct {
+	// ID is the full commit ID. It is "" if the branch does not have the commit; Missing then gives the reason.
 	ID, Missing string
-	// Behind is how many commits the tip is ahead, and Since from when on.
+	// Behind is the number of commits that the tip is ahead, and Since the time of the first of them.
 	Behind int
 	Since  time.Time
 	// Trees are the folders at the commit, by host and deployment target.
 	Trees map[string]map[string]string
 }
 
-// Folder is an assignment as it was written.
-type Folder struct {
+// WrittenFolder is an assignment as it was written.
+type WrittenFolder struct {
 	Host, DeploymentTarget string
-	// Tree is the folder at the tip; "" where there is none.
+	// Tree is the folder at the tip; "" if there is none.
 	Tree string
-	// Recorded is the folder as its owner wrote it last; "" where that is not known.
+	// Recorded is the folder that its owner wrote last; "" if unknown.
 	Recorded string
-	// Changed is when that was committed; zero where that is not known.
+	// Changed is the time of that commit; zero if unknown.
 	Changed time.Time
-	// Wanted is the version, tag, commit or branch of the manifests, as its owner wrote it last; "" where they name none.
+	// Wanted is the recorded version, tag, commit or branch of the manifests; "" if they name none.
 	Wanted string
-	// Namespace is what the workload has on the cluster; "" where that is not known.
+	// Namespace is the namespace of the workload; "" if unknown.
 	Namespace string
-	// Objects are what reconciles it.
+	// Objects are the objects that reconcile it.
 	Objects []reconciler.ObjectName
 }
 
-// Key is the key of the assignment.
-func (f *Folder) Key() string { return f.Host + "/" + f.DeploymentTarget }
+func (f *WrittenFolder) Key() string { return f.Host + "/" + f.DeploymentTarget }
 
-// Input is everything that verdicts depend on.
-type Input struct {
+// FleetReports is the complete input of [Observe].
+type FleetReports struct {
 	Time time.Time
-	// About identifies the assignment whose folders they are.
+	// About identifies the assignment that owns the folders.
 	About About
-	// Tip is the commit at which the folders are.
+	// Tip is the commit that the folders were read at.
 	Tip string
-	// Types are the cluster types of the clusters, by name.
-	Types map[string]string
-	// Folders are what was written, in any order.
-	Folders []Folder
-	// OwnerLabels and HostLabels, by host, are the labels that the owner's objects have; empty where left-over
-	// objects are not looked for.
+	// Types maps clusters to their types.
+	Types   map[string]string
+	Folders []WrittenFolder
+	// OwnerLabels and HostLabels, by host, are the labels of the owner's objects; empty to skip the search for
+	// left-over objects.
 	OwnerLabels []string
 	HostLabels  map[string]string
-	// Reports are by cluster. A cluster without one is unknown.
-	Reports map[string]Report
-	// Commits are by the names that reports have for them.
-	Commits map[string]Commit
+	// Reports are the reports by cluster. A cluster without one is unknown.
+	Reports map[string]ClusterReport
+	// Commits are the commits by their name in reports.
+	Commits map[string]ReportedCommit
 }
 
-// Result is what is known of all clusters, in the order of their names.
-type Result struct {
+// Observation is the state of all clusters, sorted by name.
+type Observation struct {
 	About    About
 	Time     time.Time
 	Tip      string
 	Clusters []ClusterResult
-	folders  []Folder
+	folders  []WrittenFolder
 	trees    map[string]map[string]string
 }
 
-// ClusterResult is what is known of one cluster.
+// ClusterResult is the state of one cluster.
 type ClusterResult struct {
 	Name, Type string
-	// Commit is the one that the cluster has applied; "" where that is not known.
+	// Commit is the applied commit; "" if unknown.
 	Commit string
-	// Behind is how many commits the tip is ahead of that, and BehindSince from when on; -1 where that is not
-	// known.
+	// Behind is the number of commits that the tip is ahead, -1 if unknown, and BehindSince the time of the first of
+	// them.
 	Behind      int
 	BehindSince time.Time
-	// Status is the worst one of its assignments.
+	// Status is the worst status of its assignments.
 	verdict.Status
-	// Assignments are in the order of their keys.
+	// Assignments are sorted by key.
 	Assignments []AssignmentResult
-	// Leftover are objects that the cluster still has and Git does not have any more.
+	// Leftover are objects on the cluster that Git no longer has.
 	Leftover []reconciler.ObjectName
 }
 
-// AssignmentResult is what is known of one assignment on one cluster.
+// AssignmentResult is the state of one assignment on one cluster.
 type AssignmentResult struct {
 	Key    string
-	Folder *Folder
-	// Commit is the one whose content the verdict is about, and Tree what the folder is there; "" for none.
+	Folder *WrittenFolder
+	// Commit is the commit that the verdict is about, and Tree its folder; "" for none.
 	Commit, Tree string
-	// Known says that it is known what content the cluster has.
+	// Known reports whether the cluster's content is known.
 	Known bool
 	verdict.Status
-	// Running is what the cluster has of it, as its agent says; zero where that is not known.
+	// Running is the content that the agent reports as running; zero if unknown.
 	Running reconciler.Running
 	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
 	Edited []reconciler.ObjectName
 }
 
 // Observe derives the verdict of every assignment on every cluster.
-func Observe(in Input) *Result {
-	byHost := map[string][]*Folder{}
+func Observe(in FleetReports) *Observation {
+	byHost := map[string][]*WrittenFolder{}
 	for i := range in.Folders {
 		byHost[in.Folders[i].Host] = append(byHost[in.Folders[i].Host], &in.Folders[i])
 	}
 	for _, folders := range byHost {
-		slices.SortFunc(folders, func(a, b *Folder) int { return cmp.Compare(a.DeploymentTarget, b.DeploymentTarget) })
+		slices.SortFunc(folders, func(a, b *WrittenFolder) int { return cmp.Compare(a.DeploymentTarget, b.DeploymentTarget) })
 	}
 	names := slices.Sorted(maps.Keys(in.Types))
-	result := &Result{About: in.About, Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
+	result := &Observation{About: in.About, Time: in.Time, Tip: in.Tip, folders: in.Folders, Clusters: make([]ClusterResult, len(names))}
 	parallel.Each(len(names), func(i int) {
 		e := evaluation{in: &in, report: in.Reports[names[i]]}
 		if _, ok := in.Reports[names[i]]; !ok {
@@ -125,19 +123,18 @@ func Observe(in Input) *Result {
 		}
 		result.Clusters[i] = e.cluster(names[i], in.Types[names[i]], byHost)
 	})
-	result.trees = in.trees(result, byHost)
+	result.trees = in.differingTrees(result, byHost)
 	return result
 }
 
-// evaluation derives the verdicts of one cluster.
 type evaluation struct {
-	in     *Input
-	report Report
+	in     *FleetReports
+	report ClusterReport
 }
 
-func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Folder) ClusterResult {
+func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*WrittenFolder) ClusterResult {
 	c := ClusterResult{Name: name, Type: clusterType, Behind: -1}
-	hosts, count := Hosts(clusterType, name), 0
+	hosts, count := FollowedHosts(clusterType, name), 0
 	for _, host := range hosts {
 		count += len(byHost[host])
 	}
@@ -149,7 +146,7 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 			c.Leftover = append(c.Leftover, one.ToPrune...)
 			commit := e.in.Commits[one.Commit]
 			if !known || !isFirst || one.Commit == "" || c.Commit != "" && commit.Behind <= c.Behind {
-				continue // of several, the one that is furthest behind counts
+				continue // of several roots, the one that is furthest behind counts
 			}
 			c.Commit = cmp.Or(commit.ID, one.Commit)
 			if commit.ID != "" {
@@ -162,7 +159,7 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 				c.Assignments = append(c.Assignments, e.assignment(folder, own, true))
 				continue
 			}
-			c.Assignments = append(c.Assignments, e.worstOf(folder, applied, known))
+			c.Assignments = append(c.Assignments, e.worstAssignment(folder, applied, known))
 		}
 	}
 	for i := range c.Assignments {
@@ -175,19 +172,17 @@ func (e *evaluation) cluster(name, clusterType string, byHost map[string][]*Fold
 	return c
 }
 
-// leftover are the owner's objects that a host has, and that are in none of its folders.
-func (e *evaluation) leftover(host string, folders []*Folder) []reconciler.ObjectName {
+func (e *evaluation) leftover(host string, folders []*WrittenFolder) []reconciler.ObjectName {
 	var left []reconciler.ObjectName
 	for _, one := range e.report.labelled {
 		if one.host == e.in.HostLabels[host] && slices.Contains(e.in.OwnerLabels, one.owner) &&
-			!slices.ContainsFunc(folders, func(f *Folder) bool { return slices.Contains(f.Objects, one.ObjectName) }) {
+			!slices.ContainsFunc(folders, func(f *WrittenFolder) bool { return slices.Contains(f.Objects, one.ObjectName) }) {
 			left = append(left, one.ObjectName)
 		}
 	}
 	return left
 }
 
-// overall is the worst of what is known of a cluster.
 func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 	if len(c.Assignments) == 0 && e.report.Unknown != "" {
 		return e.status(verdict.Unknown, time.Time{}, e.report.Unknown)
@@ -196,7 +191,7 @@ func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 	for _, a := range c.Assignments {
 		status = verdict.Worst(status, a.Status)
 	}
-	if len(c.Assignments) == 0 { // only the objects that follow its folders have a status
+	if len(c.Assignments) == 0 { // only the roots have a status
 		for _, host := range slices.Sorted(maps.Keys(e.report.Applied)) {
 			if applied := e.report.Applied[host]; !applied.NoFolder || len(e.report.Applied) == 1 {
 				for _, one := range applied.All() {
@@ -204,7 +199,7 @@ func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 				}
 			}
 		}
-		status = ofRoot(e.status(status.Verdict, status.Since, status.Message))
+		status = markAsRoot(e.status(status.Verdict, status.Since, status.Message))
 	}
 	if status.Verdict == verdict.Ready {
 		status.Message = ""
@@ -215,7 +210,6 @@ func (e *evaluation) overall(c *ClusterResult) verdict.Status {
 	return status
 }
 
-// status is a verdict that always has a time.
 func (e *evaluation) status(is verdict.Verdict, since time.Time, message string) verdict.Status {
 	if since.IsZero() {
 		since = e.in.Time
@@ -223,14 +217,11 @@ func (e *evaluation) status(is verdict.Verdict, since time.Time, message string)
 	return verdict.Status{Verdict: is, Since: since, Message: message}
 }
 
-// nameList names some objects.
 func nameList(names []reconciler.ObjectName) string { return wording.List(texts(names), 3) }
 
-// short is the short form of a commit's id.
 func short(commit string) string { return commit[:min(7, len(commit))] }
 
-// treeAt is the tree of a folder at a commit that a report names.
-func (e *evaluation) treeAt(name string, folder *Folder) (tree string, known bool) {
+func (e *evaluation) treeAt(name string, folder *WrittenFolder) (tree string, known bool) {
 	commit, ok := e.in.Commits[name]
 	if !ok || commit.ID == "" {
 		return "", false
@@ -238,9 +229,9 @@ func (e *evaluation) treeAt(name string, folder *Folder) (tree string, known boo
 	return commit.Trees[folder.Host][folder.DeploymentTarget], true
 }
 
-// worstOf derives the verdict of one assignment from all that follows its folder. Where they differ, the worst counts,
-// and it is not known whose fault a failure is: any of them may have nothing to do with the assignment.
-func (e *evaluation) worstOf(folder *Folder, applied reconciler.Applied, follows bool) AssignmentResult {
+// worstAssignment derives the verdict of an assignment from all roots of its folder. If they differ, the worst
+// counts, and a failure is attributed to no assignment, because it may come from an unrelated root.
+func (e *evaluation) worstAssignment(folder *WrittenFolder, applied reconciler.Applied, follows bool) AssignmentResult {
 	roots := applied.All()
 	results := make([]AssignmentResult, len(roots))
 	for i := range roots {
@@ -264,8 +255,7 @@ func (e *evaluation) worstOf(folder *Folder, applied reconciler.Applied, follows
 	return of
 }
 
-// assignment derives the verdict of one assignment on the cluster by one object that follows its folder.
-func (e *evaluation) assignment(folder *Folder, applied reconciler.Applied, follows bool) AssignmentResult {
+func (e *evaluation) assignment(folder *WrittenFolder, applied reconciler.Applied, follows bool) AssignmentResult {
 	a := AssignmentResult{Key: folder.Key(), Folder: folder}
 	switch {
 	case !follows:
@@ -292,19 +282,19 @@ func (e *evaluation) assignment(folder *Folder, applied reconciler.Applied, foll
 	a.Tree, a.Known = e.treeAt(applied.Commit, folder)
 	a.Commit = e.in.Commits[applied.Commit].ID
 	if a.Known && a.Tree == folder.Tree {
-		e.upToDate(&a, applied)
+		e.evaluateUpToDate(&a, applied)
 		return a
 	}
 	if tree, known := e.treeAt(applied.Attempted, folder); known && tree == folder.Tree {
-		e.arriving(&a, applied)
+		e.evaluateArriving(&a, applied)
 		return a
 	}
 	a.Status = e.status(verdict.Behind, folder.Changed, e.whyBehind(applied))
 	return a
 }
 
-// lateOnHub is the status of an assignment of which the hub itself does not have the wanted content.
-func (e *evaluation) lateOnHub(folder *Folder, onHub *reconciler.Applied) (verdict.Status, bool) {
+// lateOnHub returns the status of an assignment whose wanted content is not on the hub itself.
+func (e *evaluation) lateOnHub(folder *WrittenFolder, onHub *reconciler.Applied) (verdict.Status, bool) {
 	if tree, known := e.treeAt(onHub.Commit, folder); known && tree == folder.Tree {
 		return verdict.Status{}, false
 	}
@@ -324,7 +314,7 @@ func (e *evaluation) lateOnHub(folder *Folder, onHub *reconciler.Applied) (verdi
 	return e.status(verdict.Behind, folder.Changed, reason), true
 }
 
-// whyBehind says what a cluster has applied, and why it has not applied more, where that is known.
+// whyBehind describes the applied content, and why the cluster has not applied more if that is known.
 func (e *evaluation) whyBehind(applied reconciler.Applied) string {
 	text := "has applied nothing yet"
 	if applied.Commit != "" {
@@ -336,8 +326,8 @@ func (e *evaluation) whyBehind(applied reconciler.Applied) string {
 	return text
 }
 
-// arriving derives the verdict of an assignment whose wanted content is being applied, or could not be.
-func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
+// evaluateArriving derives the verdict of an assignment whose wanted content is being applied, or could not be.
+func (e *evaluation) evaluateArriving(a *AssignmentResult, applied reconciler.Applied) {
 	commit := e.in.Commits[applied.Attempted].ID
 	message := fmt.Sprintf("commit %s is being applied: %s", short(commit), applied.Message)
 	wanted := func() { a.Commit, a.Tree, a.Known = commit, a.Folder.Tree, true }
@@ -348,8 +338,8 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 		a.OfRoot = !blames(&applied, a.Folder)
 		return
 	}
-	// Some objects come before others, and others wait for these.
-	said, all := e.objects(a.Folder, applied)
+	// Some objects are applied before others, and others wait for them.
+	said, all := e.objectsStatus(a.Folder, applied)
 	if !all || len(a.Folder.Objects) == 0 || slices.ContainsFunc(a.Folder.Objects, func(name reconciler.ObjectName) bool {
 		_, arrived := slices.BinarySearchFunc(applied.Arrived, name, reconciler.CompareNames)
 		return !arrived
@@ -365,30 +355,30 @@ func (e *evaluation) arriving(a *AssignmentResult, applied reconciler.Applied) {
 	a.OfRoot = said.OfRoot
 }
 
-// upToDate derives the verdict of an assignment whose wanted content the cluster has.
-func (e *evaluation) upToDate(a *AssignmentResult, applied reconciler.Applied) {
-	said, _ := e.objects(a.Folder, applied)
+// evaluateUpToDate derives the verdict of an assignment whose wanted content is on the cluster.
+func (e *evaluation) evaluateUpToDate(a *AssignmentResult, applied reconciler.Applied) {
+	said, _ := e.objectsStatus(a.Folder, applied)
 	said = verdict.Worst(said, e.rootStatus(a.Folder, &applied))
 	for i := range applied.OnHub {
 		said = verdict.Worst(said, e.rootStatus(a.Folder, &applied.OnHub[i]))
 	}
 	if tree, known := e.treeAt(applied.Compared, a.Folder); known && tree == a.Tree {
-		a.Edited = belonging(a.Folder, applied.OutOfSync)
+		a.Edited = objectsOf(a.Folder, applied.OutOfSync)
 	}
 	if len(a.Edited) > 0 && verdict.Compare(verdict.Progressing, said.Verdict) < 0 {
 		said = verdict.Status{Verdict: verdict.Progressing, Since: e.in.Time, Message: "differs from Git: " + nameList(a.Edited)}
 	}
 	since := verdict.Latest(said.Since, a.Folder.Changed)
 	if said.Verdict == verdict.Ready {
-		since, said.Message = verdict.Latest(since, e.arrived(a, applied)), ""
+		since, said.Message = verdict.Latest(since, e.arrivalTime(a, applied)), ""
 	}
 	a.Status = e.status(said.Verdict, since, said.Message)
 	a.OfRoot = said.OfRoot
 }
 
-// arrived is when the content of an assignment came to the cluster, where the history shows one commit
-// without it and a later one that has it; else zero.
-func (e *evaluation) arrived(a *AssignmentResult, applied reconciler.Applied) time.Time {
+// arrivalTime returns when the content of an assignment reached the cluster: the time of a commit with it that
+// follows one without it in the history; else zero.
+func (e *evaluation) arrivalTime(a *AssignmentResult, applied reconciler.Applied) time.Time {
 	var at time.Time
 	for i := 1; i < len(applied.History); i++ {
 		before, known := e.treeAt(applied.History[i-1].Commit, a.Folder)
@@ -400,8 +390,8 @@ func (e *evaluation) arrived(a *AssignmentResult, applied reconciler.Applied) ti
 	return at
 }
 
-// trees are the folders at each commit that the verdicts are about, as far as they are not those of the tip.
-func (in *Input) trees(result *Result, byHost map[string][]*Folder) map[string]map[string]string {
+// differingTrees returns the folders that differ from the tip, for each commit that a verdict is about.
+func (in *FleetReports) differingTrees(result *Observation, byHost map[string][]*WrittenFolder) map[string]map[string]string {
 	hosts := map[string]map[string]bool{} // by commit
 	for i := range result.Clusters {
 		c := &result.Clusters[i]
@@ -414,7 +404,7 @@ func (in *Input) trees(result *Result, byHost map[string][]*Folder) map[string]m
 			}
 		}
 	}
-	byID := map[string]Commit{}
+	byID := map[string]ReportedCommit{}
 	for _, commit := range in.Commits {
 		byID[commit.ID] = commit
 	}

@@ -115,7 +115,7 @@ func (f *Following) behind(
 		return []string{report.Unknown}, nil
 	}
 	var pending []string
-	for _, host := range observe.Hosts(f.ClusterType, f.Cluster) {
+	for _, host := range observe.FollowedHosts(f.ClusterType, f.Cluster) {
 		applied, follows := report.Applied[host]
 		switch {
 		case !follows:
@@ -128,7 +128,7 @@ func (f *Following) behind(
 		case applied.Verdict != verdict.Ready:
 			pending = append(pending, "folder "+host+": "+applied.Message)
 		default:
-			pending = append(pending, contents.NotReady(host, render.LabelValue(host))...)
+			pending = append(pending, contents.UnreadyObjects(host, render.LabelValue(host))...)
 		}
 	}
 	return pending, nil
@@ -141,7 +141,7 @@ func (f *Following) read(
 	cluster Cluster,
 	onHub bool,
 	lives []*unstructured.Unstructured,
-) (report, contents observe.Report, err error) {
+) (report, contents observe.ClusterReport, err error) {
 	if onHub {
 		listed, err := listKinds(ctx, cluster, reconciler.Hub())
 		if err != nil {

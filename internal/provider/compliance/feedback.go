@@ -89,8 +89,8 @@ func decodeStatuses(o *fleet.ObjectReader, into *compliance.Statuses) {
 	o.Finish()
 }
 
-func decodeReport(o *fleet.ObjectReader) observe.Said {
-	report := observe.Said{
+func decodeReport(o *fleet.ObjectReader) observe.ExternalReport {
+	report := observe.ExternalReport{
 		Cluster: o.Required(
 			"cluster",
 		), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
@@ -115,7 +115,7 @@ func decodeReport(o *fleet.ObjectReader) observe.Said {
 // checkReports finds reports about clusters that the fleet does not have, and about assignments that are not on the
 // cluster: with a misspelt name, there would be no report.
 func checkReports(
-	reports []observe.Said,
+	reports []observe.ExternalReport,
 	clusters map[string]compliance.Cluster,
 	scheduled *schedule.Decisions,
 	diagnostics *diag.Diagnostics,
@@ -123,7 +123,7 @@ func checkReports(
 	names := slices.Sorted(maps.Keys(clusters))
 	seen := map[string]bool{}
 	var keys []string
-	if slices.ContainsFunc(reports, func(one observe.Said) bool { return one.Assignment != "" }) {
+	if slices.ContainsFunc(reports, func(one observe.ExternalReport) bool { return one.Assignment != "" }) {
 		for _, assignment := range scheduled.Assignments {
 			keys = append(keys, assignment.Key())
 		}
@@ -139,7 +139,7 @@ func checkReports(
 			continue
 		}
 		there := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
-			return !slices.ContainsFunc(observe.Hosts(of.Type, report.Cluster), func(host string) bool { return strings.HasPrefix(key, host+"/") })
+			return !slices.ContainsFunc(observe.FollowedHosts(of.Type, report.Cluster), func(host string) bool { return strings.HasPrefix(key, host+"/") })
 		})
 		if !slices.Contains(there, report.Assignment) {
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(

@@ -79,11 +79,11 @@ var clusters = table.Object[cluster]{
 	}),
 }
 
-var assignments = table.Object[observe.Trouble]{
-	table.Text("verdict", "the worst of all clusters.", func(t observe.Trouble) string { return string(t.Verdict) }),
-	table.Text("since", "since when, on the first of these clusters.", func(t observe.Trouble) string { return tfvalue.TimeText(t.Since) }),
-	table.Text("message", "why, on that cluster.", func(t observe.Trouble) string { return t.Message }),
-	table.Texts("clusters", "names of the clusters on which it is not ready.", func(t observe.Trouble) []string { return t.Clusters }),
+var assignments = table.Object[observe.UnreadyAssignment]{
+	table.Text("verdict", "the worst of all clusters.", func(t observe.UnreadyAssignment) string { return string(t.Verdict) }),
+	table.Text("since", "since when, on the first of these clusters.", func(t observe.UnreadyAssignment) string { return tfvalue.TimeText(t.Since) }),
+	table.Text("message", "why, on that cluster.", func(t observe.UnreadyAssignment) string { return t.Message }),
+	table.Texts("clusters", "names of the clusters on which it is not ready.", func(t observe.UnreadyAssignment) []string { return t.Clusters }),
 }
 
 var running = table.Object[*observe.TargetRun]{
@@ -150,7 +150,7 @@ func (m *model) set(answer *compliance.Answer, scheduled *schedule.Decisions, ro
 	result := answer.Result
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(result.Time)), types.StringValue(string(result.Evidence().Marshal()))
-	m.Summary, m.Assignments = summary.Value(result.Summary()), assignments.MapOf(result.Troubles())
+	m.Summary, m.Assignments = summary.Value(result.Summary()), assignments.MapOf(result.UnreadyAssignments())
 	byName := make(map[string]cluster, len(result.Clusters))
 	for i := range result.Clusters {
 		byName[result.Clusters[i].Name] = &result.Clusters[i]
@@ -160,7 +160,7 @@ func (m *model) set(answer *compliance.Answer, scheduled *schedule.Decisions, ro
 	for _, assignment := range scheduled.Assignments {
 		wanted[assignment.Key()] = true
 	}
-	runs := result.ByTarget()
+	runs := result.TargetRuns()
 	rows := make([]*observe.TargetRun, len(runs))
 	for i := range runs {
 		rows[i] = &runs[i]

@@ -32,7 +32,7 @@ func tuple(elements ...attr.Value) types.Dynamic {
 
 func TestEvidenceIsOneTextOrAList(t *testing.T) {
 	t.Parallel()
-	compliance := text(string((&observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}}).Marshal()))
+	compliance := text(string((&observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{}}).Marshal()))
 	facts := text(string((&evidence.Facts{Time: noon, Clusters: map[string]evidence.ClusterFacts{"a": {}}}).Marshal()))
 	facts = text(strings.Replace(facts.(types.String).ValueString(), `"verdict":""`, `"verdict":"ready"`, 1))
 	for _, c := range []struct {
@@ -85,9 +85,9 @@ func TestEvidenceOfAnotherFleetIsRefusedAtItsElement(t *testing.T) {
 		return evidence.Document{Facts: f}
 	}
 	compliance := func(names ...string) evidence.Document {
-		e := &observe.Evidence{Time: noon, Clusters: map[string]observe.Cluster{}}
+		e := &observe.Evidence{Time: noon, Clusters: map[string]observe.ClusterEvidence{}}
 		for _, name := range names {
-			e.Clusters[name] = observe.Cluster{}
+			e.Clusters[name] = observe.ClusterEvidence{}
 		}
 		return evidence.Document{Compliance: e}
 	}

@@ -24,7 +24,7 @@ var Common = []string{"environment", "owner"}
 // Input is everything that metrics depend on.
 type Input struct {
 	// Result is what is known of the clusters.
-	Result *observe.Result
+	Result *observe.Observation
 	// Asked says that there is feedback. Without it nothing is known, and there is no score.
 	Asked bool
 	// Wants says whether the fleet has an assignment, by its key. Folders that are to be removed are in no score.

@@ -18,7 +18,7 @@ var asked = time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
 
 // on is an assignment on a cluster that has a verdict for some time.
 func on(host, target string, of verdict.Verdict, age time.Duration) observe.AssignmentResult {
-	folder := &observe.Folder{Host: host, DeploymentTarget: target}
+	folder := &observe.WrittenFolder{Host: host, DeploymentTarget: target}
 	return observe.AssignmentResult{Key: folder.Key(), Folder: folder, Status: verdict.Status{Verdict: of, Since: asked.Add(-age)}}
 }
 
@@ -40,7 +40,7 @@ func cluster(name string, behind int, all ...observe.AssignmentResult) observe.C
 // input is that of a fleet of some clusters, which wants all of their assignments.
 func input(clusters ...observe.ClusterResult) metrics.Input {
 	in := metrics.Input{
-		Result: &observe.Result{About: observe.About{Owner: "shops", Environment: "prod"}, Time: asked, Clusters: clusters},
+		Result: &observe.Observation{About: observe.About{Owner: "shops", Environment: "prod"}, Time: asked, Clusters: clusters},
 		Asked:  true, Wants: map[string]bool{},
 	}
 	for _, c := range clusters {

@@ -105,7 +105,7 @@ func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence
 		Running:  map[string]reconciler.Running{},
 		Time:     asked,
 		Tip:      id(1),
-		Clusters: map[string]observe.Cluster{},
+		Clusters: map[string]observe.ClusterEvidence{},
 		Trees:    map[string]map[string]string{id(7): {}},
 	}
 	status := func() verdict.Status {
@@ -121,14 +121,14 @@ func evidence(random *rand.Rand, result *pipeline.Computation) *observe.Evidence
 		if random.IntN(20) == 0 {
 			continue
 		}
-		c := observe.Cluster{
+		c := observe.ClusterEvidence{
 			Type:        of.ClusterType,
 			Commit:      commits[random.IntN(4)],
 			Status:      status(),
 			Assignments: map[string]observe.AssignmentStatus{},
 		}
 		for _, assignment := range result.Schedule.Assignments {
-			if slices.Contains(observe.Hosts(of.ClusterType, of.Name), assignment.Host.Name) && random.IntN(3) == 0 {
+			if slices.Contains(observe.FollowedHosts(of.ClusterType, of.Name), assignment.Host.Name) && random.IntN(3) == 0 {
 				c.Assignments[assignment.Key()] = observe.AssignmentStatus{Commit: commits[random.IntN(4)], Status: status()}
 			}
 		}
@@ -203,7 +203,7 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 				if !written || cluster.ClusterType != host && "clusters/"+cluster.Name != host {
 					continue
 				}
-				runs[in.Evidence.Runs(cluster.Name, assignment.Key())]++
+				runs[in.Evidence.RunningOn(cluster.Name, assignment.Key())]++
 				is, age := naive(&in, cluster.Name, host, target)
 				if byHost[host] == nil {
 					byHost[host] = &health.Tally{}
@@ -290,7 +290,7 @@ func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
 	in.Evidence.Tip = in.Seen.Written.Tip
 	for i := range in.Result.Fleet.Clusters {
 		of := &in.Result.Fleet.Clusters[i]
-		in.Evidence.Clusters[of.Name] = observe.Cluster{
+		in.Evidence.Clusters[of.Name] = observe.ClusterEvidence{
 			Type:   of.ClusterType,
 			Commit: in.Evidence.Tip,
 			Status: verdict.Status{Verdict: verdict.Behind, Since: asked},

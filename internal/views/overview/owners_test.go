@@ -57,7 +57,7 @@ func (r recorded) ReadHistory(_ context.Context, owner delivery.Owner, filter gi
 func reported(owner, path string, is verdict.Verdict, message string) *observe.Evidence {
 	return &observe.Evidence{
 		About: observe.About{Owner: owner, Environment: "dev", Branch: "dev", Path: path}, Time: asked, Tip: id(2),
-		Clusters: map[string]observe.Cluster{
+		Clusters: map[string]observe.ClusterEvidence{
 			"large-1": {Type: "large", Commit: id(2), Status: verdict.Status{Verdict: is, Since: asked, Message: message}},
 		},
 	}

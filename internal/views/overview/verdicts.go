@@ -38,7 +38,7 @@ func newVerdicts(in *Input) *verdicts {
 	}
 	for i := range in.Result.Fleet.Clusters {
 		cluster := &in.Result.Fleet.Clusters[i]
-		for _, host := range observe.Hosts(cluster.ClusterType, cluster.Name) {
+		for _, host := range observe.FollowedHosts(cluster.ClusterType, cluster.Name) {
 			s.followers[host] = append(s.followers[host], cluster.Name)
 		}
 		s.regions[cluster.Name] = fleet.MergeLabels(types[cluster.ClusterType], cluster.Labels)[in.RegionLabel]
@@ -77,7 +77,7 @@ func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Stat
 		case order == 0 && (status.Verdict == verdict.Ready) == status.Since.After(worst.Since):
 			worst.Since = status.Since
 		}
-		found.addRun(s.Evidence.Runs(cluster, key.String()))
+		found.addRun(s.Evidence.RunningOn(cluster, key.String()))
 		var one health.Tally
 		one.Add(
 			status.Verdict,
