@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // Rules that were kept are not evaluated again while neither they nor what is rendered change: that is what makes a plan
@@ -18,54 +19,51 @@ func TestRulesThatWereKeptAreEvaluatedAgainOnlyWhenSomethingChanges(t *testing.T
 	t.Parallel()
 	const kept, other = `{"name":"a","expression":"host.name != ''","mode":"enforce"}`, `{"name":"b","expression":"target.name != ''","mode":"inform"}`
 	m, rendering := remembered(t, 100)
-	run := func(release string, m *assignmentPrivate, entries map[string]string) (*operation, []string) {
+	run := func(release string, before *assignmentPrivate, after folder.Trees, entries map[string]string) (savedRules, []string) {
 		rules, err := fleetvalue.EntriesOf(entries, nil, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		fleet := types.ObjectValueMust(map[string]attr.Type{"constraints": rules.Type(t.Context())}, map[string]attr.Value{"constraints": rules})
-		o := &operation{
-			connection: &connection.Connection{Release: release}, model: &model{Fleet: types.DynamicValue(fleet)}, private: m,
-			result: rendering.Computation, rendering: rendering, current: m.Trees, diagnostics: &diag.Diagnostics{},
-		}
-		o.intent.After = m.Trees.Clone()
-		o.checkConstraints(t.Context(), false)
-		if o.diagnostics.HasError() {
-			t.Fatal(o.diagnostics)
+		goal := &fleetGoal{result: rendering.Computation, rendering: rendering}
+		d := &decision{wanted: wanted{request: request{
+			connection: &connection.Connection{Release: release}, model: &assignmentModel{Fleet: types.DynamicValue(fleet)},
+			diagnostics: &diag.Diagnostics{},
+			before:      deployment{isNew: true, private: before, trees: before.Trees},
+		}, goal: goal}, after: after}
+		outcome := checkConstraints(t.Context(), d, goal)
+		if d.diagnostics.HasError() {
+			t.Fatal(d.diagnostics)
 		}
 		var evaluated []string
-		for _, rule := range o.ruling.results.Rules {
+		for _, rule := range outcome.results.Rules {
 			evaluated = append(evaluated, rule.Name)
 		}
-		return o, evaluated
+		return outcome.saved, evaluated
 	}
 	rules := map[string]string{"a": kept, "b": other}
-	o, evaluated := run("1.0.0", m, rules)
+	saved, evaluated := run("1.0.0", m, m.Trees, rules)
 	if !slices.Equal(evaluated, []string{"a", "b"}) {
 		t.Fatalf("at first %q are evaluated", evaluated)
 	}
-	m.Constraints = o.ruling.saved(m)
+	m.Constraints = saved
 
-	if _, evaluated = run("1.0.0", m, rules); len(evaluated) > 0 {
+	if _, evaluated = run("1.0.0", m, m.Trees, rules); len(evaluated) > 0 {
 		t.Errorf("where nothing changed %q are evaluated", evaluated)
 	}
 	changed := map[string]string{"a": kept, "b": kept[:9] + "b" + kept[10:]}
-	if _, evaluated = run("1.0.0", m, changed); !slices.Equal(evaluated, []string{"b"}) {
+	if _, evaluated = run("1.0.0", m, m.Trees, changed); !slices.Equal(evaluated, []string{"b"}) {
 		t.Errorf("where one rule changed %q are evaluated", evaluated)
 	}
 	for name, release := range map[string]string{"another release": "1.0.1", "a local build": developmentRelease} {
-		if _, evaluated = run(release, m, rules); !slices.Equal(evaluated, []string{"a", "b"}) {
+		if _, evaluated = run(release, m, m.Trees, rules); !slices.Equal(evaluated, []string{"a", "b"}) {
 			t.Errorf("by %s %q are evaluated", name, evaluated)
 		}
 	}
-	drifted := *m
-	drifted.Trees = m.Trees.Clone()
+	drifted := m.Trees.Clone()
 	first := m.Trees.Keys()[0]
-	drifted.Trees[first.Host][first.DeploymentTarget] = "by hand"
-	o, _ = run("1.0.0", m, rules)
-	o.intent.After = drifted.Trees
-	o.checkConstraints(t.Context(), false)
-	if got := len(o.ruling.results.Rules); got != 2 {
-		t.Errorf("where a folder changes %d rules are evaluated", got)
+	drifted[first.Host][first.DeploymentTarget] = "by hand"
+	if _, evaluated = run("1.0.0", m, drifted, rules); len(evaluated) != 2 {
+		t.Errorf("where a folder changes %q are evaluated", evaluated)
 	}
 }

@@ -16,35 +16,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// checkEvidence finds evidence of other clusters, and evidence that is older than what is deployed.
-func (o *operation) checkEvidence(in rollout.Input) {
+// checkEvidence finds evidence of other clusters, and evidence that is older than the last change.
+func (s *rolloutStep) checkEvidence(in rollout.Input) {
 	if in.Reports != nil {
-		o.steps.evidence.CheckFleet(o.result.Fleet, o.diagnostics)
+		s.config.evidence.CheckFleet(s.fleet.result.Fleet, s.diagnostics)
 	}
 	if in.Settings == nil {
 		return
 	}
-	var last time.Time
-	if o.private != nil {
-		last = o.private.Changed
-	}
+	last := s.before.private.Changed
 	for _, record := range in.Records {
 		if record.Changed.After(last) {
 			last = record.Changed
 		}
 	}
-	for i, document := range o.steps.evidence.List {
+	for i, document := range s.config.evidence.List {
 		if at := document.Time(); at.Before(last) {
-			o.diagnostics.AddAttributeWarning(o.steps.evidence.At[i], "Evidence is older than what is deployed", fmt.Sprintf(
-				"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the clocks are right.",
-				at.UTC().Format(time.RFC3339),
-				last.UTC().Format(time.RFC3339),
-			))
+			s.diagnostics.AddAttributeWarning(s.config.evidence.At[i], "Evidence is older than what is deployed", fmt.Sprintf(
+				"The evidence is from %s and the last change from %s, so it says nothing about that change. "+
+					"Read it again, and check that the clocks are right.", at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
 		}
 	}
 }
 
-// newest is the newest document of flotilla_compliance, and where it is; nil where there is none.
+// newest returns the newest document of flotilla_compliance and its path; nil if there is none.
 func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	for i, document := range c.evidence.List {
 		if of := document.Compliance; of != nil && (newest == nil || of.Time.After(newest.Time)) {
@@ -54,62 +49,59 @@ func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	return newest, at
 }
 
-// reports returns a function that looks up what all evidence says about a folder on a cluster; nil where none says anything. It
-// returns false where the branch does not have the tip of some evidence, or a commit cannot be read.
-func (o *operation) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
-	past := map[string]folder.Trees{} // by commit: what the owner has there
-	switch {
-	case o.known == nil:
-		if newest, _ := o.steps.newest(); newest != nil {
-			past[newest.Tip] = o.current
-		}
-	case o.private != nil && o.private.Tip != "" && !o.private.Proposed:
-		past[o.private.Tip] = o.current
+// reports returns a function that looks up a folder on a cluster in all evidence; nil if there are no reports. It returns false if
+// the branch does not have the tip of some evidence, or a commit cannot be read.
+func (s *rolloutStep) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
+	past := map[string]folder.Trees{} // the owner's folders by commit
+	private := s.before.private
+	switch newest, _ := s.config.newest(); {
+	case s.before.isNew && newest != nil:
+		past[newest.Tip] = s.before.trees
+	case private.Tip != "" && !private.Proposed:
+		past[private.Tip] = s.before.trees
 	}
-	var knowing []evidence.Lookup
-	for i, document := range o.steps.evidence.List {
+	var lookups []evidence.Lookup
+	for i, document := range s.config.evidence.List {
 		of := document.Compliance
 		if of == nil || len(of.Clusters) == 0 {
 			continue
 		}
-		if _, seen := past[of.Tip]; of.Tip != "" && !seen && !o.hasCommit(ctx, of.Tip, o.steps.evidence.At[i]) {
+		if _, seen := past[of.Tip]; of.Tip != "" && !seen && !s.checkCommit(ctx, of.Tip, s.config.evidence.At[i]) {
 			return nil, false
 		}
 		for _, commit := range append([]string{of.Tip}, commitsOfRemoved(of, in)...) {
 			if _, ok := past[commit]; ok || commit == "" {
 				continue
 			}
-			trees, err := o.treesAt(ctx, commit)
+			trees, err := s.treesAt(ctx, commit)
 			if err != nil {
-				repository.AddError(ctx, o.diagnostics, err, false)
+				repository.AddError(ctx, s.diagnostics, err, false)
 				return nil, false
 			}
 			past[commit] = trees
 		}
-		knowing = append(knowing, o.saysNothingOfRenamed(lookup(of, past, o.relocations.relocated)))
+		lookups = append(lookups, s.withoutRenamed(newLookup(of, past, s.relocations.relocated)))
 	}
-	return o.steps.evidence.Reports(in, knowing...), true
+	return s.config.evidence.Reports(in, lookups...), true
 }
 
-// saysNothingOfRenamed returns a lookup that knows nothing of hosts whose folders this plan moves: reports are by the names of
-// folders, and neither the tip nor a commit of a cluster has one by the new name yet. Without it, such a cluster would count as
-// having what the tip has.
-func (o *operation) saysNothingOfRenamed(know evidence.Lookup) evidence.Lookup {
-	if len(o.renamedNow) == 0 {
-		return know
+// withoutRenamed returns a lookup that knows nothing of hosts whose folders this plan moves: reports have the names of folders, and
+// neither the tip nor a commit of a cluster has the new name yet. Otherwise such a cluster would count as having the tip.
+func (s *rolloutStep) withoutRenamed(lookup evidence.Lookup) evidence.Lookup {
+	if len(s.movedHosts) == 0 {
+		return lookup
 	}
 	return func(cluster string, key folder.Key) rollout.Report {
-		if _, renamed := o.renamedNow[key.Host]; renamed {
+		if _, renamed := s.movedHosts[key.Host]; renamed {
 			return rollout.Report{}
 		}
-		return know(cluster, key)
+		return lookup(cluster, key)
 	}
 }
 
-// lookup looks up a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked. past has
-// what the owner had there, and at some other commits.
-// present returns the tree of a folder at its present place.
-func lookup(of *observe.Evidence, past map[string]folder.Trees, present func(key folder.Key, tree string) string) evidence.Lookup {
+// newLookup returns a lookup in a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked.
+// past has the owner's folders there, and at some other commits. relocate returns the tree of a folder at its present place.
+func newLookup(of *observe.Evidence, past map[string]folder.Trees, relocate func(key folder.Key, tree string) string) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		content := of.Assignment(cluster, key.String())
 		report := rollout.Report{Known: content.Known, Tree: content.Tree, Status: content.Status}
@@ -119,24 +111,24 @@ func lookup(of *observe.Evidence, past map[string]folder.Trees, present func(key
 				report.Tree = trees[key.Host][key.DeploymentTarget]
 			}
 		}
-		report.Tree = present(key, report.Tree)
+		report.Tree = relocate(key, report.Tree)
 		return report
 	}
 }
 
-// hasCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another
-// repository. at is where the evidence is.
-func (o *operation) hasCommit(ctx context.Context, id string, at path.Path) bool {
-	found, err := o.connection.Delivery.FindCommits(ctx, o.formerOwner(), []string{id}, nil)
+// checkCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another repository. at is
+// the path of the evidence.
+func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) bool {
+	found, err := s.connection.Delivery.FindCommits(ctx, s.formerOwner(), []string{id}, nil)
 	if err != nil {
-		repository.AddError(ctx, o.diagnostics, err, false)
+		repository.AddError(ctx, s.diagnostics, err, false)
 		return false
 	}
-	return repository.CheckTip(found[id], o.intent.Owner.Location.Branch, at, o.diagnostics)
+	return repository.CheckTip(found[id], s.owner.Location.Branch, at, s.diagnostics)
 }
 
-// commitsOfRemoved returns the commits that clusters of hosts have on which a folder is to be removed. Evidence has only
-// the folders that existed when it was gathered. Whether a cluster still has an older one follows from its commit.
+// commitsOfRemoved returns the commits of clusters on which a folder is to be removed. Evidence has only the folders that existed
+// when it was gathered. The commit of a cluster tells whether the cluster still has an older one.
 func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	if in.State == nil {
 		return nil
@@ -159,11 +151,11 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	return commits
 }
 
-// treesAt returns the owner's trees at a commit of the branch; none where the commit has none of the owner.
-func (o *operation) treesAt(ctx context.Context, commit string) (folder.Trees, error) {
-	hosts, err := o.asOf(ctx, commit)
+// treesAt returns the owner's trees at a commit of the branch; none if the commit has no folder of the owner.
+func (s *rolloutStep) treesAt(ctx context.Context, commit string) (folder.Trees, error) {
+	hosts, err := s.asOf(ctx, commit)
 	if errors.Is(err, git.ErrCommit) {
 		return folder.Trees{}, nil
 	}
-	return o.underPresentNames(hosts).Trees(), err
+	return s.underPresentNames(hosts).Trees(), err
 }

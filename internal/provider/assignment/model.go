@@ -19,7 +19,7 @@ import (
 )
 
 // location decodes gitops_repo. known is false while some of it is unknown.
-func (m *model) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
+func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
 }
 
@@ -32,7 +32,7 @@ func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
 }
 
 // keeps says whether the folders stay when the assignment is destroyed.
-func (m *model) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
+func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
 
 func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 	if value.IsNull() || value.IsUnknown() {

@@ -67,11 +67,12 @@ func placeOf(at folder.Location, key folder.Key) folder.Location {
 	return at
 }
 
-// addRelocations reads folders, and adds those that name a former place. It reads the files of no others but those at their top.
-func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]formerFolder) error {
+// addRelocations adds those of the folders that name a former place. It reads the files at the top of each folder, and all files
+// only of folders that name a former place.
+func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]formerFolder) error {
 	asked := folder.Trees{}
 	for key, of := range folders {
-		if _, known := o.relocations[key][of.tree]; !known && of.tree != "" {
+		if _, known := w.relocations[key][of.tree]; !known && of.tree != "" {
 			folder.Put(asked, key, of.tree)
 		}
 	}
@@ -81,176 +82,157 @@ func (o *operation) addRelocations(ctx context.Context, folders map[folder.Key]f
 	isTop := func(name string) bool {
 		return !strings.Contains(name, "/") && (path.Ext(name) == ".yaml" || path.Ext(name) == ".yml")
 	}
-	tops, err := o.connection.Delivery.ReadFilesNamed(ctx, o.formerOwner(), asked, isTop)
+	tops, err := w.connection.Delivery.ReadFilesNamed(ctx, w.formerOwner(), asked, isTop)
 	if err != nil {
 		return err
 	}
 	moving := folder.Trees{}
 	for key, files := range tops {
-		if _, isSame := render.RelocatePointers(files, folders[key].from, placeOf(o.intent.Owner.Location, key)); !isSame {
+		if _, isSame := render.RelocatePointers(files, folders[key].from, placeOf(w.owner.Location, key)); !isSame {
 			folder.Put(moving, key, folders[key].tree)
 		}
 	}
 	if moving.Count() == 0 {
 		return nil
 	}
-	all, err := o.connection.Delivery.ReadFiles(ctx, o.formerOwner(), moving, nil)
+	all, err := w.connection.Delivery.ReadFiles(ctx, w.formerOwner(), moving, nil)
 	if err != nil {
 		return err
 	}
-	if o.relocations == nil {
-		o.relocations = relocations{}
-	}
 	for key, files := range all {
-		files, _ := render.RelocatePointers(files, folders[key].from, placeOf(o.intent.Owner.Location, key))
+		files, _ := render.RelocatePointers(files, folders[key].from, placeOf(w.owner.Location, key))
 		tree, err := git.TreeID(files)
 		if err != nil {
 			return err
 		}
-		if o.relocations[key] == nil {
-			o.relocations[key] = map[string]relocation{}
+		if w.relocations[key] == nil {
+			w.relocations[key] = map[string]relocation{}
 		}
-		o.relocations[key][folders[key].tree] = relocation{tree, files}
+		w.relocations[key][folders[key].tree] = relocation{tree, files}
 	}
 	return nil
 }
 
-// followPlaces takes folders of the state whose place has changed to be as they are at the present place. It returns an error of a
-// look.
-func (o *operation) followPlaces(ctx context.Context) error {
-	was := o.formerLocation()
-	if o.known == nil || !o.locationKnown || !o.connection.CanAsk() || was.Path != o.intent.Owner.Location.Path {
+// relocateDeployment replaces the trees of folders whose place has changed by their trees at the present place. It returns an
+// error if folders cannot be read.
+func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error {
+	was := w.before.saved.Owner.Location
+	if w.before.isNew || !w.isLocated || !w.connection.CanAsk() || was.Path != w.owner.Location.Path {
 		return nil
 	}
-	if o.known.Owner.Location != o.intent.Owner.Location { // or else it is the same location by another name, which has the folders
-		if identity, err := o.connection.Delivery.Identify(ctx, o.known, o.intent.Owner); err != nil || identity == delivery.Moved {
+	if w.before.state.Owner.Location != w.owner.Location { // else it is the same location by another name, which has the folders
+		identity, err := w.connection.Delivery.Identify(ctx, w.before.state, w.owner)
+		if err != nil || identity == delivery.Moved {
 			return nil //nolint:nilerr // the look at the location reports it
 		}
 	}
 	from := func(key folder.Key) folder.Location {
-		if former, renamed := o.renamedNow[key.Host]; renamed {
+		if former, renamed := w.movedHosts[key.Host]; renamed {
 			key.Host = former
 		}
 		return placeOf(was, key)
 	}
 	moved := map[folder.Key]formerFolder{}
-	for key, tree := range folder.All(o.current) {
-		if at := from(key); at != placeOf(o.intent.Owner.Location, key) {
+	for key, tree := range folder.All(w.before.trees) {
+		if at := from(key); at != placeOf(w.owner.Location, key) {
 			moved[key] = formerFolder{tree, at}
 		}
 	}
-	if err := o.addRelocations(ctx, moved); err != nil {
+	if err := w.addRelocations(ctx, moved); err != nil {
 		return err
 	}
-	wanted := o.wantedAt(ctx, from)
-	known := *o.known
-	known.Trees = o.relocations.trees(known.Trees)
-	for key, tree := range folder.All(known.Trees) {
-		if was, isWanted := wanted[key]; isWanted && was[0] == tree {
-			folder.Put(known.Trees, key, was[1])
-		}
-	}
-	drift := map[folder.Key]string{}
-	for key, tree := range known.Drift.Trees {
-		drift[key] = o.relocations.relocated(key, tree)
-	}
-	known.Drift.Trees = drift
-	o.known, o.current = &known, known.Current()
-	if o.private != nil {
-		private := *o.private
-		private.Trees, private.Drift = known.Trees, known.Drift
-		private.Rollout = private.Rollout.Relocated(wanted)
-		o.private = &private
-	}
+	w.before = w.before.relocated(w.relocations, w.renderAtFormerPlace(ctx, goal, from))
 	return nil
 }
 
-// followWritten is followPlaces without a state, of the folders that the branch has.
-func (o *operation) followWritten(ctx context.Context, written folder.Trees) error {
-	o.renamedNow = o.formerHosts(written)
+// relocated returns the deployment with the trees of its folders at the present place. rendered has the trees that rendered
+// folders have at the former and at the present place.
+func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string) deployment {
+	state := *d.state
+	state.Trees = by.trees(state.Trees).Clone()
+	for key, tree := range folder.All(state.Trees) {
+		if trees, ok := rendered[key]; ok && trees[0] == tree {
+			folder.Put(state.Trees, key, trees[1])
+		}
+	}
+	drift := map[folder.Key]string{}
+	for key, tree := range state.Drift.Trees {
+		drift[key] = by.relocated(key, tree)
+	}
+	state.Drift.Trees = drift
+	private := *d.private
+	private.Trees, private.Drift = state.Trees, state.Drift
+	private.Rollout = private.Rollout.Relocated(rendered)
+	d.state, d.trees, d.private = &state, state.Current(), &private
+	return d
+}
+
+// relocateWritten adds relocations of folders that the branch has, where there is no state.
+func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) error {
+	w.movedHosts = w.formerHosts(written)
 	moved := map[folder.Key]formerFolder{}
 	for at, tree := range folder.All(written) {
-		if now, renamed := o.intent.Renames[at.Host]; renamed {
-			moved[folder.Key{Host: now, DeploymentTarget: at.DeploymentTarget}] = formerFolder{tree, placeOf(o.intent.Owner.Location, at)}
+		if now, renamed := w.renames[at.Host]; renamed {
+			moved[folder.Key{Host: now, DeploymentTarget: at.DeploymentTarget}] = formerFolder{tree, placeOf(w.owner.Location, at)}
 		}
 	}
-	return o.addRelocations(ctx, moved)
+	return w.addRelocations(ctx, moved)
 }
 
-// formerLocation is the location in the state, before a branch or a repository was renamed.
-func (o *operation) formerLocation() folder.Location {
-	if o.inState != nil {
-		return o.inState.Owner.Location
-	}
-	return o.intent.Owner.Location
-}
-
-// formerHosts maps the present names of hosts to those under which the owner has them.
-func (o *operation) formerHosts(has folder.Trees) map[string]string {
-	former := map[string]string{}
-	for name, now := range o.intent.Renames {
-		if _, is := has[name]; is {
-			former[now] = name
-		}
-	}
-	return former
-}
-
-// wantedAt renders folders whose place has changed, and which are under way or drifted, as they would be at the former place. It
-// returns their trees there and at the present place.
-func (o *operation) wantedAt(ctx context.Context, from func(folder.Key) folder.Location) map[folder.Key][2]string {
-	wanted := map[folder.Key][2]string{}
-	if o.rendering == nil {
-		return wanted
-	}
-	for i, assignment := range o.result.Schedule.Assignments {
+// renderAtFormerPlace renders folders whose place has changed, and which are under way or drifted, as they would be at the former
+// place. It returns their trees there and at the present place.
+func (w *wanted) renderAtFormerPlace(
+	ctx context.Context, goal *fleetGoal, from func(folder.Key) folder.Location,
+) map[folder.Key][2]string {
+	rendered := map[folder.Key][2]string{}
+	for i, assignment := range goal.result.Schedule.Assignments {
 		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
-		at, to := from(key), placeOf(o.intent.Owner.Location, key)
-		_, drifted := o.known.Drift.Trees[key]
-		if at == to || !render.HasObjects(assignment) || o.rendering.Trees[i] == "" || !drifted && !o.private.isTouched(key) {
+		at, to := from(key), placeOf(w.owner.Location, key)
+		_, drifted := w.before.state.Drift.Trees[key]
+		if at == to || !render.HasObjects(assignment) || goal.rendering.Trees[i] == "" || !drifted && !w.before.private.isTouched(key) {
 			continue
 		}
-		files, err := o.rendering.Files(ctx, i)
+		files, err := goal.rendering.Files(ctx, i)
 		if err != nil {
 			continue // the apply renders it again, and has the error
 		}
 		files, _ = render.RelocatePointers(files, to, at)
 		if tree, err := git.TreeID(files); err == nil {
-			wanted[key] = [2]string{tree, o.rendering.Trees[i]}
+			rendered[key] = [2]string{tree, goal.rendering.Trees[i]}
 		}
 	}
-	return wanted
+	return rendered
 }
 
 // isTouched reports whether a rollout that is under way reaches a folder.
 func (m *assignmentPrivate) isTouched(key folder.Key) bool {
-	return m != nil && m.Rollout != nil && m.Rollout.Targets[key.DeploymentTarget] != nil &&
+	return m.Rollout != nil && m.Rollout.Targets[key.DeploymentTarget] != nil &&
 		m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host] != nil
 }
 
-// goBack returns what the owner had at a commit, as it is at the present place.
-func (o *operation) goBack(ctx context.Context, commit string) (gitops.FolderEdits, error) {
-	then, err := o.asOf(ctx, commit)
+// foldersAt returns the owner's folders at a commit, under their present names and at their present place.
+func (w *wanted) foldersAt(ctx context.Context, commit string) (gitops.FolderEdits, error) {
+	then, err := w.asOf(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
-	was := o.formerLocation()
-	hosts, moved := o.underPresentNames(then), map[folder.Key]formerFolder{}
+	was := w.before.saved.Owner.Location
+	hosts, moved := w.underPresentNames(then), map[folder.Key]formerFolder{}
 	for at, one := range folder.All(then) {
 		key := at
-		key.Host = o.presentName(at.Host)
-		if was == o.intent.Owner.Location && one.Tree == o.current[key.Host][key.DeploymentTarget] {
+		key.Host = w.presentName(at.Host)
+		if was == w.owner.Location && one.Tree == w.before.trees[key.Host][key.DeploymentTarget] {
 			continue // it names its place already
 		}
 		from := placeOf(was, at)
-		from.Branch = "" // which it had then is not known
+		from.Branch = "" // the branch of that time is not known
 		moved[key] = formerFolder{one.Tree, from}
 	}
-	if err := o.addRelocations(ctx, moved); err != nil {
+	if err := w.addRelocations(ctx, moved); err != nil {
 		return nil, err
 	}
 	for key, one := range folder.All(hosts) {
-		if at, moves := o.relocations[key][one.Tree]; moves {
+		if at, moves := w.relocations[key][one.Tree]; moves {
 			one.Tree, one.FromTree = at.tree, one.Tree
 			one.Files = func() ([]git.File, error) { return at.files, nil }
 			hosts[key.Host][key.DeploymentTarget] = one
@@ -259,9 +241,9 @@ func (o *operation) goBack(ctx context.Context, commit string) (gitops.FolderEdi
 	return hosts, nil
 }
 
-// kept is a folder that stays as it is, at its present place.
-func (o *operation) kept(key folder.Key) gitops.FolderEdit {
-	at, moves := o.relocations.at(key, o.current[key.Host][key.DeploymentTarget])
+// kept returns the content of a folder that stays as it is, at its present place.
+func (w *wanted) kept(key folder.Key) gitops.FolderEdit {
+	at, moves := w.relocations.at(key, w.before.trees[key.Host][key.DeploymentTarget])
 	if !moves {
 		return gitops.FolderEdit{Action: gitops.Keep}
 	}

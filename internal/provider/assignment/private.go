@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -84,8 +83,8 @@ func (m *assignmentPrivate) incomplete() *assignmentPrivate {
 	return &after
 }
 
-// isLost says whether nothing is known of a rollout that may have been under way, so that the records have to tell.
-func (m *assignmentPrivate) isLost() bool { return m == nil || m.Rollout == nil && m.Model == "" }
+// isLost reports whether the records have to tell about a rollout, because the state of one that may have been under way is lost.
+func (m *assignmentPrivate) isLost() bool { return m.Rollout == nil && m.Model == "" }
 
 // needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
 func (m *assignmentPrivate) needsRecords() bool {
@@ -94,7 +93,7 @@ func (m *assignmentPrivate) needsRecords() bool {
 
 // isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
 func (m *assignmentPrivate) isUnderWay(key folder.Key, tree string) bool {
-	if m == nil || m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
+	if m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
 		return false
 	}
 	host := m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host]
@@ -130,9 +129,6 @@ const beforeDigits = 8
 // again: nothing else is asked of them.
 func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.Record {
 	records := map[folder.Key]rollout.Record{}
-	if m == nil {
-		return records
-	}
 	for _, key := range m.Trees.Keys() {
 		tree := m.Trees[key.Host][key.DeploymentTarget]
 		if written, ok := m.Written[key.Host][key.DeploymentTarget]; ok {
@@ -160,10 +156,11 @@ func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 }
 
 // noteFleet notes the fleet that was written.
-func (m *assignmentPrivate) noteFleet(result *pipeline.Computation, gitopsRepo, version string) {
-	m.Environment, m.Model = result.Value.Environment, result.Value.Model
-	m.Config, m.Manifests = changes.Digest(result.Value.Config), changes.Hashes(result.Value.Manifests)
-	m.GitopsRepo, m.Provider = gitopsRepo, version
+func (m *assignmentPrivate) noteFleet(goal *fleetGoal) {
+	value := goal.result.Value
+	m.Environment, m.Model = value.Environment, value.Model
+	m.Config, m.Manifests = changes.Digest(value.Config), changes.Hashes(value.Manifests)
+	m.GitopsRepo, m.Provider = goal.gitopsRepo, goal.release
 }
 
 // keepFleet keeps the fleet that was rolled out last.
@@ -176,26 +173,25 @@ func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
 const developmentRelease = "dev"
 
 // noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
-func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, c *connection.Connection) {
+func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, release string) {
 	m.Rendered = ""
-	if c.Release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
-		m.Rendered = rendering.Computation.Fingerprint(rendering.Destination, c.Release)
+	if release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
+		m.Rendered = rendering.Computation.Fingerprint(rendering.Destination, release)
 	}
 }
 
-// rendering returns the trees in the private state as a rendering, where this release has rendered and checked them from the
-// same fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that
-// changes nothing.
-func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, c *connection.Connection) *pipeline.Rendering {
-	if m == nil || m.Rendered == "" || c == nil || m.Rendered != result.Fingerprint(to, c.Release) {
+// rendering returns the trees in the private state as a rendering, if this release has rendered and checked them from the same
+// fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that changes nothing.
+func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, release string) *pipeline.Rendering {
+	if m.Rendered == "" || release == "" || m.Rendered != result.Fingerprint(to, release) {
 		return nil
 	}
 	return result.FromTrees(to, m.Trees)
 }
 
-// fleet is the fleet that was written last; nil where it is not known. m may be nil.
+// fleet returns the fleet that was written last; nil if it is not known.
 func (m *assignmentPrivate) fleet() *fleet.Fleet {
-	if m == nil || m.Model == "" {
+	if m.Model == "" {
 		return nil
 	}
 	f, err := fleet.ParseModel(m.Model)

@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -42,7 +41,7 @@ func remembered(t testing.TB, assignments int) (*assignmentPrivate, *pipeline.Re
 	for host := range m.Trees {
 		m.Records[host] = fmt.Sprintf("%x", []byte(fmt.Sprintf("%-20.20s", host)))
 	}
-	m.noteFleet(result, "gitops.git#main:", "dev")
+	m.noteFleet(&fleetGoal{result: result, gitopsRepo: "gitops.git#main:", release: "dev"})
 	return m, rendering
 }
 
@@ -203,12 +202,12 @@ func TestARefreshWritesWhatItFoundAndNothingElse(t *testing.T) {
 func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.T) {
 	t.Parallel()
 	m, rendering := remembered(t, 100)
-	to, c := rendering.Destination, &connection.Connection{Release: "1.0.0"}
-	if m.rendering(rendering.Computation, to, c) != nil {
+	to, release := rendering.Destination, "1.0.0"
+	if m.rendering(rendering.Computation, to, release) != nil {
 		t.Error("trees of an older version, which noted no fingerprint, are taken for rendered")
 	}
-	m.noteRendering(rendering, c)
-	if again := m.rendering(rendering.Computation, to, c); again == nil ||
+	m.noteRendering(rendering, release)
+	if again := m.rendering(rendering.Computation, to, release); again == nil ||
 		!maps.EqualFunc(again.Wanted(), rendering.Wanted(), maps.Equal[map[string]string]) {
 		t.Error("trees are rendered again")
 	}
@@ -216,49 +215,41 @@ func TestTreesAreTakenForRenderedOnlyWhereThisReleaseRenderedThemAll(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := unseal(text); err != nil || read.rendering(rendering.Computation, to, c) == nil {
+	if read, err := unseal(text); err != nil || read.rendering(rendering.Computation, to, release) == nil {
 		t.Errorf("the fingerprint is not in private state: %v", err)
 	}
-	if after := m.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
-		rendering.Computation,
-		to,
-		c,
-	) == nil {
+	if after := m.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Computation, to, release) == nil {
 		t.Error("a refresh forgets what was rendered")
 	}
 	lost := *m
 	lost.Trees = nil
-	if after := lost.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(
-		rendering.Computation,
-		to,
-		c,
-	) != nil {
+	if after := lost.refreshed(&delivery.OwnerState{SavedState: delivery.SavedState{Trees: m.Trees, Records: m.Records}}); after.rendering(rendering.Computation, to, release) != nil {
 		t.Error("trees of records are taken for rendered")
 	}
 
-	var none *assignmentPrivate
+	none := &assignmentPrivate{}
 	for name, rendering := range map[string]*pipeline.Rendering{
-		"no private state":    none.rendering(rendering.Computation, to, c),
-		"no provider":         m.rendering(rendering.Computation, to, nil),
-		"another release":     m.rendering(rendering.Computation, to, &connection.Connection{Release: "1.0.1"}),
-		"another destination": m.rendering(rendering.Computation, pipeline.Destination{Owner: "other", Repo: to.Repo}, c),
+		"no private state":    none.rendering(rendering.Computation, to, release),
+		"no provider":         m.rendering(rendering.Computation, to, ""),
+		"another release":     m.rendering(rendering.Computation, to, "1.0.1"),
+		"another destination": m.rendering(rendering.Computation, pipeline.Destination{Owner: "other", Repo: to.Repo}, release),
 	} {
 		if rendering != nil {
 			t.Errorf("%s: trees are taken for rendered", name)
 		}
 	}
-	for name, change := range map[string]func(*assignmentPrivate, *connection.Connection){
-		"a build for development": func(_ *assignmentPrivate, c *connection.Connection) { c.Release = "dev" },
-		"a folder that was kept": func(m *assignmentPrivate, _ *connection.Connection) {
+	for name, change := range map[string]func(m *assignmentPrivate, release *string){
+		"a build for development": func(_ *assignmentPrivate, release *string) { *release = "dev" },
+		"a folder that was kept": func(m *assignmentPrivate, _ *string) {
 			m.Trees = m.Trees.Clone()
 			m.Trees[m.Trees.Keys()[0].Host] = nil
 		},
-		"a host of another's more": func(m *assignmentPrivate, _ *connection.Connection) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
+		"a host of another's more": func(m *assignmentPrivate, _ *string) { m.Trees = m.Trees.Clone(); m.Trees["more"] = nil },
 	} {
-		m, c := *m, &connection.Connection{Release: c.Release}
-		change(&m, c)
-		m.noteRendering(rendering, c)
-		if m.rendering(rendering.Computation, to, c) != nil {
+		m, release := *m, release
+		change(&m, &release)
+		m.noteRendering(rendering, release)
+		if m.rendering(rendering.Computation, to, release) != nil {
 			t.Errorf("%s: trees are taken for rendered", name)
 		}
 	}
@@ -268,7 +259,7 @@ func TestPrivateStateHoldsNoValue(t *testing.T) {
 	t.Parallel()
 	m := &assignmentPrivate{}
 	value := fleet.Value{Format: fleet.Format, Environment: "dev", Model: "{}", Config: map[string]string{"all": `{"KEY":"canary-value"}`}}
-	m.noteFleet(&pipeline.Computation{Value: value}, "", "")
+	m.noteFleet(&fleetGoal{result: &pipeline.Computation{Value: value}})
 	if text := fmt.Sprint(m); strings.Contains(text, "canary-value") {
 		t.Error(text)
 	}

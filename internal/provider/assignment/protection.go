@@ -1,13 +1,11 @@
 package assignment
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"math"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -49,40 +47,6 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 		}
 	})
 	return limits
-}
-
-// isAddition reports whether a rollout that is not complete added a folder.
-func (o *operation) isAddition(key folder.Key) bool {
-	return o.private != nil && o.private.Rollout.HasAdded(o.intent.Renames.Key(key))
-}
-
-// workloads maps the deployment targets of the fleet to their workloads; nil with rollback_to, which uses no fleet.
-func (o *operation) workloads() map[string]string {
-	if o.result == nil {
-		return nil
-	}
-	workloads := map[string]string{}
-	for workload, target := range o.result.Fleet.Targets() {
-		workloads[fleet.FullName(workload.Name, target.Name)] = workload.Name
-	}
-	return workloads
-}
-
-// removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.
-func (o *operation) removalCauses(removed []folder.Key) []string {
-	notes := changes.Notes{}
-	if o.backTo != nil {
-		notes.RolledBack = o.model.RollbackTo.ValueString()
-	} else if o.private.fleet() == nil {
-		return nil
-	}
-	folders := make([]changes.FolderChange, len(removed))
-	for i, key := range removed {
-		key = o.intent.Renames.Key(key)
-		folders[i] = changes.FolderChange{Key: key, Removed: true, Back: o.goesBack(key)}
-	}
-	after := o.version()
-	return changes.Removals(o.private.version(after.Fleet), after, folders, notes)
 }
 
 // limit reads a whole number; nil where there is none.

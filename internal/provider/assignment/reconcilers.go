@@ -17,7 +17,7 @@ import (
 
 // warnOfReconcilers warns of hosts whose folders will be deployed by another reconciler than the one that deploys them: its
 // agent prunes before the other one creates. It is one warning for all hosts of the same two.
-func (o *operation) warnOfReconcilers(folders []changes.FolderChange) {
+func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 	type change struct{ from, to string }
 	hosts := map[change][]string{}
 	decided := map[string]bool{}
@@ -30,7 +30,7 @@ func (o *operation) warnOfReconcilers(folders []changes.FolderChange) {
 		if before == nil {
 			continue
 		}
-		if after, known := o.reconcilerAfter(one); known {
+		if after, known := c.reconcilerAfter(one); known {
 			if decided[one.Host] = true; after != before.Name {
 				pair := change{before.Name, after}
 				hosts[pair] = append(hosts[pair], one.Host)
@@ -41,7 +41,7 @@ func (o *operation) warnOfReconcilers(folders []changes.FolderChange) {
 	for _, pair := range ordered {
 		of := hosts[pair]
 		slices.Sort(of)
-		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Reconciler changes", fmt.Sprintf(
+		c.diagnostics.AddAttributeWarning(path.Root("fleet"), "Reconciler changes", fmt.Sprintf(
 			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and with them all that they have "+
 				"deployed, before the other agent creates anything: workloads stop, and their volumes may go. "+
 				"The section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
@@ -56,15 +56,16 @@ func (o *operation) warnOfReconcilers(folders []changes.FolderChange) {
 
 // reconcilerAfter is the name of the reconciler, or of the user's template, that will deploy a folder; known is false where that
 // cannot be told yet.
-func (o *operation) reconcilerAfter(of *changes.FolderChange) (name string, known bool) {
+func (d *decision) reconcilerAfter(of *changes.FolderChange) (name string, known bool) {
 	if after := reconciler.Deploying(objectsIn(of.After)); after != nil {
 		return after.Name, true
 	}
-	if o.result == nil {
+	goal, isFleet := d.goal.(*fleetGoal)
+	if !isFleet {
 		return "", false
 	}
-	i, _ := o.result.AssignmentIndex(of.Host, of.DeploymentTarget)
-	name = o.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
+	i, _ := goal.result.AssignmentIndex(of.Host, of.DeploymentTarget)
+	name = goal.result.Schedule.Assignments[i].Host.ClusterType.Reconciler
 	return name, reconciler.Named(name) != nil || of.WaitsFor == ""
 }
 

@@ -1,120 +1,111 @@
 package assignment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// followNames takes what the state knows of cluster types that have another name now to be theirs under that name, so that
-// all that compares before and after sees no removal and no addition. It returns false after an error.
-func (o *operation) followNames() bool {
-	o.intent.Renames = o.result.Fleet.Renames()
-	o.warnOfFirstNames()
-	if o.known == nil || len(o.intent.Renames) == 0 {
+// applyRenames puts the deployment under the present names of renamed cluster types. Comparisons of before and after then see
+// neither a removal nor an addition. It returns false after an error.
+func (w *wanted) applyRenames() bool {
+	if w.before.isNew || len(w.renames) == 0 {
 		return true
 	}
-	o.renamedNow = o.formerHosts(o.current)
-	merges := o.intent.Renames.FindMerges(o.current)
+	w.movedHosts = w.formerHosts(w.before.trees)
+	merges := w.renames.FindMerges(w.before.trees)
 	for _, former := range slices.Sorted(maps.Keys(merges)) {
-		o.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
-			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, and its clusters be of the other one, as "+
-				"a change that removes what it has.",
-			former,
-			merges[former],
-			former,
-		))
+		w.diagnostics.AddAttributeError(path.Root("fleet"), "Cluster types cannot become one", fmt.Sprintf(
+			"The folders of cluster type %q would move to those of %q, which is deployed itself. Take %q out of formerly: the cluster type can go, "+
+				"and its clusters be of the other one, as a change that removes what it has.", former, merges[former], former))
 	}
-	known := *o.known
-	known.Trees = o.intent.Renames.RenameTrees(known.Trees)
-	known.Drift.Trees, known.Drift.Since = folder.RenameKeys(o.intent.Renames, known.Drift.Trees), folder.RenameKeys(o.intent.Renames, known.Drift.Since)
-	o.known, o.current = &known, known.Current()
-	o.private = o.private.renamed(o.intent.Renames)
+	w.before = w.before.renamed(w.renames)
 	return len(merges) == 0
 }
 
+// renamed returns the deployment under the present names of hosts.
+func (d deployment) renamed(by folder.Renames) deployment {
+	state := *d.state
+	state.Trees = by.RenameTrees(state.Trees)
+	state.Drift.Trees, state.Drift.Since = folder.RenameKeys(by, state.Drift.Trees), folder.RenameKeys(by, state.Drift.Since)
+	d.state, d.trees, d.private = &state, state.Current(), d.private.renamed(by)
+	return d
+}
+
 // warnOfFirstNames warns of cluster types whose namespaces and objects get other names, since formerly has another first name.
-func (o *operation) warnOfFirstNames() {
-	before := o.private.fleet()
+func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
+	before := w.before.private.fleet()
 	if before == nil {
 		return
 	}
 	first := map[string]string{}
 	for i := range before.ClusterTypes {
 		name := before.ClusterTypes[i].Name
-		if now, renamed := o.intent.Renames[name]; renamed && len(o.current[name]) > 0 {
+		if now, renamed := w.renames[name]; renamed && len(w.before.trees[name]) > 0 {
 			name = now
 		}
 		first[name] = before.ClusterTypes[i].FirstName()
 	}
-	for i := range o.result.Fleet.ClusterTypes {
-		one := &o.result.Fleet.ClusterTypes[i]
+	for i := range after.ClusterTypes {
+		one := &after.ClusterTypes[i]
 		if was := first[one.Name]; was != "" && was != one.FirstName() {
-			o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
-				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove the objects of the former names, and create the same objects again. "+
-					"If that is not meant, let formerly of the cluster type begin with %q.",
-				one.Name,
-				was,
-				one.FirstName(),
-				was,
-			))
+			w.diagnostics.AddAttributeWarning(path.Root("fleet"), "Names on clusters change", fmt.Sprintf(
+				"Namespaces and objects of cluster type %q were called after %q, and will be called after %q. Agents remove the objects of "+
+					"the former names, and create the same objects again. If that is not meant, let formerly of the cluster type begin with %q.",
+				one.Name, was, one.FirstName(), was))
 		}
 	}
 }
 
 // warnOfNewName mentions formerly for a cluster type that leaves the fleet while another one joins it with the same
 // deployment targets.
-func (o *operation) warnOfNewName() {
-	if o.result == nil || o.rendering == nil {
-		return
-	}
-	wanted, joined := o.rendering.Wanted(), map[string][]string{} // by their deployment targets
+func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Diagnostics) {
+	wanted, joined := goal.rendering.Wanted(), map[string][]string{} // by their deployment targets
 	in := map[string]bool{}
-	for _, host := range o.result.Schedule.Hosts {
+	for _, host := range goal.result.Schedule.Hosts {
 		in[host.Name] = true
-		if _, known := o.current[host.Name]; host.Cluster == nil && !known && len(wanted[host.Name]) > 0 {
-			targets := targetsOf(wanted[host.Name])
+		if _, known := deployed[host.Name]; host.Cluster == nil && !known && len(wanted[host.Name]) > 0 {
+			targets := joinTargets(wanted[host.Name])
 			joined[targets] = append(joined[targets], host.Name)
 		}
 	}
+	var first string
 	var pairs []string
-	for _, host := range slices.Sorted(maps.Keys(o.current)) {
-		targets := targetsOf(o.current[host])
+	for _, host := range slices.Sorted(maps.Keys(deployed)) {
+		targets := joinTargets(deployed[host])
 		if in[host] || folder.IsCluster(host) || targets == "" || len(joined[targets]) == 0 {
 			continue
 		}
 		slices.Sort(joined[targets])
-		pairs = append(pairs, fmt.Sprintf("%q leaves and %q joins", host, joined[targets][0]))
+		pairs, first = append(pairs, fmt.Sprintf("%q leaves and %q joins", host, joined[targets][0])), cmp.Or(first, host)
 		joined[targets] = joined[targets][1:]
 	}
 	if len(pairs) > 0 {
-		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "Cluster type may have another name now", fmt.Sprintf(
-			"Of these cluster types the one has the deployment targets of the other: %s. If they are the same under another name, add the former name to formerly of the cluster type, "+
-				"such as formerly = [%q]: then its folders move, and nothing on clusters is removed.",
-			wording.List(pairs, wording.Named),
-			strings.Split(pairs[0], `"`)[1],
-		))
+		diagnostics.AddAttributeWarning(path.Root("fleet"), "Cluster type may have another name now", fmt.Sprintf(
+			"Of these cluster types the one has the deployment targets of the other: %s. If they are the same under another name, add the former "+
+				"name to formerly of the cluster type, such as formerly = [%q]: then its folders move, and nothing on clusters is removed.",
+			wording.List(pairs, wording.Named), first))
 	}
 }
 
-// targetsOf is equal for hosts with the same deployment targets.
-func targetsOf(targets map[string]string) string {
+// joinTargets returns a text that is equal for hosts with the same deployment targets.
+func joinTargets(targets map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(targets)), " ")
 }
 
-// renamed is the private state under the present names of hosts. m may be nil.
+// renamed returns the private state under the present names of hosts.
 func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
-	if m == nil {
-		return nil
-	}
 	after := *m
 	after.Trees, after.Written = by.RenameTrees(m.Trees), folder.RenameHosts(by, m.Written)
 	if m.Rollout != nil {
@@ -130,19 +121,24 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment.
-func (o *operation) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
-	if err := o.readFormer(ctx); err != nil {
-		return nil, err
+// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. If there is no
+// state, it reads the former names from the records.
+func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
+	if w.before.isNew && w.former.Hosts == nil {
+		written, err := w.connection.Delivery.ReadOwner(ctx, w.owner, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.former = written.Former
 	}
-	return o.connection.Delivery.ReadFoldersAt(ctx, o.formerOwner(), commit, o.intent.Former.Owners...)
+	return w.connection.Delivery.ReadFoldersAt(ctx, w.formerOwner(), commit, w.former.Owners...)
 }
 
-// underPresentNames returns folders under the present names of their hosts.
-func (o *operation) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits {
+// underPresentNames returns folders of a former commit under the present names of their hosts.
+func (w *wanted) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits {
 	renamed := make(gitops.FolderEdits, len(hosts))
 	for host, targets := range hosts {
-		now := o.presentName(host)
+		now := w.presentName(host)
 		if renamed[now] == nil {
 			renamed[now] = map[string]gitops.FolderEdit{}
 		}
@@ -152,31 +148,27 @@ func (o *operation) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdi
 }
 
 // presentName returns the present name of a host of a former commit.
-func (o *operation) presentName(host string) string {
-	return o.intent.Renames.Host(o.intent.Former.Hosts.Host(host))
+func (w *wanted) presentName(host string) string { return w.renames.Host(w.former.Hosts.Host(host)) }
+
+// formerHosts maps the present names of renamed hosts to their former names, for hosts with folders.
+func (w *wanted) formerHosts(folders folder.Trees) map[string]string {
+	former := map[string]string{}
+	for name, now := range w.renames {
+		if _, is := folders[name]; is {
+			former[now] = name
+		}
+	}
+	return former
 }
 
-// readFormer reads former names from the records where there is no state.
-func (o *operation) readFormer(ctx context.Context) error {
-	if o.known != nil || o.intent.Former.Hosts != nil {
-		return nil
-	}
-	written, err := o.connection.Delivery.ReadOwner(ctx, o.intent.Owner, nil)
-	o.intent.Former = written.Former
-	return err
-}
-
-// moveLines say which cluster types have another name now, and how many folders move for that.
-func (o *operation) moveLines() (lines []string) {
-	if o.intent.State == nil {
-		return nil
-	}
-	before := o.intent.State.Trees
-	for _, former := range slices.Sorted(maps.Keys(o.intent.Renames)) {
-		if now, has := o.intent.Renames[former], before[former]; has != nil {
+// renameLines returns a line for each renamed cluster type, with the number of folders that move.
+func (d *decision) renameLines() (lines []string) {
+	before := d.before.recorded.Trees
+	for _, former := range slices.Sorted(maps.Keys(d.renames)) {
+		if now, has := d.renames[former], before[former]; has != nil {
 			moved := 0
 			for target := range has {
-				if o.intent.After.Has(now, target) {
+				if d.after.Has(now, target) {
 					moved++
 				}
 			}

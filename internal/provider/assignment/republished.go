@@ -2,7 +2,6 @@ package assignment
 
 import (
 	"context"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 
@@ -11,33 +10,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // warnOfRepublished warns of versions that were published again: a folder has another digest for the same version than its
 // record. Each version gets one warning, with all of its deployment targets.
-func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
+func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
+	goal, isFleet := c.goal.(*fleetGoal)
+	if !isFleet || c.before.isNew {
+		return
+	}
 	changed := map[int]*changes.FolderChange{} // by assignment
 	for i := range folders {
 		one := &folders[i]
-		if o.result == nil || o.known == nil || one.Before == nil || one.Removed {
+		if one.Before == nil || one.Removed {
 			continue
 		}
-		at, ok := o.result.AssignmentIndex(one.Host, one.DeploymentTarget)
-		if ok && artifact.IsMovable(o.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
+		at, ok := goal.result.AssignmentIndex(one.Host, one.DeploymentTarget)
+		if ok && artifact.IsMovable(goal.result.Schedule.Assignments[at].Target.Target.Manifests.Manifests) {
 			changed[at] = one
 		}
 	}
 	if len(changed) == 0 {
 		return
 	}
-	former, _ := o.formerOf(ctx, changed, before)
+	former, _ := c.formerOf(ctx, goal, changed, before)
 	targets := map[string]map[string]bool{}
 	for at, was := range former {
 		if was.Manifests == nil {
 			continue
 		}
-		target := o.result.Schedule.Assignments[at].Target
+		target := goal.result.Schedule.Assignments[at].Target
 		if text := artifact.DescribeRepublished(*was.Manifests, target.Target.Manifests.Manifests); text != "" {
 			if targets[text] == nil {
 				targets[text] = map[string]bool{}
@@ -46,7 +50,7 @@ func (o *operation) warnOfRepublished(ctx context.Context, folders []changes.Fol
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(targets)) {
-		o.diagnostics.AddAttributeWarning(
+		c.diagnostics.AddAttributeWarning(
 			path.Root("fleet"),
 			"Version was published again",
 			tfvalue.Sentence(text)+" This plan deploys the new content. "+

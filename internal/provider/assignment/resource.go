@@ -22,16 +22,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // New returns the resource, which is one owner of many folders of a GitOps repository.
 func New() resource.Resource {
-	return frame.Resource[model]{
+	return frame.Resource[assignmentModel]{
 		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
 		Delete: remove, Import: importState, Identity: repository.Identity,
-		Identify: func(m *model) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
-		WriteOnly: func(m *model) map[string]any {
+		Identify: func(m *assignmentModel) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
+		WriteOnly: func(m *assignmentModel) map[string]any {
 			return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence, "source": &m.Source}
 		},
 	}.New()
@@ -139,7 +138,7 @@ var definition = schema.Schema{
 	},
 }
 
-type model struct {
+type assignmentModel struct {
 	Name          types.String  `tfsdk:"name"`
 	Fleet         types.Dynamic `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
@@ -165,7 +164,7 @@ type model struct {
 }
 
 // validate checks what needs no other object and no server.
-func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) {
 	m.location(diagnostics)
 	fleetvalue.Decode(m.Fleet, diagnostics)
 	decodeDelivery(m.Delivery, diagnostics)
@@ -181,25 +180,25 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 }
 
 // plan computes what the repository should have.
-func plan(ctx context.Context, c *frame.Call[model]) {
+func plan(ctx context.Context, c *frame.Call[assignmentModel]) {
 	before := loadAssignment(ctx, c.Private, c.Diagnostics)
-	var o *operation
+	var r request
 	if c.Prior != nil {
 		takeCreation(ctx, c.Private, c.Diagnostics) // of a replacement that came to nothing
-		o = operationOf(ctx, c, before)
+		r = decode(ctx, c, before)
 	} else { // private state alone says that the object is replaced
-		o = operationOf(ctx, c, nil)
-		o.replaces = before != nil
-		o.intent.Replaces = o.replaces
+		r = decode(ctx, c, nil)
+		r.isReplacement = before != nil
 	}
-	if o.plan(ctx); c.Prior == nil && !c.Diagnostics.HasError() {
-		privatestate.Save(ctx, creationKey, creation{o.intent.Owner.Location, o.intent.Protection, o.intent.Leave}, c.Private, c.Diagnostics)
+	planRequest(ctx, r)
+	if c.Prior == nil && !c.Diagnostics.HasError() {
+		privatestate.Save(ctx, creationKey, creation{r.owner.Location, r.protection, c.Model.keeps()}, c.Private, c.Diagnostics)
 	}
 }
 
 // create writes what was planned.
-func create(ctx context.Context, c *frame.Call[model]) {
-	after, _ := operationOf(ctx, c, nil).apply(ctx)
+func create(ctx context.Context, c *frame.Call[assignmentModel]) {
+	after, _ := applyRequest(ctx, decode(ctx, c, nil))
 	if c.Diagnostics.HasError() {
 		return
 	}
@@ -208,9 +207,9 @@ func create(ctx context.Context, c *frame.Call[model]) {
 }
 
 // read compares the owned folders at the tip with those that were written, by their trees.
-func read(ctx context.Context, c *frame.Call[model]) {
+func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state, before := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
-	known, ok := knownOf(c, state, before)
+	known, ok := decodeState(c, state, before)
 	if c.Diagnostics.HasError() || !ok || !c.Connection.CanAsk() {
 		return
 	}
@@ -256,7 +255,7 @@ func read(ctx context.Context, c *frame.Call[model]) {
 }
 
 // update writes what was planned.
-func update(ctx context.Context, c *frame.Call[model]) {
+func update(ctx context.Context, c *frame.Call[assignmentModel]) {
 	prior, plan, before := c.Prior, c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() {
 		return
@@ -266,10 +265,10 @@ func update(ctx context.Context, c *frame.Call[model]) {
 	// A change of the commit message alone writes nothing, nor does one of delivery unless a request is
 	// open: the plan says so.
 	if plan.Commit.IsUnknown() {
-		after, err = operationOf(ctx, c, before).apply(ctx)
+		after, err = applyRequest(ctx, decode(ctx, c, before))
 	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||
 		!plan.Content.Equal(prior.Content) { // a branch that was renamed
-		after = operationOf(ctx, c, before).keepProgress(ctx)
+		after = saveProgress(ctx, decode(ctx, c, before), before)
 	}
 	if errors.Is(err, delivery.ErrProposed) { // the next plan completes the request
 		c.Diagnostics.Append(c.State.SetAttribute(ctx, path.Root("pull_request"), plan.PullRequest)...)
@@ -284,66 +283,4 @@ func update(ctx context.Context, c *frame.Call[model]) {
 	if plan.Proven.IsUnknown() {
 		plan.Proven = prior.Proven
 	}
-}
-
-// remove removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
-func remove(ctx context.Context, c *frame.Call[model]) {
-	state := c.Model
-	known, ok := knownOf(c, state, loadAssignment(ctx, c.Private, c.Diagnostics))
-	if c.Diagnostics.HasError() || !ok {
-		return
-	}
-	protection, leave := decodeProtection(state.Protection, c.Diagnostics), state.keeps()
-	created := takeCreation(ctx, c.Private, c.Diagnostics)
-	if created != nil {
-		if c.Connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
-			c.Connection.Delivery.MarkReplaced(known.Owner)
-			return // the creating half of the replacement follows, and takes over the folders as they are
-		}
-		protection, leave = created.Protection, created.Leave
-	}
-	if known.Trees == nil {
-		if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
-			repository.AddError(ctx, c.Diagnostics, err, false)
-			return
-		}
-	}
-	deposed, diags := c.Private.GetKey(ctx, deposedKey)
-	c.Diagnostics.Append(diags...)
-	c.Connection.Delivery.MarkWriting()
-	err := c.Connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
-	switch {
-	case errors.As(err, new(*delivery.HeldError)) && deposed != nil:
-		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
-		c.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
-			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
-			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, tfvalue.Sentence(err.Error())))
-	case err != nil:
-		repository.AddError(ctx, c.Diagnostics, err, false)
-	}
-}
-
-// creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
-// private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
-type creation struct {
-	Location   folder.Location    `json:"location"` // of the new object
-	Protection rollout.Protection `json:"protection"`
-	Leave      bool               `json:"leave,omitempty"` // by on_destroy
-}
-
-const (
-	creationKey = "creates"
-	// deposedKey notes in the private state of a planned destroy that it is that of an object which was replaced with
-	// create_before_destroy: Terraform plans no other destroy in a process that has written.
-	deposedKey = "deposed"
-)
-
-// takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a
-// later destroy does not belong to that replacement. It returns nil for a destroy that is not part of a replacement.
-func takeCreation(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *creation {
-	c := &creation{}
-	if !privatestate.Take(ctx, creationKey, c, private, diagnostics) {
-		return nil
-	}
-	return c
 }

@@ -1,0 +1,115 @@
+package assignment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// comparison is a decision with its effect on the location.
+type comparison struct {
+	decision
+	outlook *delivery.Plan
+}
+
+// compare finds out what applying the decision would do. It adds errors that the apply would have, and those of the protection.
+func compare(ctx context.Context, d decision) comparison {
+	desired := d.desired()
+	c := comparison{decision: d, outlook: delivery.PlanUnread(desired)}
+	if d.isLocated && d.connection.CanAsk() {
+		outlook, err := d.connection.Delivery.Plan(ctx, desired)
+		if err != nil {
+			repository.AddError(ctx, d.diagnostics, err, d.before.isNew)
+			return c
+		}
+		c.outlook = outlook
+	}
+	repository.AddProblems(d.diagnostics, c.outlook.Problems)
+	return c
+}
+
+// checkOtherPlans finds folders that other assignments of this configuration want, too. An object that is replaced has been planned
+// with its state already.
+func (c *comparison) checkOtherPlans(ctx context.Context) {
+	if c.connection != nil && c.isLocated && !c.isReplacement {
+		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
+	}
+}
+
+// mayMove reports whether only a look at two locations tells if the assignment moves. A look at another time may tell otherwise.
+func (c *comparison) mayMove() bool {
+	return c.outlook.Identity == delivery.Moved && c.before.state.Owner.Location.Path == c.owner.Location.Path
+}
+
+// isDone reports whether nothing has to be written. content is the wanted content. It warns of drift that waits for a window.
+func (c *comparison) isDone(content types.String) bool {
+	state := c.before.state
+	if c.before.isNew || c.outlook.Identity != delivery.Same {
+		return false
+	}
+	if c.outcome.Closed {
+		if !state.Drift.IsNone() {
+			c.diagnostics.AddAttributeWarning(path.Root("rollout"), "Drift waits for a window", fmt.Sprintf(
+				"The folders of %q are not as they were written. A repair is a change, too, and waits for %s.",
+				state.Owner.Name, gate.Waits(c.config.evidence.Time(), c.config.settings.Windows)))
+		}
+		return true
+	}
+	if !state.Drift.IsNone() || !content.Equal(c.prior.Content) {
+		return false
+	}
+	// After a change of delivery, an open request must be updated even if nothing else changes.
+	return c.model.Delivery.Equal(c.prior.Delivery) || c.prior.PullRequest.IsNull() || !c.before.isProposed()
+}
+
+// warnOfImport names the commit of the state that may still have the assignment that this state has read from the records.
+func (c *comparison) warnOfImport() {
+	imported := c.before.state.Imported
+	if imported == "" || c.model.Adopt.ValueBool() || c.model.Adopt.IsUnknown() {
+		return
+	}
+	c.diagnostics.AddAttributeWarning(path.Root("name"), "Assignment is taken over from another state", fmt.Sprintf(
+		"This state knows the assignment %q from its records, which were written by %s. This apply makes it this state's: if another state "+
+			"still has the assignment, the next plan of that one fails.", c.before.state.Owner.Name, imported))
+}
+
+// warnOfDeparture lists the folders that are removed at the former location. They are in changes, too, but not if the assignment is
+// replaced: Terraform then shows the changes of a second plan, which has no state, and no warning of that plan.
+func (c *comparison) warnOfDeparture() {
+	if c.outlook.Identity != delivery.Moved || c.mayMove() || c.model.keeps() || c.before.trees.Count() == 0 {
+		return
+	}
+	lines := make([]string, 0, c.before.trees.Count())
+	for _, key := range c.before.trees.Keys() {
+		lines = append(lines, "- "+key.String())
+	}
+	c.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Folders at the former location are removed", fmt.Sprintf(
+		"The assignment %q moves from %s, and what it has there is removed:\n%s", c.before.state.Owner.Name,
+		repository.LocationText(c.before.state.Owner.Location), wording.Lines(lines, changes.MaxLines)))
+}
+
+// warnOfUnknownHosts warns of hosts in emptied_hosts that neither the fleet nor the state has.
+func warnOfUnknownHosts(goal *fleetGoal, d *decision) {
+	known := slices.Collect(maps.Keys(d.before.trees))
+	for _, host := range goal.result.Schedule.Hosts {
+		known = append(known, host.Name)
+	}
+	for _, host := range d.protection.EmptiedHosts {
+		if !slices.Contains(known, host) {
+			d.diagnostics.AddAttributeWarning(path.Root("protection"), "A host of emptied_hosts does not exist",
+				tfvalue.Sentence(fmt.Sprintf("neither the fleet nor what is deployed has a host %q%s", host, fleet.DidYouMean(host, known))))
+		}
+	}
+}

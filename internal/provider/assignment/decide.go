@@ -1,0 +1,179 @@
+package assignment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// decision is what happens to each folder now.
+type decision struct {
+	wanted
+	config   rolloutConfig
+	isStaged bool             // by a rollout or holds; else all folders change at once
+	outcome  *rollout.Outcome // never nil
+	// formerContents are the folders that go back, by the commit that has them; with rollback_to, all are below "".
+	formerContents map[string]gitops.FolderEdits
+	after          folder.Trees // the folders that the owner has then
+	constraints    constraintOutcome
+}
+
+// decide returns which of the wanted folders change now, and checks the constraints. It returns false if that is not known yet, or
+// after an error.
+func decide(ctx context.Context, w wanted) (decision, bool) {
+	if goal, ok := w.goal.(*commitGoal); ok {
+		return decideRollback(w, goal), true
+	}
+	goal := w.goal.(*fleetGoal)
+	d, ok := decideFleet(ctx, w, goal)
+	if ok {
+		d.after = d.outcome.Decisions.Trees(d.before.trees)
+		d.constraints = checkConstraints(ctx, &d, goal)
+	}
+	return d, ok
+}
+
+// decideRollback takes all folders back to the commit of rollback_to. Constraints do not apply.
+func decideRollback(w wanted, goal *commitGoal) decision {
+	d := decideAll(w, goal.folders.Trees(), rollout.RollBack)
+	d.outcome.RolledOut = false
+	d.formerContents = map[string]gitops.FolderEdits{"": goal.folders}
+	d.after = d.outcome.Decisions.Trees(d.before.trees)
+	d.constraints = constraintOutcome{saved: d.before.private.Constraints}
+	return d
+}
+
+// decideAll returns one action for all folders.
+func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
+	return decision{wanted: w, outcome: &rollout.Outcome{
+		Decisions: rollout.Decide(folders, action), State: &rollout.State{}, RolledOut: true,
+	}}
+}
+
+// desired returns the request for package delivery.
+func (d *decision) desired() delivery.Desired {
+	return delivery.Desired{
+		Owner: d.owner, State: d.before.known(), Settings: d.settings, Renames: d.renames, Former: d.former, After: d.after,
+		Protection: d.protection,
+		// Unknown values stop no plan; the apply knows them.
+		Unprotected: !fleet.IsKnown(tfvalue.Plain(d.model.Protection)) || d.model.OnDestroy.IsUnknown(),
+		Adopt:       d.model.Adopt.ValueBool() || d.model.Adopt.IsUnknown(),
+		Replaces:    d.isReplacement,
+		Leave:       d.model.keeps(),
+		Clusters:    d.clusters,
+		Fleet:       rollout.Fleet{IsAddition: d.isAddition, Workloads: d.workloads()},
+		Causes:      d.removalCauses,
+	}
+}
+
+// clusters returns the names of the clusters that follow hosts, by the fleet before or, if that is not known, after the change.
+func (d *decision) clusters(hosts []string) []string {
+	if before := d.before.private.fleet(); before != nil {
+		return pipeline.ClustersOf(before, hosts)
+	}
+	return pipeline.ClustersOf(d.goal.fleet(), hosts)
+}
+
+// workloads maps the deployment targets of the fleet to their workloads; nil with rollback_to, which uses no fleet.
+func (d *decision) workloads() map[string]string {
+	f := d.goal.fleet()
+	if f == nil {
+		return nil
+	}
+	workloads := map[string]string{}
+	for workload, target := range f.Targets() {
+		workloads[fleet.FullName(workload.Name, target.Name)] = workload.Name
+	}
+	return workloads
+}
+
+// isAddition reports whether a rollout that is not complete added a folder.
+func (d *decision) isAddition(key folder.Key) bool {
+	return d.before.private.Rollout.HasAdded(d.renames.Key(key))
+}
+
+// removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.
+func (d *decision) removalCauses(removed []folder.Key) []string {
+	notes := changes.Notes{RolledBack: d.rolledBackTo()}
+	if notes.RolledBack == "" && d.before.private.fleet() == nil {
+		return nil
+	}
+	folders := make([]changes.FolderChange, len(removed))
+	for i, key := range removed {
+		key = d.renames.Key(key)
+		folders[i] = changes.FolderChange{Key: key, Removed: true, Back: d.rollsBackTo(key)}
+	}
+	after := d.goal.version()
+	return changes.Removals(d.before.private.version(after.Fleet), after, folders, notes)
+}
+
+// rollsBackTo returns the commit to which the rollout takes a folder back; "" for other folders.
+func (d *decision) rollsBackTo(key folder.Key) string {
+	if target := d.outcome.State.Targets[key.DeploymentTarget]; target != nil && target.Failed && target.Hosts[key.Host] != nil {
+		return target.Hosts[key.Host].From
+	}
+	return ""
+}
+
+// isUnderWay reports whether changes wait. The causes of what later stages change are then found by comparison with the fleet that
+// was rolled out last.
+func (d *decision) isUnderWay() bool { return len(d.outcome.Progress) > 0 }
+
+// progressValues returns the attributes rolling_out and rolled_out.
+func progressValues(outcome *rollout.Outcome) (rollingOut types.Map, rolledOut types.Bool) {
+	if outcome.Undecided {
+		return types.MapUnknown(types.StringType), types.BoolUnknown()
+	}
+	texts := map[string]attr.Value{}
+	for target, text := range outcome.RollingOut() {
+		texts[target] = types.StringValue(text)
+	}
+	return types.MapValueMust(types.StringType, texts), types.BoolValue(outcome.RolledOut)
+}
+
+// warnOfFailure warns of failures in every plan, because the plan that halts is soon forgotten.
+func warnOfFailure(outcome *rollout.Outcome, diagnostics *diag.Diagnostics) {
+	if failed, _ := outcome.Split(); len(failed.Progress) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout has failed", wording.Lines(failed.Lines(), changes.MaxLines))
+	}
+}
+
+// checkWindows refuses to write after the windows have closed since the plan: those of the rollout, and of the stages in which
+// something is written. No other part of a rollout reads a clock.
+func (d *decision) checkWindows() bool {
+	if gate.Open(d.connection.Now(), d.outcome.Windowed...) {
+		return true
+	}
+	d.diagnostics.AddAttributeError(path.Root("rollout"), "Windows have closed", fmt.Sprintf(
+		"The plan was made while changes could be written; now they wait for %s. Nothing was written: plan again.",
+		gate.Waits(d.connection.Now(), d.outcome.Windowed...)))
+	return false
+}
+
+// content returns the files and the record of a folder.
+func (d *decision) content(ctx context.Context, key folder.Key) gitops.FolderEdit {
+	decided := d.outcome.Decisions[key.Host][key.DeploymentTarget]
+	goal, isFleet := d.goal.(*fleetGoal)
+	switch {
+	case decided.Action == rollout.Keep:
+		return d.kept(key)
+	case decided.Action == rollout.RollBack, !isFleet:
+		return d.formerContents[decided.From][key.Host][key.DeploymentTarget]
+	}
+	return goal.content(ctx, key, d.owner.Name)
+}

@@ -1,0 +1,118 @@
+package assignment
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// A plan of an assignment is a chain of steps. Each step takes the value of the previous step and returns a new one:
+//
+//	decode    configuration and state                      request
+//	want      folders that the owner should have           wanted
+//	decide    folders that may change now, constraints     decision
+//	compare   effect on the location, protection           comparison
+//	describe  lines of the attribute changes               description
+//
+// An apply runs the same steps with the same input. It describes only changes that the plan could not know, and then writes
+// the decision.
+
+// request is one plan or one apply: its configuration and the deployment that it starts from.
+type request struct {
+	connection  *connection.Connection // nil before the provider is configured
+	diagnostics *diag.Diagnostics
+	model       *assignmentModel // of the plan; plan and apply set its computed attributes
+	prior       assignmentModel  // of the state; all null if the assignment is new
+	before      deployment
+	owner       delivery.Owner
+	isLocated   bool // name and gitops_repo are known
+	settings    delivery.Settings
+	protection  rollout.Protection
+	isApply     bool
+	// isReplacement reports that another object of the configuration has the deployment: Terraform plans a replacement twice,
+	// first with the prior state, then without.
+	isReplacement bool
+}
+
+// deployment is the assignment as the last apply wrote it and the last refresh found it. A new assignment has an empty
+// deployment at its own location.
+type deployment struct {
+	isNew bool
+	// saved is the state as Terraform has it. recorded has the new name of a renamed branch or repository. state also has the
+	// present names of hosts and the present places of folders.
+	saved, recorded, state *delivery.OwnerState
+	private                *assignmentPrivate // empty if there is none
+	trees                  folder.Trees       // the folders that the owner has
+	isRelocated            bool               // the branch or the repository was renamed
+}
+
+// decode reads the configuration and the state. private may be nil.
+func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assignmentPrivate) request {
+	location, isLocated := c.Model.location(c.Diagnostics)
+	r := request{
+		connection: c.Connection, diagnostics: c.Diagnostics, model: c.Model,
+		owner:      delivery.Owner{Location: location, Name: c.Model.Name.ValueString()},
+		isLocated:  isLocated && !c.Model.Name.IsUnknown(),
+		settings:   decodeDelivery(c.Model.Delivery, c.Diagnostics),
+		protection: decodeProtection(c.Model.Protection, c.Diagnostics),
+	}
+	if c.Prior == nil {
+		empty := &delivery.OwnerState{Owner: r.owner}
+		r.before = deployment{
+			isNew: true, saved: empty, recorded: empty, state: empty, private: &assignmentPrivate{}, trees: folder.Trees{},
+		}
+		return r
+	}
+	r.prior = *c.Prior
+	saved, _ := decodeState(c, c.Prior, private)
+	r.before = deployment{saved: saved, recorded: saved, private: private}
+	if r.isLocated && c.Connection.CanAsk() {
+		if relocated := c.Connection.Delivery.FindRelocated(ctx, saved, r.owner.Location); relocated != nil {
+			r.before.recorded, r.before.private, r.before.isRelocated = relocated, private.refreshed(relocated), true
+			r.prior.Content = contentValue(relocated.Current())
+		}
+	}
+	if r.before.private == nil {
+		r.before.private = &assignmentPrivate{}
+	}
+	r.before.state, r.before.trees = r.before.recorded, r.before.recorded.Current()
+	return r
+}
+
+// decodeState returns the assignment in the state. It returns false if the location cannot be read. private may be nil.
+func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private *assignmentPrivate) (*delivery.OwnerState, bool) {
+	location, ok := state.location(c.Diagnostics)
+	known := &delivery.OwnerState{
+		Owner:       delivery.Owner{Location: location, Name: state.Name.ValueString()},
+		Settings:    decodeDelivery(state.Delivery, c.Diagnostics),
+		PullRequest: state.PullRequest.ValueString(),
+	}
+	if private != nil {
+		known.Owner.Environment, known.SavedState = private.Environment, private.SavedState
+	}
+	return known, ok && c.Connection != nil
+}
+
+// formerOwner returns the owner under the name that the records at the location have.
+func (r *request) formerOwner() delivery.Owner {
+	owner := r.owner
+	owner.Name = r.before.state.Owner.Name
+	return owner
+}
+
+// isProposed reports whether an open pull request proposes the written content, by the refreshed state.
+func (d *deployment) isProposed() bool { return d.private.Proposed }
+
+// known returns the recorded state; nil if the assignment is new.
+func (d *deployment) known() *delivery.OwnerState {
+	if d.isNew {
+		return nil
+	}
+	return d.recorded
+}

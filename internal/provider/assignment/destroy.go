@@ -1,0 +1,122 @@
+package assignment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// planDestroy checks a destroy against the protection in the state, unless all folders stay.
+func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
+	state, private := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
+	takeCreation(ctx, c.Private, c.Diagnostics) // of a replacement that came to nothing
+	known, ok := decodeState(c, state, private)
+	if !ok {
+		return
+	}
+	if c.Connection.Delivery.IsWriting() {
+		c.Diagnostics.Append(c.Private.SetKey(ctx, deposedKey, []byte("true"))...)
+		return
+	}
+	if known.Trees == nil && c.Connection.CanAsk() {
+		if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
+			repository.AddError(ctx, c.Diagnostics, err, false)
+			return
+		}
+	}
+	var before *fleet.Fleet
+	if private != nil {
+		before = private.fleet()
+	}
+	clusters := func(hosts []string) []string { return pipeline.ClustersOf(before, hosts) }
+	outlook := c.Connection.Delivery.PlanDestroy(ctx, known, decodeProtection(state.Protection, c.Diagnostics), state.keeps(), clusters)
+	for i := range outlook.Problems {
+		if problem := &outlook.Problems[i]; !problem.Warning {
+			problem.Detail += "\n\nAn object that an interrupted replacement has left deposed is in no configuration: \"terraform state rm\" " +
+				"removes it from the state, and \"terraform import\" imports the assignment again."
+		}
+	}
+	repository.AddProblems(c.Diagnostics, outlook.Problems)
+	repository.AddProblems(c.Diagnostics, c.Connection.Delivery.RegisterDestroy(ctx, known, outlook))
+	if known.Settings.PullRequest && len(known.Trees) > 0 && !state.keeps() && !c.Diagnostics.HasError() {
+		c.Diagnostics.AddAttributeWarning(path.Root("delivery"), "Folders stay until the request is merged", fmt.Sprintf(
+			"A destroy of the assignment %q proposes the removal of its folders in a pull request, and removes the assignment from the state. "+
+				"Until the request is merged, the folders stay on branch %q, and clusters run what is in them. "+
+				"If the request is closed, they stay for good.", known.Owner.Name, known.Owner.Location.Branch))
+	}
+}
+
+// remove removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
+func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
+	state := c.Model
+	known, ok := decodeState(c, state, loadAssignment(ctx, c.Private, c.Diagnostics))
+	if c.Diagnostics.HasError() || !ok {
+		return
+	}
+	protection, leave := decodeProtection(state.Protection, c.Diagnostics), state.keeps()
+	created := takeCreation(ctx, c.Private, c.Diagnostics)
+	if created != nil {
+		if c.Connection.Delivery.IsSameLocation(ctx, created.Location, known.Owner.Location) {
+			c.Connection.Delivery.MarkReplaced(known.Owner)
+			return // the creating half of the replacement follows, and takes over the folders as they are
+		}
+		protection, leave = created.Protection, created.Leave
+	}
+	if known.Trees == nil {
+		if err := c.Connection.Delivery.Refresh(ctx, known); err != nil {
+			repository.AddError(ctx, c.Diagnostics, err, false)
+			return
+		}
+	}
+	deposed, diags := c.Private.GetKey(ctx, deposedKey)
+	c.Diagnostics.Append(diags...)
+	c.Connection.Delivery.MarkWriting()
+	err := c.Connection.Delivery.Destroy(ctx, known, protection, leave, state.CommitMessage.ValueString())
+	switch {
+	case errors.As(err, new(*delivery.HeldError)) && deposed != nil:
+		// A deposed object could never be destroyed: it is in no configuration, so its protection cannot be changed.
+		c.Diagnostics.AddAttributeWarning(path.Root("protection"), "Folders stay", fmt.Sprintf(
+			"The assignment %q was replaced, and what it has at its former location, branch %q at path %q, stays there: %s",
+			known.Owner.Name, known.Owner.Location.Branch, known.Owner.Location.Path, tfvalue.Sentence(err.Error())))
+	case err != nil:
+		repository.AddError(ctx, c.Diagnostics, err, false)
+	}
+}
+
+// creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
+// private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
+type creation struct {
+	Location   folder.Location    `json:"location"` // of the new object
+	Protection rollout.Protection `json:"protection"`
+	Leave      bool               `json:"leave,omitempty"` // by on_destroy
+}
+
+const (
+	creationKey = "creates"
+	// deposedKey notes in the private state of a planned destroy that it is that of an object which was replaced with
+	// create_before_destroy: Terraform plans no other destroy in a process that has written.
+	deposedKey = "deposed"
+)
+
+// takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a
+// later destroy does not belong to that replacement. It returns nil for a destroy that is not part of a replacement.
+func takeCreation(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *creation {
+	c := &creation{}
+	if !privatestate.Take(ctx, creationKey, c, private, diagnostics) {
+		return nil
+	}
+	return c
+}
