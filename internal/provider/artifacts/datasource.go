@@ -30,7 +30,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "artifacts", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[artifactsModel]{Name: "artifacts", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -80,7 +80,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type artifactsModel struct {
 	Workloads       types.Dynamic `tfsdk:"workloads"`
 	Workspaces      types.Dynamic `tfsdk:"workspaces"`
 	Environment     types.String  `tfsdk:"environment"`
@@ -121,10 +121,10 @@ type wanted struct {
 }
 
 // validate checks what is known.
-func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+func validate(m *artifactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) wanted {
+func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	w := wanted{of: m.Name.ValueString(), mayUpdate: func(string) bool { return true }}
 	invalid := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
@@ -203,7 +203,7 @@ func warnOfEnvironment(environment string, others []string, diagnostics *diag.Di
 }
 
 // checkOwner reports the part of the assignment that is not given. What is given needs the other.
-func (m *model) checkOwner(invalid func(attribute, format string, arguments ...any)) {
+func (m *artifactsModel) checkOwner(invalid func(attribute, format string, arguments ...any)) {
 	needs := map[string]bool{
 		"update": tfvalue.IsGiven(m.Update), "keep_unreachable": tfvalue.IsGiven(m.KeepUnreachable),
 		"name": tfvalue.IsGiven(m.Name), "gitops_repo": tfvalue.IsGiven(m.GitopsRepo),
@@ -230,7 +230,7 @@ func (m *model) checkOwner(invalid func(attribute, format string, arguments ...a
 }
 
 // read resolves the manifests.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *artifactsModel, diagnostics *diag.Diagnostics) {
 	w := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -107,7 +107,7 @@ func setComputed(ctx context.Context, c *comparison) {
 func (d *decision) planUnwritten(ctx context.Context, unchanged types.List) types.List {
 	m := d.model
 	var lines []string
-	hasProgress := d.isStaged && !(m.RollingOut.Equal(d.prior.RollingOut) && m.RolledOut.Equal(d.prior.RolledOut))
+	hasProgress := d.isStaged && (!m.RollingOut.Equal(d.prior.RollingOut) || !m.RolledOut.Equal(d.prior.RolledOut))
 	if hasProgress {
 		lines = d.outcome.Lines()
 	} else if _, others := d.outcome.Split(); others.HasMore() {

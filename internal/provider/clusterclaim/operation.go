@@ -33,10 +33,10 @@ import (
 // known at plan, the first ones of the list, and new ones after them are not. The plan reads the branch only to find what would make the apply fail.
 type operation struct {
 	connection  *connection.Connection
-	model       *model        // what the plan wants; its computed attributes are set
-	prior       *model        // from state; nil where the claim is created
-	private     *claimPrivate // from private state; nil likewise
-	replaced    []string      // holders of the object that this one replaces
+	model       *clusterClaimModel // what the plan wants; its computed attributes are set
+	prior       *clusterClaimModel // from state; nil where the claim is created
+	private     *claimPrivate      // from private state; nil likewise
+	replaced    []string           // holders of the object that this one replaces
 	diagnostics *diag.Diagnostics
 
 	at       delivery.Claim
@@ -91,7 +91,7 @@ func (o *operation) decode() {
 
 // number is how many clusters are wanted. A fraction is reported where it is decoded: the schema takes any number, since
 // the framework reports one for an integer as an error of the provider.
-func (m *model) number() int {
+func (m *clusterClaimModel) number() int {
 	value := m.Number.ValueBigFloat()
 	if value == nil {
 		return 0

@@ -27,10 +27,10 @@ import (
 
 // New returns the resource, which takes clusters of a pool, and records them in a GitOps repository.
 func New() resource.Resource {
-	return frame.Resource[model]{
+	return frame.Resource[clusterClaimModel]{
 		Name: "cluster_claim", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
-		Identity: repository.Identity, Identify: func(m *model) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
-		WriteOnly: func(m *model) map[string]any { return map[string]any{"pool": &m.Pool, "fleet": &m.Fleet} },
+		Identity: repository.Identity, Identify: func(m *clusterClaimModel) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
+		WriteOnly: func(m *clusterClaimModel) map[string]any { return map[string]any{"pool": &m.Pool, "fleet": &m.Fleet} },
 	}.New()
 }
 
@@ -82,7 +82,7 @@ var definition = schema.Schema{
 	},
 }
 
-type model struct {
+type clusterClaimModel struct {
 	Name          types.String  `tfsdk:"name"`
 	Pool          types.Dynamic `tfsdk:"pool"`
 	Number        types.Number  `tfsdk:"number"`
@@ -96,17 +96,17 @@ type model struct {
 }
 
 // validate checks what needs no other object and no server.
-func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+func validate(_ context.Context, m *clusterClaimModel, diagnostics *diag.Diagnostics) {
 	(&operation{model: m, diagnostics: diagnostics}).decode()
 	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
 }
 
-func operationOf(c *frame.Call[model]) *operation {
+func operationOf(c *frame.Call[clusterClaimModel]) *operation {
 	return &operation{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
 }
 
 // plan decides which clusters stay, on every plan, and finds what would make the apply fail.
-func plan(ctx context.Context, c *frame.Call[model]) {
+func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o, private := operationOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Prior != nil {
 		o.private = private
@@ -122,7 +122,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 }
 
 // create claims the clusters.
-func create(ctx context.Context, c *frame.Call[model]) {
+func create(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o := operationOf(c)
 	o.replaced = takeReplaced(ctx, c.Private, c.Diagnostics)
 	if err := o.apply(ctx); errors.Is(err, git.ErrUnknown) {
@@ -135,7 +135,7 @@ func create(ctx context.Context, c *frame.Call[model]) {
 }
 
 // read compares the record at the tip with the one that was written.
-func read(ctx context.Context, c *frame.Call[model]) {
+func read(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	state, private := c.Model, loadClaim(ctx, c.Private, c.Diagnostics)
 	at, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
 	if c.Diagnostics.HasError() || !ok || private == nil || !c.Connection.CanAsk() {
@@ -158,7 +158,7 @@ func read(ctx context.Context, c *frame.Call[model]) {
 }
 
 // update writes what was planned. A change of attributes that are not in the record writes nothing, as planned.
-func update(ctx context.Context, c *frame.Call[model]) {
+func update(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o := operationOf(c)
 	o.private = loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() || !o.model.Commit.IsUnknown() {
@@ -170,7 +170,7 @@ func update(ctx context.Context, c *frame.Call[model]) {
 }
 
 // remove releases the clusters, unless another claim has taken over the record.
-func remove(ctx context.Context, c *frame.Call[model]) {
+func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	state := c.Model
 	at, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
 	private := loadClaim(ctx, c.Private, c.Diagnostics)
@@ -203,7 +203,7 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	if !ok {
 		return
 	}
-	imported, name := model{Name: given, GitopsRepo: repo}, given.ValueString()
+	imported, name := clusterClaimModel{Name: given, GitopsRepo: repo}, given.ValueString()
 	checkClaimName(imported.Name, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

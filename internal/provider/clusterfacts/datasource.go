@@ -28,7 +28,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "cluster_facts", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[clusterFactsModel]{Name: "cluster_facts", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -85,10 +85,10 @@ type settings struct {
 }
 
 // validate checks the attributes that Terraform does not check.
-func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+func validate(m *clusterFactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the arguments, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) (s settings) {
+func (m *clusterFactsModel) decode(diagnostics *diag.Diagnostics) (s settings) {
 	s.clusters = m.Sources.IsNull()
 	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.ObjectReader) {
 		if asking := fleet.ReadBoolOrObject(o, "clusters", &s.clusters); asking != nil {
@@ -156,7 +156,7 @@ func decodeHub(o *fleet.ObjectReader) *discovery.Hub {
 }
 
 // decodeDefaults reads label_defaults.
-func (s *settings) decodeDefaults(m *model, diagnostics *diag.Diagnostics) {
+func (s *settings) decodeDefaults(m *clusterFactsModel, diagnostics *diag.Diagnostics) {
 	s.defaults = map[string]map[string]string{}
 	root := path.Root("label_defaults")
 	if tfvalue.IsGiven(m.LabelDefaults) && m.LabelsFrom.IsNull() {
@@ -198,7 +198,7 @@ func (s *settings) decodeDefaults(m *model, diagnostics *diag.Diagnostics) {
 }
 
 // read asks the clusters and the hub.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, diagnostics *diag.Diagnostics) {
 	s := m.decode(diagnostics)
 	question, complete := s.question(c, m.Requested.ValueBool(), diagnostics)
 	if diagnostics.HasError() {

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-type model struct {
+type clusterFactsModel struct {
 	Sources           types.Dynamic `tfsdk:"sources"`
 	Requested         types.Bool    `tfsdk:"requested"`
 	ReadyNodesPercent types.Int64   `tfsdk:"ready_nodes_percent"`
@@ -174,7 +174,7 @@ func totalsOf(known map[string]facts.Known) totals {
 }
 
 // set sets the computed attributes.
-func (m *model) set(at time.Time, known map[string]facts.Known, labels facts.Labels, diagnostics *diag.Diagnostics) {
+func (m *clusterFactsModel) set(at time.Time, known map[string]facts.Known, labels facts.Labels, diagnostics *diag.Diagnostics) {
 	rows, said := make(map[string]*row, len(known)), make(map[string]evidence.ClusterFacts, len(known))
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		rows[name] = &row{Known: known[name], without: labels.Without[name]}

@@ -32,7 +32,7 @@ func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
 			known[fmt.Sprint(i)] = one
 		}
 		var said diag.Diagnostics
-		new(model).set(time.Unix(1, 0), known, facts.Labels{}, &said)
+		new(clusterFactsModel).set(time.Unix(1, 0), known, facts.Labels{}, &said)
 		if got := fmt.Sprint(said.Errors()); !strings.Contains(got, test.want) || said.HasError() != (test.want != "") {
 			t.Errorf("%d clusters: %s, want %s", test.clusters, got, test.want)
 		}

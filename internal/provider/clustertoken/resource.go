@@ -39,7 +39,7 @@ func New() ephemeral.EphemeralResource { return &served{} }
 
 type served struct{ connection *connection.Connection }
 
-type model struct {
+type clusterTokenModel struct {
 	Cluster        types.String `tfsdk:"cluster"`
 	Namespace      types.String `tfsdk:"namespace"`
 	ServiceAccount types.String `tfsdk:"service_account"`
@@ -84,7 +84,7 @@ func (s *served) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ 
 
 // ValidateConfig checks what needs no cluster.
 func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
-	m := &model{}
+	m := &clusterTokenModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
 		m.wanted(&resp.Diagnostics)
 	}
@@ -92,7 +92,7 @@ func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfi
 
 // Open requests the token.
 func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephemeral.OpenResponse) {
-	m := &model{}
+	m := &clusterTokenModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {
 		return
 	}
@@ -120,7 +120,7 @@ func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephe
 }
 
 // wanted is what is to be requested. Of what is not known yet, only the rest is checked.
-func (m *model) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
+func (m *clusterTokenModel) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 	report := func(attribute, problem string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(problem))
 	}

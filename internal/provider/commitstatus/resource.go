@@ -30,7 +30,7 @@ import (
 
 // New returns the resource, which sets a status of a commit, and leaves it there.
 func New() resource.Resource {
-	return frame.Resource[model]{
+	return frame.Resource[commitStatusModel]{
 		Name: "commit_status", Schema: definition, Validate: validate, PlanDestroy: planDestroy,
 		Create: set, Read: read, Update: set, Import: importState,
 		Identity: identity, Identify: identify,
@@ -52,7 +52,7 @@ var identity = map[string]identityschema.Attribute{
 	},
 }
 
-func identify(m *model) map[string]types.String {
+func identify(m *commitStatusModel) map[string]types.String {
 	return map[string]types.String{"url": m.URL, "commit": m.Commit, "context": m.Context, "forge": m.Forge, "api_url": m.APIURL}
 }
 
@@ -100,7 +100,7 @@ func titles() string {
 	return wording.Either(names, "")
 }
 
-type model struct {
+type commitStatusModel struct {
 	URL         types.String  `tfsdk:"url"`
 	Commit      types.String  `tfsdk:"commit"`
 	Context     types.String  `tfsdk:"context"`
@@ -113,7 +113,7 @@ type model struct {
 }
 
 // validate checks what is known, without any request.
-func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnostics) {
 	report := func(attribute string, err error) {
 		if err != nil {
 			diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(err.Error()))
@@ -152,14 +152,14 @@ func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
 }
 
 // planDestroy says what a destroy does not do.
-func planDestroy(_ context.Context, c *frame.Call[model]) {
+func planDestroy(_ context.Context, c *frame.Call[commitStatusModel]) {
 	c.Diagnostics.AddAttributeWarning(path.Root("state"), "Status stays on the commit", fmt.Sprintf(
 		"No Git host removes a status of a commit: the status %q of commit %s stays %s. To leave another state, apply that first.",
 		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString()))
 }
 
 // set sets the status, where it is not set already.
-func set(ctx context.Context, c *frame.Call[model]) {
+func set(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	m := c.Model
 	if validate(ctx, m, c.Diagnostics); c.Diagnostics.HasError() { // what was not known when it was planned
 		return
@@ -168,7 +168,7 @@ func set(ctx context.Context, c *frame.Call[model]) {
 }
 
 // read compares the status with the one that was set.
-func read(ctx context.Context, c *frame.Call[model]) {
+func read(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	if !c.Connection.CanAsk() {
 		return
 	}
@@ -189,11 +189,11 @@ func read(ctx context.Context, c *frame.Call[model]) {
 	}
 }
 
-func (m *model) settings() delivery.Settings {
+func (m *commitStatusModel) settings() delivery.Settings {
 	return delivery.Settings{Forge: forge.Forge(m.Forge.ValueString()), APIURL: m.APIURL.ValueString()}
 }
 
-func (m *model) status() forge.Status {
+func (m *commitStatusModel) status() forge.Status {
 	return forge.Status{
 		Context: m.Context.ValueString(), State: forge.StatusState(m.State.ValueString()), Description: m.Description.ValueString(), URL: m.Link.ValueString(),
 	}
@@ -223,7 +223,7 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 // importState takes an identity, or an ID as parseID reads it, and leaves the rest to the refresh that follows.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
-	imported, ok := &model{
+	imported, ok := &commitStatusModel{
 		URL: identity["url"], Commit: identity["commit"], Context: identity["context"], Forge: identity["forge"], APIURL: identity["api_url"],
 	}, true
 	if identity == nil {
@@ -241,7 +241,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 }
 
 // parseID reads "<url>#<commit>:<context>", where the URL may have a query with forge and api_url, and nothing else.
-func parseID(id string) (imported *model, ok bool) {
+func parseID(id string) (imported *commitStatusModel, ok bool) {
 	before, after, _ := strings.Cut(id, "#")
 	commit, name, ok := strings.Cut(after, ":")
 	at, query, _ := strings.Cut(before, "?")
@@ -249,7 +249,7 @@ func parseID(id string) (imported *model, ok bool) {
 	if !ok || err != nil || at == "" {
 		return nil, false
 	}
-	imported = &model{
+	imported = &commitStatusModel{
 		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(name),
 		Forge: types.StringPointerValue(
 			wording.OrNil(settings.Get("forge")),

@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[comparisonModel]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 // defaultLimit is how many deployment targets are listed: more than the reference fleet has.
@@ -68,10 +68,10 @@ func definition() schema.Schema {
 }
 
 // validate checks what needs no server.
-func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+func validate(m *comparisonModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // read reads both sides.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *comparisonModel, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if q.left == q.right && !diagnostics.HasError() {
 		diagnostics.AddAttributeError(path.Root("right"), "Both sides are the same", fmt.Sprintf(

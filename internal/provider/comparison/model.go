@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 )
 
-type model struct {
+type comparisonModel struct {
 	Left              types.Dynamic `tfsdk:"left"`
 	Right             types.Dynamic `tfsdk:"right"`
 	Pairs             types.Dynamic `tfsdk:"pairs"`
@@ -160,7 +160,7 @@ type question struct {
 }
 
 // decode reads the configuration, strictly, as far as it is known.
-func (m *model) decode(diagnostics *diag.Diagnostics) question {
+func (m *comparisonModel) decode(diagnostics *diag.Diagnostics) question {
 	return question{
 		left: decodeSide("left", m.Left, diagnostics), right: decodeSide("right", m.Right, diagnostics), pairs: decodePairs(m.Pairs, diagnostics),
 		showValues: m.ShowValues.ValueBool(), limit: tfvalue.WholeWithin("limit", m.Limit, defaultLimit, 1, maxLimit, diagnostics),

@@ -36,7 +36,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "compliance", Schema: definition(), Validate: validate, Longer: longer, Read: read}.New()
+	return frame.DataSource[complianceModel]{Name: "compliance", Schema: definition(), Validate: validate, Longer: longer, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -94,7 +94,7 @@ func definition() schema.Schema {
 }
 
 // validate checks the attributes that Terraform does not check.
-func validate(m *model, diagnostics *diag.Diagnostics) {
+func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	from := decodeFeedback(m.Feedback, "", diagnostics)
@@ -110,7 +110,7 @@ func validate(m *model, diagnostics *diag.Diagnostics) {
 }
 
 // longer is how much longer it may take because of wait.
-func longer(m *model) time.Duration {
+func longer(m *complianceModel) time.Duration {
 	var ignored diag.Diagnostics
 	if goal := decodeWait(m.Wait, &ignored); goal != nil {
 		return goal.Timeout
@@ -130,7 +130,7 @@ func holdsUnknown(value any) bool {
 }
 
 // read asks the clusters, looks up their commits, and computes the verdicts.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *complianceModel, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
 	rollouts := repository.DecodeRollingOut(m.RollingOut, diagnostics)
 	if diagnostics.HasError() {
@@ -166,7 +166,7 @@ func asksNoCluster(feedback types.Dynamic) bool {
 }
 
 // question decodes the configuration.
-func (m *model) question(c *connection.Connection, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
+func (m *complianceModel) question(c *connection.Connection, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	location, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)

@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/metrics"
 )
 
-type model struct {
+type complianceModel struct {
 	Name        types.String  `tfsdk:"name"`
 	Fleet       types.Object  `tfsdk:"fleet"`
 	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`
@@ -146,7 +146,7 @@ var drift = table.Object[observe.Difference]{
 }
 
 // set sets the computed attributes.
-func (m *model) set(answer *compliance.Answer, scheduled *schedule.Decisions, rollouts []rollout.Progress) {
+func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Decisions, rollouts []rollout.Progress) {
 	result := answer.Result
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
 	m.Time, m.Evidence = types.StringValue(tfvalue.TimeText(result.Time)), types.StringValue(string(result.Evidence().Marshal()))

@@ -23,7 +23,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "config_snapshots", Schema: definition(), Read: read}.New()
+	return frame.DataSource[configSnapshotsModel]{Name: "config_snapshots", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -46,7 +46,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type configSnapshotsModel struct {
 	fleetvalue.Narrowing
 	Fleet     types.Object `tfsdk:"fleet"`
 	Key       types.String `tfsdk:"key"`
@@ -112,7 +112,7 @@ var missingKeys = table.Object[string]{
 }
 
 // read schedules and hydrates the fleet.
-func read(_ context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, diagnostics *diag.Diagnostics) {
 	computed := m.compute(c, diagnostics)
 	if computed == nil || diagnostics.HasError() {
 		return
@@ -147,7 +147,7 @@ func read(_ context.Context, c *connection.Connection, m *model, diagnostics *di
 }
 
 // compute takes the fleet as everything else does. For advice it is hydrated alone: what is missing is no error then.
-func (m *model) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
+func (m *configSnapshotsModel) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	if !m.Advise.ValueBool() {
 		return c.Compute(value, diagnostics)

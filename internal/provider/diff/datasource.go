@@ -28,7 +28,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "diff", Schema: definition(), Read: read}.New()
+	return frame.DataSource[diffModel]{Name: "diff", Schema: definition(), Read: read}.New()
 }
 
 // The length of the text, in bytes: the default, and the maximum.
@@ -64,7 +64,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type diffModel struct {
 	fleetvalue.Narrowing
 	Name       types.String  `tfsdk:"name"`
 	Fleet      types.Object  `tfsdk:"fleet"`
@@ -76,7 +76,7 @@ type model struct {
 }
 
 // read renders the fleet, and compares it with what the assignment has on the branch.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *diffModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	owner := delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment}

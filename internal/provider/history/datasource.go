@@ -25,7 +25,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "history", Schema: definition(), Read: read}.New()
+	return frame.DataSource[historyModel]{Name: "history", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -46,7 +46,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type historyModel struct {
 	GitopsRepo       types.Dynamic `tfsdk:"gitops_repo"`
 	Name             types.String  `tfsdk:"name"`
 	Host             types.String  `tfsdk:"host"`
@@ -99,7 +99,7 @@ var changes = table.Object[gitops.HistoryChange]{
 }
 
 // read walks the branch back.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *historyModel, diagnostics *diag.Diagnostics) {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	filter := gitops.HistoryFilter{
 		Host:             m.Host.ValueString(),

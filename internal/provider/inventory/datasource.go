@@ -33,7 +33,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "inventory", Schema: definition(), Read: read}.New()
+	return frame.DataSource[inventoryModel]{Name: "inventory", Schema: definition(), Read: read}.New()
 }
 
 // defaultInventory is how many assignments are listed: more than the reference fleet has.
@@ -78,7 +78,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type inventoryModel struct {
 	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`
 	Owner       types.String  `tfsdk:"owner"`
 	Host        types.String  `tfsdk:"host"`
@@ -210,7 +210,7 @@ var objects = table.Object[folder.ObjectRef]{
 }
 
 // read reads the records.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diagnostics *diag.Diagnostics) {
 	at := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return
@@ -247,7 +247,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 }
 
 // verdicts are those of the assignments of each owner.
-func (m *model) verdicts(
+func (m *inventoryModel) verdicts(
 	ctx context.Context,
 	c *connection.Connection,
 	at folder.Location,
@@ -266,7 +266,7 @@ func (m *model) verdicts(
 }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) folder.Location {
+func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) folder.Location {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
 	narrowing := m.narrowing()
@@ -282,7 +282,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) folder.Location {
 	return at
 }
 
-func (m *model) narrowing() map[string]types.String {
+func (m *inventoryModel) narrowing() map[string]types.String {
 	return map[string]types.String{
 		"owner": m.Owner, "host": m.Host, "cluster": m.Cluster, "cluster_type": m.ClusterType, "workload": m.Workload, "workspace": m.Workspace,
 	}
@@ -290,7 +290,7 @@ func (m *model) narrowing() map[string]types.String {
 
 // warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; records
 // that could not be read, or that no allowed key has signed; and clusters of two claims.
-func (m *model) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
+func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",
 			fmt.Sprintf("The inventory lacks what these files record: %s. The next apply of their owners writes them again.",

@@ -34,7 +34,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "manifests", Schema: definition(), Read: read}.New()
+	return frame.DataSource[manifestsModel]{Name: "manifests", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -59,7 +59,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type manifestsModel struct {
 	fleetvalue.Narrowing
 	Fleet      types.Object  `tfsdk:"fleet"`
 	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
@@ -110,7 +110,7 @@ var objectsTable = table.Object[object]{
 }
 
 // read renders the fleet, and checks the files.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diagnostics *diag.Diagnostics) {
 	var repo *folder.Location
 	repository.CheckOwnerName(m.Name, diagnostics)
 	if !m.GitopsRepo.IsNull() {

@@ -28,7 +28,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "measurements", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[measurementsModel]{Name: "measurements", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -55,7 +55,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type measurementsModel struct {
 	Fleet    types.Object  `tfsdk:"fleet"`
 	Checks   types.Dynamic `tfsdk:"checks"`
 	Timeouts types.Dynamic `tfsdk:"timeouts"`
@@ -102,12 +102,12 @@ var results = table.Object[*measure.Result]{
 }
 
 // validate checks what needs no server.
-func validate(m *model, diagnostics *diag.Diagnostics) {
+func validate(m *measurementsModel, diagnostics *diag.Diagnostics) {
 	decodeChecks(m.Checks, diagnostics)
 }
 
 // read asks for all figures.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *measurementsModel, diagnostics *diag.Diagnostics) {
 	checks := decodeChecks(m.Checks, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	subjects := subjectsOf(value, diagnostics)

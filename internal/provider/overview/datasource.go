@@ -30,7 +30,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "overview", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[overviewModel]{Name: "overview", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -118,7 +118,7 @@ const (
 )
 
 // read gathers what is known, and builds the page.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagnostics *diag.Diagnostics) {
 	if m.checkOwners(diagnostics); diagnostics.HasError() {
 		return
 	}
@@ -153,7 +153,7 @@ func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *
 }
 
 // validate checks the attributes that Terraform does not check.
-func validate(m *model, diagnostics *diag.Diagnostics) {
+func validate(m *overviewModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	m.checkOwners(diagnostics)
 	m.decodeNumbers(diagnostics)

@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-type model struct {
+type overviewModel struct {
 	Name          types.String  `tfsdk:"name"`
 	Fleet         types.Object  `tfsdk:"fleet"`
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
@@ -105,7 +105,7 @@ type question struct {
 }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) question {
+func (m *overviewModel) decode(diagnostics *diag.Diagnostics) question {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	q := m.decodeNumbers(diagnostics)
 	q.in.Owner.Name = m.Name.ValueString()
@@ -125,7 +125,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) question {
 }
 
 // decodeComparisons reads comparisons, without their values where those are not to be shown.
-func (m *model) decodeComparisons(diagnostics *diag.Diagnostics) []report.Comparison {
+func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []report.Comparison {
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
 	if len(given) > report.MaxComparisons {
@@ -155,7 +155,7 @@ func (m *model) decodeComparisons(diagnostics *diag.Diagnostics) []report.Compar
 }
 
 // decodeNumbers reads the part of the configuration that is checked before all of it is known.
-func (m *model) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
+func (m *overviewModel) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 	q.in.Bounds, q.in.Promotions = decodeBounds(m.Health, diagnostics), decodePromotions(m.Promotions, diagnostics)
 	q.in.Links = decodeLinks(m.Links, diagnostics)
 	q.history = tfvalue.WholeWithin("history", m.History, defaultOverviewHistory, 0, maxOverviewHistory, diagnostics)
@@ -248,7 +248,7 @@ func promotedText(o *fleet.ObjectReader, name string) string {
 }
 
 // set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
-func (m *model) set(result *overview.Result, q *question) error {
+func (m *overviewModel) set(result *overview.Result, q *question) error {
 	rules := result.Audit(&q.in)
 	text, err := rules.Marshal()
 	if err != nil {
@@ -261,7 +261,7 @@ func (m *model) set(result *overview.Result, q *question) error {
 }
 
 // setPage sets the page and its scores.
-func (m *model) setPage(result *overview.Result, q *question) error {
+func (m *overviewModel) setPage(result *overview.Result, q *question) error {
 	html, err := report.HTML(result.Page)
 	if err != nil {
 		return err

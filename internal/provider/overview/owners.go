@@ -15,10 +15,10 @@ import (
 )
 
 // ofOwners says that the page is of all owners of the branch: neither name nor fleet is given.
-func (m *model) ofOwners() bool { return m.Name.IsNull() && m.Fleet.IsNull() }
+func (m *overviewModel) ofOwners() bool { return m.Name.IsNull() && m.Fleet.IsNull() }
 
 // checkOwners refuses what belongs to the other of the two pages.
-func (m *model) checkOwners(diagnostics *diag.Diagnostics) {
+func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	refuse := func(attribute, why string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Attribute does not fit", why)
 	}
@@ -48,7 +48,7 @@ func (m *model) checkOwners(diagnostics *diag.Diagnostics) {
 }
 
 // readOwners builds the page of all owners of the branch.
-func (m *model) readOwners(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
+func (m *overviewModel) readOwners(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -27,10 +27,12 @@ import (
 
 // New returns the resource: a latch, which exists only in the state. Its decision depends on what it has promoted before.
 func New() resource.Resource {
-	return frame.Resource[model]{
-		Name: "promotion", Schema: Schema, Validate: func(ctx context.Context, m *model, diagnostics *diag.Diagnostics) { m.decode(ctx, diagnostics) },
+	return frame.Resource[promotionModel]{
+		Name: "promotion", Schema: Schema, Validate: func(ctx context.Context, m *promotionModel, diagnostics *diag.Diagnostics) {
+			m.decode(ctx, diagnostics)
+		},
 		Plan: decide, Create: decide, Update: decide, Import: importState,
-		WriteOnly: func(m *model) map[string]any { return map[string]any{"now": &m.Now} },
+		WriteOnly: func(m *promotionModel) map[string]any { return map[string]any{"now": &m.Now} },
 	}.New()
 }
 
@@ -68,7 +70,7 @@ var Schema = schema.Schema{
 	},
 }
 
-type model struct {
+type promotionModel struct {
 	Candidate  types.Dynamic `tfsdk:"candidate"`
 	Open       types.Bool    `tfsdk:"open"`
 	Now        types.String  `tfsdk:"now"`
@@ -86,10 +88,10 @@ type model struct {
 }
 
 // decide decides, on every plan, and once more when all is known.
-func decide(ctx context.Context, c *frame.Call[model]) {
+func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	prior := c.Prior
 	if prior == nil {
-		prior = &model{}
+		prior = &promotionModel{}
 	}
 	c.Model.decide(ctx, prior, c.Prior != nil, c.Diagnostics)
 }
@@ -108,7 +110,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 }
 
 // decode reads the input of the decision. known is false while some of it is not known yet.
-func (m *model) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
+func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
 	}
@@ -148,7 +150,7 @@ func (m *model) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p ga
 }
 
 // decide sets the computed attributes.
-func (m *model) decide(ctx context.Context, prior *model, exists bool, diagnostics *diag.Diagnostics) {
+func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
 	p, known := m.decode(ctx, diagnostics)
 	if diagnostics.HasError() {
 		return
@@ -200,7 +202,7 @@ func (m *model) decide(ctx context.Context, prior *model, exists bool, diagnosti
 }
 
 // warnOfApprovals warns of approvals that are neither of the candidate nor of a value that was let through.
-func (m *model) warnOfApprovals(approvals []string, prior *model, diagnostics *diag.Diagnostics) {
+func (m *promotionModel) warnOfApprovals(approvals []string, prior *promotionModel, diagnostics *diag.Diagnostics) {
 	contents := map[string]bool{}
 	for _, value := range []types.Dynamic{m.Candidate, m.Pin, prior.Candidate, prior.Promoted, prior.Previous} {
 		if plain := tfvalue.Plain(value); plain != nil && fleet.IsKnown(plain) {
@@ -218,20 +220,20 @@ func (m *model) warnOfApprovals(approvals []string, prior *model, diagnostics *d
 
 // isSettled says that the candidate in the state is let through already, or that there is none: then no plan lets one
 // through, whatever the candidate is now.
-func (m *model) isSettled(exists bool) bool {
+func (m *promotionModel) isSettled(exists bool) bool {
 	candidate := tfvalue.Plain(m.Candidate)
 	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
 }
 
 // letThrough makes a value the promoted one, unless it is already.
-func (m *model) letThrough(value types.Dynamic, prior *model, now time.Time) {
+func (m *promotionModel) letThrough(value types.Dynamic, prior *promotionModel, now time.Time) {
 	if !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == tfvalue.Content(tfvalue.Plain(value)) {
 		return
 	}
 	m.Promoted, m.Previous, m.PromotedAt = value, prior.Promoted, tfvalue.Time(now)
 }
 
-func (m *model) unknown() {
+func (m *promotionModel) unknown() {
 	m.Promoted, m.Previous = types.DynamicUnknown(), types.DynamicUnknown()
 	m.WaitingFor, m.OpenedAt, m.PromotedAt = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 }

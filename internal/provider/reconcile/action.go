@@ -38,7 +38,7 @@ func New() action.Action { return &served{} }
 
 type served struct{ connection *connection.Connection }
 
-type model struct {
+type reconcileModel struct {
 	Clusters   types.List    `tfsdk:"clusters"`
 	GitopsRepo types.Dynamic `tfsdk:"gitops_repo"`
 	Reconciler types.String  `tfsdk:"reconciler"`
@@ -89,7 +89,7 @@ func (s *served) Configure(_ context.Context, req action.ConfigureRequest, _ *ac
 
 // ValidateConfig checks what needs no cluster.
 func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
-	m := &model{}
+	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
 		m.check(&resp.Diagnostics)
 	}
@@ -97,7 +97,7 @@ func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRe
 
 // ModifyPlan finds clusters that the provider does not have.
 func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, resp *action.ModifyPlanResponse) {
-	m := &model{}
+	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() && s.connection != nil {
 		s.names(m, &resp.Diagnostics)
 	}
@@ -105,7 +105,7 @@ func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, r
 
 // Invoke asks.
 func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
-	m := &model{}
+	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {
 		return
 	}
@@ -136,7 +136,7 @@ func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 }
 
 // check returns who is asked, and for what, and reports all mistakes. Of what is not known yet, only the rest is checked.
-func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at folder.Location) {
+func (m *reconcileModel) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at folder.Location) {
 	by = reconciler.Named(reconciler.DefaultAgent)
 	if name := m.Reconciler.ValueString(); !m.Reconciler.IsNull() && !m.Reconciler.IsUnknown() {
 		by = reconciler.Named(name)
@@ -153,7 +153,7 @@ func (m *model) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler,
 
 // names returns the clusters that can be asked, and those that cannot, with the reason, and reports those that the provider
 // does not have.
-func (s *served) names(m *model, diagnostics *diag.Diagnostics) (ready map[string]kube.Cluster, away map[string]string) {
+func (s *served) names(m *reconcileModel, diagnostics *diag.Diagnostics) (ready map[string]kube.Cluster, away map[string]string) {
 	ready, away = map[string]kube.Cluster{}, map[string]string{}
 	clusters := &s.connection.Clusters
 	for _, element := range m.Clusters.Elements() {

@@ -28,7 +28,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
+	return frame.DataSource[repositoryFilesModel]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
 // LimitsTable is that of the attribute limits.
@@ -95,7 +95,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type repositoryFilesModel struct {
 	URL      types.String  `tfsdk:"url"`
 	Ref      types.String  `tfsdk:"ref"`
 	Path     types.String  `tfsdk:"path"`
@@ -109,10 +109,10 @@ type model struct {
 }
 
 // validate checks the attributes that are known.
-func validate(m *model, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
+func validate(m *repositoryFilesModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) source.Query {
+func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) source.Query {
 	query := source.Query{URL: m.URL.ValueString(), Ref: m.Ref.ValueString(), Path: m.Path.ValueString(), Limits: source.DefaultLimits}
 	unknown := map[string]bool{"url": m.URL.IsUnknown()}
 	for _, list := range []struct {
@@ -149,7 +149,7 @@ func addSourceError(diagnostics *diag.Diagnostics, wrong *source.Error) {
 }
 
 // read reads the files.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel, diagnostics *diag.Diagnostics) {
 	query := m.decode(diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -87,7 +87,7 @@ var violations = table.Object[constraint.RuleViolation]{
 }
 
 // evaluate evaluates the rules of a fleet that is scheduled.
-func (m *model) evaluate(
+func (m *schedulingModel) evaluate(
 	ctx context.Context, c *connection.Connection, value fleet.Value, scheduled *schedule.Decisions, diagnostics *diag.Diagnostics,
 ) types.Map {
 	none := results.MapOf(nil)

@@ -26,7 +26,7 @@ import (
 
 // New returns the data source.
 func New() datasource.DataSource {
-	return frame.DataSource[model]{Name: "scheduling", Schema: definition(), Read: read}.New()
+	return frame.DataSource[schedulingModel]{Name: "scheduling", Schema: definition(), Read: read}.New()
 }
 
 func definition() schema.Schema {
@@ -55,7 +55,7 @@ func definition() schema.Schema {
 	}
 }
 
-type model struct {
+type schedulingModel struct {
 	fleetvalue.Narrowing
 	Fleet                types.Object `tfsdk:"fleet"`
 	Contents             types.Object `tfsdk:"contents"`
@@ -112,7 +112,7 @@ var idlePolicies = table.Object[schedule.IdlePolicy]{
 }
 
 // read schedules the fleet.
-func read(ctx context.Context, c *connection.Connection, m *model, diagnostics *diag.Diagnostics) {
+func read(ctx context.Context, c *connection.Connection, m *schedulingModel, diagnostics *diag.Diagnostics) {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	result, idle, found := pipeline.Schedule(value)
 	if fleetvalue.AddErrors(diagnostics, found); diagnostics.HasError() {

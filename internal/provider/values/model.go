@@ -35,7 +35,7 @@ type settings struct {
 }
 
 // decode reads the configuration, strictly.
-func (m *model) decode(diagnostics *diag.Diagnostics) settings {
+func (m *rolloutModel) decode(diagnostics *diag.Diagnostics) settings {
 	s := settings{known: !m.Name.IsUnknown() && !m.Proof.IsUnknown()}
 	repository.CheckOwnerName(m.Name, diagnostics)
 	given := map[string]any{}
@@ -73,7 +73,7 @@ func (m *model) decode(diagnostics *diag.Diagnostics) settings {
 }
 
 // compileProof compiles the proof; nil where there is none, or where it is wrong.
-func (m *model) compileProof(diagnostics *diag.Diagnostics) *expression.Expression {
+func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.Expression {
 	if m.Proof.IsNull() || m.Proof.IsUnknown() {
 		return nil
 	}

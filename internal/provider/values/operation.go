@@ -26,8 +26,8 @@ import (
 type operation struct {
 	settings
 	connection  *connection.Connection
-	model       *model
-	prior       *model          // from state; nil where the rollout is created
+	model       *rolloutModel
+	prior       *rolloutModel   // from state; nil where the rollout is created
 	memory      *rollout.Memory // nil where there is none
 	private     privatestate.State
 	replaced    *rollout.Memory // of what a plan replaces; nil where it replaces nothing
@@ -37,7 +37,7 @@ type operation struct {
 	outcome *rollout.ValuesOutcome // nil while it is not decided
 }
 
-func operationOf(ctx context.Context, c *frame.Call[model]) *operation {
+func operationOf(ctx context.Context, c *frame.Call[rolloutModel]) *operation {
 	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: c.Private, diagnostics: c.Diagnostics}
 	o.memory = load(ctx, c.Private, c.Diagnostics)
 	if c.Prior == nil { // a create does not see what a replaced rollout kept
@@ -211,7 +211,7 @@ func (o *operation) set(ctx context.Context) {
 	m := o.model
 	prior := o.prior
 	if prior == nil {
-		prior = &model{Proven: types.DynamicNull()}
+		prior = &rolloutModel{Proven: types.DynamicNull()}
 	}
 	m.Values, m.Changes, m.RollingOut, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(
 		types.StringType,

@@ -66,7 +66,7 @@ func TestANullInTheStateIsNoValue(t *testing.T) {
 	}
 	given["b"] = types.StringNull()
 	o := &operation{
-		prior:    &model{Values: types.DynamicValue(mapOf(t.Context(), given))},
+		prior:    &rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), given))},
 		settings: settings{released: rollout.ByCluster{All: `"1.29"`}},
 	}
 	if former := o.formerly(); former.Of("a") != `"1.30"` || former.Of("b") != `"1.29"` {

@@ -20,9 +20,11 @@ import (
 
 // New returns the resource, which exists only in the state.
 func New() resource.Resource {
-	return frame.Resource[model]{
+	return frame.Resource[rolloutModel]{
 		Name: "rollout", Schema: definition, Validate: validate, Plan: plan, Create: apply, Update: apply, Import: importState,
-		WriteOnly: func(m *model) map[string]any { return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence} },
+		WriteOnly: func(m *rolloutModel) map[string]any {
+			return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence}
+		},
 	}.New()
 }
 
@@ -108,7 +110,7 @@ var definition = schema.Schema{
 	},
 }
 
-type model struct {
+type rolloutModel struct {
 	Name             types.String  `tfsdk:"name"`
 	Fleet            types.Dynamic `tfsdk:"fleet"`
 	Wanted           types.Dynamic `tfsdk:"wanted"`
@@ -132,12 +134,12 @@ type model struct {
 }
 
 // validate checks what needs no other object.
-func validate(_ context.Context, m *model, diagnostics *diag.Diagnostics) {
+func validate(_ context.Context, m *rolloutModel, diagnostics *diag.Diagnostics) {
 	m.decode(diagnostics)
 }
 
 // plan decides on every plan: what evidence says may have changed.
-func plan(ctx context.Context, c *frame.Call[model]) {
+func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
 	o := operationOf(ctx, c)
 	if o.decide() {
 		o.warn()
@@ -159,7 +161,7 @@ func plan(ctx context.Context, c *frame.Call[model]) {
 }
 
 // apply decides once more, when all is known, and keeps what the next step needs.
-func apply(ctx context.Context, c *frame.Call[model]) {
+func apply(ctx context.Context, c *frame.Call[rolloutModel]) {
 	o := operationOf(ctx, c)
 	o.at = c.Connection.Now()
 	if !o.decide() || !o.checkWindows() {
