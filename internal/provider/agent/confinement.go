@@ -16,35 +16,35 @@ import (
 
 // confinement returns how the agent's controllers are confined; nil if that is not to be looked at: install sets it, or the
 // user has decided otherwise.
-func (o *operation) confinement() *reconciler.Confinement {
-	m := o.model
+func (r *request) confinement() *reconciler.Confinement {
+	m := r.model
 	isDeclined := !m.Confine.IsNull() && !m.Confine.ValueBool()
 	if isDeclined || !m.Install.IsNull() {
 		return nil
 	}
-	return o.reconciler().Agent.Confinement
+	return r.reconciler().Agent.Confinement
 }
 
-func (o *operation) reconciler() *reconciler.Reconciler {
-	return reconciler.Named(cmp.Or(o.model.Reconciler.ValueString(), reconciler.DefaultAgent))
+func (r *request) reconciler() *reconciler.Reconciler {
+	return reconciler.Named(cmp.Or(r.model.Reconciler.ValueString(), reconciler.DefaultAgent))
 }
 
 // checkConfinement warns of controllers on the cluster with whose rights others may act. Equal warnings about several clusters
 // are one, so the text does not name the cluster. A cluster that does not answer has warnings of its own.
-func (o *operation) checkConfinement(ctx context.Context, client *kube.Client) {
-	confinement := o.confinement()
+func (r *request) checkConfinement(ctx context.Context, client *kube.Client) {
+	confinement := r.confinement()
 	if confinement == nil {
 		return
 	}
-	of := o.reconciler()
-	lacks, forbidden, err := onboarding.Unconfined(ctx, client, confinement, cmp.Or(o.model.Namespace.ValueString(), of.Namespace))
+	of := r.reconciler()
+	lacks, forbidden, err := onboarding.Unconfined(ctx, client, confinement, cmp.Or(r.model.Namespace.ValueString(), of.Namespace))
 	if err != nil {
 		return
 	}
 	const remedy = "Add the arguments, or set confine = false if the platform alone may create such objects on the cluster."
 	switch {
 	case len(lacks) > 0:
-		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" does not confine teams", fmt.Sprintf(
+		once.Warning(r.diagnostics, path.Root("confine"), of.Product+" does not confine teams", fmt.Sprintf(
 			"%s. A member of a team who may create objects of %s in one namespace, as the roles edit and admin allow, gets the rights of its controllers on the whole cluster: "+
 				"the service_account of a workspace is no boundary there. %s",
 			wording.List(lacks, wording.Named),
@@ -52,7 +52,7 @@ func (o *operation) checkConfinement(ctx context.Context, client *kube.Client) {
 			remedy,
 		))
 	case forbidden:
-		once.Warning(o.diagnostics, path.Root("confine"), of.Product+" may not confine teams", fmt.Sprintf(
+		once.Warning(r.diagnostics, path.Root("confine"), of.Product+" may not confine teams", fmt.Sprintf(
 			"The credentials of the cluster may not list Deployments, so it is not known whether the controllers of %s have the arguments that confine teams. "+
 				"Allow them to list deployments.apps, or set confine = false.",
 			of.Product,

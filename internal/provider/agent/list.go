@@ -191,18 +191,18 @@ func (m *agentModel) attributes() map[string]attr.Value {
 
 // recognize reads of the objects on a cluster how the imported agent is set up. It is nil where there are none: then the next
 // apply applies all of them.
-func (o *operation) recognize(ctx context.Context) *agentPrivate {
-	m := o.model
-	if waits, missing := o.access(); waits || missing || !m.Hub.IsNull() {
+func (r *request) recognize(ctx context.Context) *agentPrivate {
+	m := r.model
+	if waits, missing := r.access(); waits || missing || !m.Hub.IsNull() {
 		return nil
 	}
 	after := &agentPrivate{Cluster: m.Cluster.ValueString()}
 	recognized := false
-	err := o.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
 		found, refused, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
 		for _, one := range refused {
 			if one.Settings.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) {
-				o.diagnostics.AddError(refusedSummary, fullStop("The "+one.String())+"\n"+refusedRemedy)
+				r.diagnostics.AddError(refusedSummary, fullStop("The "+one.String())+"\n"+refusedRemedy)
 				return nil
 			}
 		}
@@ -211,7 +211,7 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 			return err
 		}
 		m.recognize(&found[at])
-		objects := o.rendered(m, nil, o.clusters())
+		objects := r.rendered(m, nil, r.clusters())
 		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{SecretsUnknown: true})
 		if err != nil {
 			return err
@@ -230,7 +230,7 @@ func (o *operation) recognize(ctx context.Context) *agentPrivate {
 		return nil
 	})
 	if err != nil {
-		o.warnOfAway(err, " The next apply applies everything again.")
+		r.warnOfAway(err, " The next apply applies everything again.")
 	}
 	if !recognized {
 		return nil

@@ -14,25 +14,25 @@ import (
 // remove removes the applied objects from the cluster. A cluster that the provider's clusters do not name any more is
 // gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
 // on_unreachable says to forget it.
-func (o *operation) remove(ctx context.Context, before *agentPrivate) {
-	m := o.model
-	waits, missing := o.access()
+func (r *request) remove(ctx context.Context, before *agentPrivate) {
+	m := r.model
+	waits, missing := r.access()
 	records := before.Records
 	if len(records) == 0 {
-		objects := o.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
+		objects := r.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
 		for i := range objects {
 			records = append(records, onboarding.RecordOf(&objects[i]))
 		}
 	}
 	switch {
 	case missing:
-		o.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", o.targetName()), records)
+		r.warnForgotten(fmt.Sprintf("The provider's clusters do not name cluster %q any more.", r.targetName()), records)
 		return
-	case waits && o.forgets():
-		o.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", o.targetName()), records)
+	case waits && r.forgets():
+		r.warnForgotten(fmt.Sprintf("It is not known yet how cluster %q is reached.", r.targetName()), records)
 		return
 	case waits:
-		o.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", o.targetName()))
+		r.addUnreachable(fmt.Sprintf("It is not known yet how cluster %q is reached.", r.targetName()))
 		return
 	}
 	removal := onboarding.Removal{
@@ -42,19 +42,19 @@ func (o *operation) remove(ctx context.Context, before *agentPrivate) {
 		Delete:  m.OnDestroy.ValueString() == "delete",
 	}
 	var done onboarding.Removed
-	err := o.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
+	err := r.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
 		done, err = onboarding.Remove(ctx, client, removal)
 		return err
 	})
-	o.warnOf(done.Notes)
+	r.warnOf(done.Notes)
 	for _, failure := range onboarding.FailuresOf(err) {
 		switch {
 		case failure.Cause != onboarding.CauseCluster || len(done.Changes) > 0:
-			o.addFailure(withChanges(failure, done.Changes))
-		case o.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
-			o.warnForgotten(o.sentence(failure), records)
+			r.addFailure(withChanges(failure, done.Changes))
+		case r.forgets() && (failure.Reason() == kube.ReasonUnreachable || failure.Reason() == kube.ReasonTimeout):
+			r.warnForgotten(r.sentence(failure), records)
 		default:
-			o.addUnreachable(o.sentence(failure))
+			r.addUnreachable(r.sentence(failure))
 		}
 	}
 }
@@ -73,12 +73,12 @@ func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Fail
 const allChanges = 30
 
 // forgets says whether a cluster that cannot be reached is left as it is when its agent is destroyed.
-func (o *operation) forgets() bool { return o.model.OnUnreachable.ValueString() == forgetCluster }
+func (r *request) forgets() bool { return r.model.OnUnreachable.ValueString() == forgetCluster }
 
 // addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
-func (o *operation) addUnreachable(why string) {
-	o.diagnostics.AddAttributeError(
-		o.targetPath(),
+func (r *request) addUnreachable(why string) {
+	r.diagnostics.AddAttributeError(
+		r.targetPath(),
 		"Cluster cannot be reached",
 		why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
 			"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as "+
@@ -87,7 +87,7 @@ func (o *operation) addUnreachable(why string) {
 }
 
 // warnForgotten says which objects may be left on a cluster that was not asked.
-func (o *operation) warnForgotten(why string, records []onboarding.Record) {
+func (r *request) warnForgotten(why string, records []onboarding.Record) {
 	var left, credentials []string
 	for i := range records {
 		if id := records[i].ID().String(); records[i].Part == agent.Credential {
@@ -106,5 +106,5 @@ func (o *operation) warnForgotten(why string, records []onboarding.Record) {
 	if len(credentials) > 0 {
 		text += " Revoke the credentials in " + wording.List(credentials, wording.Named) + "."
 	}
-	o.diagnostics.AddAttributeWarning(o.targetPath(), "Cluster is given up", text)
+	r.diagnostics.AddAttributeWarning(r.targetPath(), "Cluster is given up", text)
 }

@@ -189,34 +189,30 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
 	m.checkHub(diagnostics)
 	if settings, known := m.settings(m.secrets(diagnostics), nil, diagnostics); known && !diagnostics.HasError() {
-		(&operation{}).render(settings, diagnostics)
+		(&request{}).render(settings, diagnostics)
 	}
-}
-
-func operationOf(c *frame.Call[agentModel]) *operation {
-	return &operation{connection: c.Connection, model: c.Model, diagnostics: c.Diagnostics}
 }
 
 // plan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
 // is planned again, and the cluster may answer differently by then. What the refresh has found on the cluster is in the
 // state. The cluster itself is only asked what it would refuse.
 func plan(ctx context.Context, c *frame.Call[agentModel]) {
-	o, private := operationOf(c), loadAgent(ctx, c.Private, c.Diagnostics)
-	before := private
-	if c.Prior == nil {
-		before = nil
+	private := loadAgent(ctx, c.Private, c.Diagnostics)
+	// A replacement is planned twice: first with the old state, then with none, but with its private state. An imported agent has
+	// no private state, so it counts if it has no state either.
+	before := past{
+		model: c.Prior, private: private, formerName: private.Cluster, isCounted: (c.Prior != nil) == (len(private.Records) > 0),
 	}
-	// A replacement is planned twice: first with the old state, then with none, but with its private state. What was
-	// imported has no private state, so it counts where it has no state either.
-	o.formerName = private.Cluster
-	o.counts = (before != nil) == (len(private.Records) > 0)
-	o.plan(ctx, c.Prior, before)
+	if c.Prior == nil {
+		before.private = &agentPrivate{}
+	}
+	newRequest(c).plan(ctx, before)
 }
 
 // create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
 // destroy a tainted object: the next apply recognises the created objects by their annotation.
 func create(ctx context.Context, c *frame.Call[agentModel]) {
-	after := operationOf(c).apply(ctx, nil)
+	after := newRequest(c).apply(ctx, nil)
 	if c.Diagnostics.HasError() {
 		return
 	}
@@ -233,12 +229,12 @@ func read(ctx context.Context, c *frame.Call[agentModel]) {
 		return
 	}
 	if c.Model.ClusterType.IsNull() { // imported
-		if recognized := operationOf(c).recognize(ctx); recognized != nil {
+		if recognized := newRequest(c).recognize(ctx); recognized != nil {
 			recognized.save(ctx, c.Private, c.Diagnostics)
 		}
 		return
 	}
-	if after := operationOf(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
+	if after := newRequest(c).refresh(ctx, before); !c.Diagnostics.HasError() && !before.equal(after) {
 		after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
@@ -250,7 +246,7 @@ func update(ctx context.Context, c *frame.Call[agentModel]) {
 	if c.Diagnostics.HasError() || !c.Model.Found.IsUnknown() {
 		return
 	}
-	if after := operationOf(c).apply(ctx, before); !c.Diagnostics.HasError() {
+	if after := newRequest(c).apply(ctx, before); !c.Diagnostics.HasError() {
 		after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
@@ -271,7 +267,7 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 			return
 		}
 	}
-	operationOf(c).remove(ctx, before)
+	newRequest(c).remove(ctx, before)
 }
 
 // importState takes an identity, or the name of a cluster. The refresh reads the rest of the objects on it; what they do not

@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// applied is the state of objects that are as wanted.
+const applied = "applied"
+
+// render renders the objects of settings, and reports the problems. It parses equal manifests only once.
+func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+	render := agent.Render
+	if r.connection != nil {
+		render = r.connection.Agents.Render
+	}
+	objects, problems := render(settings)
+	addAgentProblems(diagnostics, problems)
+	return objects
+}
+
+// rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
+func (r *request) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.Object {
+	var ignored diag.Diagnostics
+	settings, known := m.settings(placeholders(shape), clusters, &ignored)
+	if !known || ignored.HasError() {
+		return nil
+	}
+	return r.render(settings, &ignored)
+}
+
+// objectsValue is the attribute objects.
+func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding) types.Map {
+	values := make(map[string]attr.Value, len(objects))
+	for i := range objects {
+		name := objects[i].ID().String()
+		values[name] = types.StringValue(applied)
+		if finding, found := findings[name]; found {
+			values[name] = types.StringValue(finding.String())
+		}
+	}
+	return types.MapValueMust(types.StringType, values)
+}
+
+// apply applies the objects to the cluster, and sets the computed attributes.
+func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
+	m := r.model
+	secrets := m.secrets(r.diagnostics)
+	settings, known := m.settings(secrets, r.clusters(), r.diagnostics)
+	waits, missing := r.access()
+	switch {
+	case missing:
+		r.addMissing()
+	case waits:
+		r.diagnostics.AddAttributeError(
+			path.Root("cluster"),
+			"Cluster is not known",
+			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.",
+		)
+	case !known:
+		r.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")
+	}
+	if r.diagnostics.HasError() {
+		return nil
+	}
+	objects := r.render(settings, r.diagnostics)
+	if r.diagnostics.HasError() {
+		return nil
+	}
+	order := onboarding.Wanted{Objects: objects, Force: m.Force.ValueBool()}
+	if before != nil {
+		order.Records, order.UID = before.Records, before.UID
+	}
+	if m.Wait.ValueBool() {
+		order.Following = r.following(settings)
+	}
+	var done onboarding.Result
+	err := r.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) (err error) {
+		done, err = onboarding.Apply(ctx, client, order)
+		return err
+	})
+	if err != nil {
+		for _, failure := range onboarding.FailuresOf(err) {
+			r.addFailure(withChanges(failure, done.Changes))
+		}
+		return nil
+	}
+	r.warnOf(done.Notes)
+	after := &agentPrivate{Cluster: m.Cluster.ValueString(), Records: done.Records, UID: done.UID, Shape: shapeOf(secrets)}
+	if m.isOnHub() {
+		after.Reached = accessOf(r.clusters(), m.Cluster.ValueString())
+	}
+	m.Found, m.Objects = foundValue(done.Records), objectsValue(objects, nil)
+	if m.Changes.IsUnknown() {
+		m.Changes = tfvalue.Texts(onboarding.Changes(nil, objects, nil, nil))
+	}
+	return after
+}
+
+// foundValue is the attribute found.
+func foundValue(records []onboarding.Record) types.List {
+	var found []string
+	for i := range records {
+		if !records[i].Created {
+			found = append(found, records[i].ID().String())
+		}
+	}
+	slices.Sort(found)
+	return tfvalue.Texts(found)
+}
+
+func (r *request) warnOf(notes []string) {
+	if len(notes) > 0 {
+		r.diagnostics.AddAttributeWarning(path.Root("cluster"), "Objects stay on the cluster",
+			fmt.Sprintf("Cluster %q: %s.", r.model.Cluster.ValueString(), wording.List(notes, wording.Named)))
+	}
+}
+
+// tipFor is how long the tip of a branch is kept while waiting for a cluster, before it is read again.
+const tipFor = 15 * time.Second
+
+// following returns what the apply waits for; nil for nothing.
+func (r *request) following(settings agent.Settings) *onboarding.Following {
+	location := settings.Repository
+	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(r.model.GitopsRepo)); known && len(findings) == 0 {
+		location = repo
+	}
+	tip, asked := "", time.Time{}
+	return &onboarding.Following{
+		Location: location,
+		Cluster:  settings.Cluster, ClusterType: settings.ClusterType,
+		Tip: func(ctx context.Context) (_ string, err error) {
+			if time.Since(asked) > tipFor {
+				tip, err = r.connection.Delivery.ReadTip(ctx, location)
+				asked = time.Now()
+			}
+			return tip, err
+		},
+	}
+}
+
+// refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
+// kept.
+func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
+	m := r.model
+	after := *before
+	if waits, missing := r.access(); waits || missing || len(before.Records) == 0 {
+		return &after
+	}
+	objects := r.rendered(m, before.Shape, before.Reached.clusters(m.Cluster.ValueString()))
+	if objects == nil {
+		return &after
+	}
+	var drift onboarding.Drift
+	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{
+			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
+		})
+		drift = onboarding.FindDrift(objects, look)
+		r.checkConfinement(ctx, client)
+		return err
+	})
+	if err != nil {
+		r.warnOfAway(err, " The state keeps what was applied last.")
+		return &after
+	}
+	m.Objects = objectsValue(objects, drift.Findings)
+	if drift.UID == before.UID && len(drift.Findings) == 0 {
+		drift = onboarding.Drift{} // what is as it was applied is not kept: the state stays what it is, and a refresh reports nothing
+	}
+	after.Drift = drift
+	return &after
+}

@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+)
+
+// request is one plan, apply, refresh or removal of an agent.
+type request struct {
+	agentTarget
+	model *agentModel
+}
+
+func newRequest(c *frame.Call[agentModel]) *request {
+	return &request{newTarget(c.Connection, c.Model, c.Diagnostics), c.Model}
+}
+
+// past is an agent before a plan.
+type past struct {
+	model   *agentModel   // nil if the agent is new
+	private *agentPrivate // empty if there is none
+	// formerName is the name of the cluster at the last apply, of the replaced agent, too; "" if there was none.
+	formerName string
+	// isCounted reports that the plan counts among those of which no two may have one name.
+	isCounted bool
+}
+
+// plan sets the computed attributes.
+func (r *request) plan(ctx context.Context, before past) {
+	m := r.model
+	waits, missing := r.access()
+	if missing {
+		r.addMissing()
+	}
+	secrets := m.secrets(r.diagnostics)
+	given, known := m.settings(secrets, r.clusters(), r.diagnostics)
+	if r.diagnostics.HasError() {
+		return
+	}
+	if !known {
+		// The computed attributes do not depend on whether a credential is known yet.
+		shape := placeholders(shapeOf(secrets))
+		if known = !hasUnknownObject(secrets); known {
+			given, known = m.settings(shape, r.clusters(), r.diagnostics)
+		}
+		if !known {
+			m.Changes, m.Found = types.ListUnknown(types.StringType), types.ListUnknown(types.StringType)
+			m.Objects = types.MapUnknown(types.StringType)
+			return
+		}
+		secrets = shape
+	}
+	tried := r.render(given, r.diagnostics)
+	if before.isCounted {
+		r.checkTwice(tried)
+	}
+	if r.diagnostics.HasError() {
+		return
+	}
+	after := r.rendered(m, shapeOf(secrets), r.clusters())
+	var former []agent.Object
+	private, prior := before.private, before.model
+	if prior != nil {
+		former = r.rendered(prior, private.Shape, private.Reached.clusters(prior.Cluster.ValueString()))
+	}
+	lines := onboarding.Changes(former, after, private.Drift.Findings, private.Records)
+	if seen := private.Drift.UID; seen != "" && private.UID != "" && seen != private.UID {
+		lines = []string{fmt.Sprintf("cluster %q was replaced by another one: everything is applied again", r.targetName())}
+	}
+	if former != nil && !m.SecretsVersion.Equal(prior.SecretsVersion) {
+		lines = append(lines, "credentials_wo is applied again")
+	}
+	if former != nil && len(lines) == 0 {
+		m.Changes, m.Found, m.Objects = prior.Changes, prior.Found, prior.Objects
+		return
+	}
+	m.Changes, m.Found, m.Objects = tfvalue.Texts(lines), types.ListUnknown(types.StringType), objectsValue(after, nil)
+	if !waits {
+		r.dryRun(ctx, tried, secrets, before.formerName)
+	}
+}
+
+// plannedRoot is an object that follows a folder, by the address of the cluster that it is on.
+type plannedRoot struct {
+	address string
+	id      agent.ID
+}
+
+// checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
+// would undo what the other applies, and a destroy of one would take the objects of both away.
+func (r *request) checkTwice(objects []agent.Object) {
+	if r.connection == nil {
+		return
+	}
+	for i := range objects {
+		object := &objects[i]
+		if object.Part != agent.Root || object.Shared {
+			continue
+		}
+		id := object.ID()
+		other, isPlanned := r.connection.PlannedRoots.LoadOrStore(plannedRoot{r.address(), id}, r.targetName())
+		if isPlanned && other != r.targetName() {
+			r.diagnostics.AddAttributeError(r.targetPath(), "Two names for one cluster", fmt.Sprintf(
+				"The provider's clusters reach cluster %q and cluster %q by the same address, and the agent of each has %s there. "+
+					"Correct the address of one, or remove one of the two.", min(r.targetName(), other.(string)), max(r.targetName(), other.(string)), id))
+			return
+		}
+		if isPlanned {
+			r.diagnostics.AddAttributeError(path.Root("name"), "Two agents have the same name", fmt.Sprintf(
+				"Another flotilla_agent of this configuration has the same cluster, namespace and name, and with them %s on cluster %q. "+
+					"Remove one of the two, or give it another name.", id, r.targetName()))
+			return
+		}
+	}
+}
+
+// dryRun tries the objects on the cluster, and reports those that it would refuse. It sets no attribute. formerName is the name of the
+// cluster at the last apply, or "".
+func (r *request) dryRun(ctx context.Context, objects []agent.Object, secrets map[string]any, formerName string) {
+	options := onboarding.LookOptions{Force: r.model.Force.ValueBool()}
+	// The destroy of the former name forgets its objects if the provider does not have it any more.
+	if _, missing := r.clusters().Access(formerName); !missing && formerName != "" {
+		options.FormerLabel = render.LabelValue(formerName)
+	}
+	var failures onboarding.Failures
+	err := r.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) error {
+		look, err := onboarding.LookAt(ctx, client, objects, options)
+		failures = onboarding.FindFailures(objects, look)
+		r.checkConfinement(ctx, client)
+		return err
+	})
+	for _, failure := range append(failures, onboarding.FailuresOf(err)...) {
+		switch {
+		case failure.Cause == onboarding.CauseNoKind:
+			// Something else may install the kind in the same run.
+			r.diagnostics.AddAttributeWarning(path.Root("install"), "Agent is not installed",
+				r.sentence(failure)+" If something else installs it before this is applied, the apply succeeds; otherwise it fails.")
+		case isAway(failure):
+			once.Warning(r.diagnostics, r.targetPath(), "Cluster cannot be reached", r.sentence(failure)+" The plan was not tried on the cluster.")
+		default:
+			r.addFailure(failure)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
+)
+
+// agentTarget is the cluster that has the objects of an agent, or is to have them: the cluster of the agent, or its hub.
+type agentTarget struct {
+	connection  *connection.Connection // nil before the provider is configured
+	diagnostics *diag.Diagnostics
+	attribute   string // cluster or hub
+	name        types.String
+}
+
+// newTarget returns the target of an agent.
+func newTarget(c *connection.Connection, m *agentModel, diagnostics *diag.Diagnostics) agentTarget {
+	if m.isOnHub() {
+		return agentTarget{c, diagnostics, "hub", m.Hub}
+	}
+	return agentTarget{c, diagnostics, "cluster", m.Cluster}
+}
+
+func (t *agentTarget) targetName() string { return t.name.ValueString() }
+
+func (t *agentTarget) targetPath() path.Path { return path.Root(t.attribute) }
+
+// clusters returns the provider's clusters; nil before it is configured.
+func (t *agentTarget) clusters() *connection.Clusters {
+	if t.connection == nil {
+		return nil
+	}
+	return &t.connection.Clusters
+}
+
+// access reports why the target cannot be read: waits if its connection is not known yet, missing if the provider's clusters do not
+// have it.
+func (t *agentTarget) access() (waits, missing bool) {
+	settings := t.clusters()
+	if settings == nil || t.name.IsUnknown() {
+		return true, false
+	}
+	return settings.Access(t.targetName())
+}
+
+// addMissing reports that the provider does not have a cluster.
+func (t *agentTarget) addMissing() {
+	t.clusters().AddMissing(t.targetPath(), t.targetName(), t.diagnostics)
+}
+
+// address identifies a cluster by how it is reached, or by its name if that is not known yet.
+func (t *agentTarget) address() string {
+	to, isKnown := t.clusters().Known[t.targetName()]
+	switch {
+	case !isKnown:
+		return t.targetName()
+	case to.Kubeconfig != "":
+		return to.Kubeconfig + "\n" + to.Context
+	}
+	return strings.TrimRight(strings.ToLower(to.Host), "/") + " " + to.ProxyURL + " " + to.TLSServerName
+}
+
+// lookDeadline bounds reading a cluster during a plan or refresh, so that one cluster does not delay all others.
+const lookDeadline = time.Minute
+
+// connect connects to the target, and removes the hidden texts from all errors.
+func (t *agentTarget) connect(
+	ctx context.Context,
+	deadline time.Duration,
+	hidden []string,
+	do func(ctx context.Context, client *kube.Client) error,
+) error {
+	var inner error
+	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
+	err := kube.AskOne(ctx, t.connection.Clusters.Known[t.targetName()], options, func(ctx context.Context, client *kube.Client) error {
+		client.Hide(hidden...)
+		inner = do(ctx, client)
+		return nil
+	})
+	if err != nil {
+		return onboarding.NewFailure(err)
+	}
+	return inner
+}
+
+// remaining is the time until a context's deadline.
+func remaining(ctx context.Context) time.Duration {
+	if end, bounded := ctx.Deadline(); bounded {
+		return max(time.Until(end), time.Second)
+	}
+	return time.Hour
+}
+
+// isAway reports whether a cluster cannot be reached now, but may be later.
+func isAway(failure *onboarding.Failure) bool {
+	switch failure.Reason() {
+	case kube.ReasonUnreachable, kube.ReasonTimeout, kube.ReasonServer, kube.ReasonIncomplete:
+		return failure.Cause == onboarding.CauseCluster
+	}
+	return failure.Cause == onboarding.CauseTime
+}
+
+// sentence returns the text of a failure as a sentence, with the name of the cluster.
+func (t *agentTarget) sentence(failure *onboarding.Failure) string {
+	return fmt.Sprintf("Cluster %q: %s", t.targetName(), fullStop(failure.Text))
+}
+
+func fullStop(text string) string {
+	if text == "" || text[len(text)-1] == '.' {
+		return text
+	}
+	return text + "."
+}
+
+const otherRemedy = " An apply would have the cluster follow other folders, and prune everything that runs there. Either the provider's " +
+	"clusters have exchanged addresses, or they have two names for one cluster: correct them. If the cluster has a new name, set force = true."
+
+// addFailure reports a failure at its attribute.
+func (t *agentTarget) addFailure(failure *onboarding.Failure) {
+	at, text := t.targetPath(), t.sentence(failure)
+	switch failure.Cause {
+	case onboarding.CauseForeign:
+		t.diagnostics.AddAttributeError(path.Root("force"), "Object has another manager",
+			text+" Use another name or namespace here to leave the object to its manager, or set force = true to take over its fields.")
+		return
+	case onboarding.CauseOther:
+		t.diagnostics.AddAttributeError(t.targetPath(), "Cluster has the agent of another cluster", text+otherRemedy)
+		return
+	case onboarding.CauseNoKind:
+		t.diagnostics.AddAttributeError(path.Root("install"), "Agent is not installed", text)
+		return
+	case onboarding.CauseRefused:
+		if failure.Part == agent.Install {
+			at = path.Root("install")
+		}
+		t.diagnostics.AddAttributeError(at, "Cluster refuses an object", text)
+		return
+	case onboarding.CauseForbidden:
+		t.diagnostics.AddAttributeError(at, "Credentials of the cluster lack permissions", text)
+		return
+	case onboarding.CauseTime:
+		t.diagnostics.AddAttributeError(path.Root("timeouts"), "Timeout", text+" The next apply goes on from there; to allow more, set timeouts.")
+		return
+	}
+	once.Error(t.diagnostics, at, "Cluster cannot be reached", text)
+}
+
+// warnOfAway warns of a cluster that cannot be read, with the effect of that.
+func (t *agentTarget) warnOfAway(err error, effect string) {
+	for _, failure := range onboarding.FailuresOf(err) {
+		once.Warning(t.diagnostics, t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+effect)
+	}
+}
