@@ -9,10 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
+// ownershipCheck finds folders of an edit that belong to other owners, and takes them over if the edit adopts them.
+type ownershipCheck struct{ *staging }
+
 // adopt takes over those conflicts that are a whole folder of another owner, or a
 // folder in no record, and returns the others. The former owner's records are
 // rewritten in the same commit; its marker and its other folders stay.
-func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
+func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	type ownedHost struct {
 		owner Owner
 		host  string
@@ -29,12 +32,12 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 			continue
 		}
 		from := Owner{Name: c.Owner, Path: c.OwnerPath}
-		host, target, _ := from.hostOf(c.Folder)
+		host, target, _ := from.splitFolder(c.Folder)
 		at := ownedHost{from, host}
 		record, ok := records[at]
 		if !ok {
 			var err error
-			if record, err = s.recordOf(from, host); err != nil {
+			if record, err = s.readRecordOf(from, host); err != nil {
 				return nil, err
 			}
 			records[at] = record
@@ -50,8 +53,8 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
 		return folder.Key.Compare(
-			folder.Key{Host: a.owner.records(), DeploymentTarget: a.host},
-			folder.Key{Host: b.owner.records(), DeploymentTarget: b.host},
+			folder.Key{Host: a.owner.recordsPath(), DeploymentTarget: a.host},
+			folder.Key{Host: b.owner.recordsPath(), DeploymentTarget: b.host},
 		)
 	})
 	h := git.NewHasher()
@@ -66,7 +69,7 @@ func (s *staging) adopt(found []Conflict) ([]Conflict, error) {
 
 // recordOf reads a record of another owner, which was fetched to find that the
 // folder is its.
-func (s *staging) recordOf(owner Owner, host string) (hostRecord, error) {
+func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, error) {
 	e, ok := s.Lookup(owner.RecordPath(host))
 	if !ok {
 		return hostRecord{}, fmt.Errorf("the record %q is gone", owner.RecordPath(host))

@@ -60,21 +60,21 @@ type ApplyResult struct {
 // not known.
 func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
-		return ApplyResult{}, describe(remote, err)
+		return ApplyResult{}, describeError(remote, err)
 	}
 	if edit.Head == remote.Branch {
-		return ApplyResult{}, describe(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
+		return ApplyResult{}, describeError(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
 	}
 	result, err := c.write(ctx, remote, edit)
-	return result, describe(remote, err)
+	return result, describeError(remote, err)
 }
 
 // write brings an edit to its branch when no other edit of this Client is on its
 // way there.
 func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
-	a := &application{client: c, remote: remote, edit: edit}
+	a := &applyLoop{client: c, remote: remote, edit: edit}
 	began := time.Now()
-	release, err := c.branches.Take(ctx, remote.URL+" "+a.target())
+	release, err := c.branches.Take(ctx, remote.URL+" "+a.targetBranch())
 	if err != nil {
 		return ApplyResult{}, err
 	}
@@ -85,14 +85,14 @@ func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) 
 		if done, err := a.attempt(ctx); done || err != nil {
 			return a.result, err
 		}
-		if err := a.sleep(ctx, "waits before it tries again", 0, a.race.wait(time.Since(a.race.began))); err != nil {
+		if err := a.sleep(ctx, "waits before it tries again", 0, a.race.waitLimit(time.Since(a.race.began))); err != nil {
 			return ApplyResult{}, err
 		}
 	}
 }
 
 // application is the state of an apply across its attempts.
-type application struct {
+type applyLoop struct {
 	client *BranchClient
 	remote git.Remote
 	edit   Edit
@@ -108,10 +108,10 @@ type application struct {
 
 // attempt computes the changes at the tip, and pushes them. It is done when the
 // tip holds what is wanted; not done and no error means to try again.
-func (a *application) attempt(ctx context.Context) (done bool, err error) {
-	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.levels())
+func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
+	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.treeLevels())
 	if err != nil {
-		return false, a.unansweredBy(ctx, err)
+		return false, a.retryUnanswered(ctx, err)
 	}
 	defer t.Close()
 	if t.Commit.IsZero() && len(a.edit.Hosts) > 0 {
@@ -126,33 +126,33 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	own := t.Reference(a.edit.Head)
 	ahead, err := t.Beyond(ctx, own) // nothing where nothing is proposed
 	if err != nil {
-		return false, a.unansweredBy(ctx, err)
+		return false, a.retryUnanswered(ctx, err)
 	}
 	var proposed *layout
 	if head, ok := ahead[own]; ok {
 		proposed = newLayout(t.At(own, head.Tree))
 	}
 	work := newLayout(t)
-	c, err := work.stage(ctx, a.edit, a.now, proposed)
-	if err == nil && !c.empty() {
-		if err = work.verify(ctx, c); err == nil {
-			err = work.do(ctx, c)
+	c, err := stageEdit(ctx, work, a.edit, a.now, proposed)
+	if err == nil && !c.isEmpty() {
+		if err = c.verifyMoved(ctx, work); err == nil {
+			err = c.applyTo(ctx, work)
 		}
 	}
 	if err != nil {
-		return false, a.unansweredBy(ctx, err)
+		return false, a.retryUnanswered(ctx, err)
 	}
-	a.client.options.Git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.empty()})
+	a.client.options.Git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.isEmpty()})
 	switch {
-	case c.empty():
-		a.succeed(t.Commit, git.Hash{}, c, nil)
+	case c.isEmpty():
+		a.setResult(t.Commit, git.Hash{}, c, nil)
 		return true, nil
 	case a.edit.Head != "" && t.Commit.IsZero(): // nothing is there to be removed
 		return false, fmt.Errorf("branch %q %w", a.remote.Branch, git.ErrNoBranch)
 	}
 	pack := git.NewPack()
 	root := work.Write(pack.AddTree) // then the trees need no memory while the folders are rendered and packed
-	if err := c.pack(pack); err != nil {
+	if err := c.addToPack(pack); err != nil {
 		return false, err
 	}
 	if t.Missing {
@@ -164,14 +164,14 @@ func (a *application) attempt(ctx context.Context) (done bool, err error) {
 	if a.edit.Head != "" {
 		old = own
 		if parents = parentsOf(ahead, own, t.Commit, root); parents == nil {
-			a.succeed(t.Commit, own, c, c)
+			a.setResult(t.Commit, own, c, c)
 			return true, nil
 		}
 	} else if t.Commit.IsZero() {
 		parents = nil
 	}
 	commit, err := pack.AddCommit(git.Commit{
-		Tree: root, Parents: parents, Author: authorOr(c.edit.Author), Time: a.now, Message: c.message(),
+		Tree: root, Parents: parents, Author: withDefaultAuthor(c.edit.Author), Time: a.now, Message: c.message(),
 	}, a.client.options.Signer)
 	if err != nil {
 		return false, err
@@ -197,7 +197,7 @@ func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []gi
 }
 
 // target is the branch that is pushed to.
-func (a *application) target() string {
+func (a *applyLoop) targetBranch() string {
 	if a.edit.Head != "" {
 		return a.edit.Head
 	}
@@ -207,8 +207,8 @@ func (a *application) target() string {
 // succeed fills in the result: commit holds what is wanted, or head, which proposes
 // the change against commit. staged is what the edit is at the tip, and made the
 // change that was pushed or proposed; nil where there is none, or the tip has it.
-func (a *application) succeed(commit, head git.Hash, staged, made *change) {
-	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrNone(commit), HeadCommit: hexOrNone(head), Committed: a.unconfirmed != nil}
+func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
+	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrEmpty(commit), HeadCommit: hexOrEmpty(head), Committed: a.unconfirmed != nil}
 	if made == nil {
 		made = a.unconfirmed
 	}
@@ -222,7 +222,7 @@ func (a *application) succeed(commit, head git.Hash, staged, made *change) {
 // recordIDs are the owner's records with the change, by host.
 func (c *change) recordIDs() map[string]string {
 	records := c.records
-	if c.empty() {
+	if c.isEmpty() {
 		records = c.atTip
 	}
 	ids := make(map[string]string, len(records))
@@ -232,7 +232,7 @@ func (c *change) recordIDs() map[string]string {
 	return ids
 }
 
-func hexOrNone(id git.Hash) string {
+func hexOrEmpty(id git.Hash) string {
 	if id.IsZero() {
 		return ""
 	}
@@ -240,7 +240,7 @@ func hexOrNone(id git.Hash) string {
 }
 
 // pack adds the files and folders that the change writes.
-func (c *change) pack(pack *git.Pack) error {
+func (c *change) addToPack(pack *git.Pack) error {
 	failures := make([]error, len(c.put))
 	// Compressing the folders is most of the work of a large apply.
 	parallel.EachWith(len(c.put), func() func(int) {
@@ -282,7 +282,7 @@ func packFolder(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string
 
 // unansweredBy allows another attempt after one that failed for a passing reason,
 // and returns the error when there were enough attempts.
-func (a *application) unansweredBy(ctx context.Context, err error) error {
+func (a *applyLoop) retryUnanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !git.Transient(err) {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // Blobs is how many blobs were fetched for a view.
 func (v *OwnerView) Blobs() int {
-	count, err := using(context.Background(), v.Branch, func() (count int, _ error) {
+	count, err := withTip(context.Background(), v.Branch, func() (count int, _ error) {
 		for _, o := range v.work.Fetched() {
 			if o.Kind == plumbing.BlobObject {
 				count++

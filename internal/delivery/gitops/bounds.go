@@ -35,7 +35,7 @@ func recordBudget() *budget {
 }
 
 func claimBudget(at string) *budget {
-	return &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsAt(at), maxClaims>>20)}
+	return &budget{maxClaims, fmt.Sprintf("the records of claims in %q have more than %d MiB together", claimsPath(at), maxClaims>>20)}
 }
 
 func visitBudget(begin string) *budget {
@@ -48,7 +48,7 @@ func visitBudget(begin string) *budget {
 // spend reports an error once more was spent than there is.
 func (b *budget) spend(amount int) error {
 	if b.left -= amount; b.left < 0 {
-		return told(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))
+		return newCompleteError(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func checkBounds(content []byte, limit int) error {
 }
 
 // texts are all texts of a folder's record.
-func (f folderRecord) texts() []string {
+func (f folderRecord) listTexts() []string {
 	texts := append([]string{f.Workload, f.Workspace, f.DeploymentTarget, f.ClusterType, f.ConfigVersion, f.OwnerLabel}, f.Policies...)
 	for _, object := range f.Objects {
 		texts = append(texts, object.Kind, object.Namespace, object.Name)

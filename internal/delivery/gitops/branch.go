@@ -34,14 +34,14 @@ type Branch struct {
 func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
 	levels, err := 1, remote.Check()
 	for _, owner := range owners {
-		levels, err = max(levels, owner.levels()), cmp.Or(err, owner.check())
+		levels, err = max(levels, owner.treeLevels()), cmp.Or(err, owner.check())
 	}
 	if err != nil {
-		return nil, describe(remote, err)
+		return nil, describeError(remote, err)
 	}
 	t, err := c.options.Git.OpenPatiently(ctx, remote, levels)
 	if err != nil {
-		return nil, describe(remote, err)
+		return nil, describeError(remote, err)
 	}
 	t.Close()
 	return &Branch{
@@ -56,7 +56,7 @@ func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners
 }
 
 // Tip is the branch's commit, in hex; "" when the branch does not exist.
-func (l *Branch) Tip() string { return hexOrNone(l.tip.Commit) }
+func (l *Branch) Tip() string { return hexOrEmpty(l.tip.Commit) }
 
 // Missing says that the repository itself does not exist: a local path that the
 // first Apply creates.
@@ -72,10 +72,10 @@ func (l *Branch) Conflict() string { return l.tip.Conflict }
 // Errors: as of Branch, *git.BlockedError, or what is wrong with the owner.
 func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
-		return nil, describe(l.remote, err)
+		return nil, describeError(l.remote, err)
 	}
-	return using(ctx, l, func() (view *OwnerView, err error) {
-		if levels := owner.levels(); levels > l.levels {
+	return withTip(ctx, l, func() (view *OwnerView, err error) {
+		if levels := owner.treeLevels(); levels > l.levels {
 			if err := l.tip.Deepen(ctx, levels); err != nil {
 				return nil, err
 			}
@@ -92,15 +92,15 @@ func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error)
 }
 
 // using does what needs the tip, when it is not in use.
-func using[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
+func withTip[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
 	release, err := l.lock.Take(ctx, "")
 	if err != nil {
-		return result, describe(l.remote, err)
+		return result, describeError(l.remote, err)
 	}
 	defer release()
 	defer l.tip.Close()
 	result, err = do()
-	return result, describe(l.remote, err)
+	return result, describeError(l.remote, err)
 }
 
 // recordLevels are the levels of trees of a records folder: its own, its owners',
@@ -114,7 +114,7 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 		return err
 	}
 	paths := l.pathsOfOwners(at)
-	owners, err := l.ownersOf(ctx, paths)
+	owners, err := l.openOwners(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	}
 	var hosts []git.Hash
 	for _, owner := range owners {
-		for host := range l.seen.recordEntries(owner.records()) {
+		for host := range l.seen.recordEntries(owner.recordsPath()) {
 			if e, ok := l.seen.Lookup(path.Join(owner.Path, host)); ok && e.IsTree() {
 				hosts = append(hosts, e.ID)
 			}

@@ -44,7 +44,7 @@ type putFile struct {
 
 // empty reports whether the tip is already as the edit wants it. Records that
 // differ only in what they say about a folder are no reason for a commit.
-func (c *change) empty() bool {
+func (c *change) isEmpty() bool {
 	if c.claim != nil {
 		return len(c.put)+len(c.remove) == 0
 	}
@@ -52,7 +52,7 @@ func (c *change) empty() bool {
 }
 
 // with are the folders with which the change does one of these, in order.
-func (c *change) with(actions ...folder.Action) []folder.Key {
+func (c *change) keysWith(actions ...folder.Action) []folder.Key {
 	var keys []folder.Key
 	for _, change := range c.folders {
 		if slices.Contains(actions, change.Action) {
@@ -63,14 +63,14 @@ func (c *change) with(actions ...folder.Action) []folder.Key {
 }
 
 // back are the folders that are rolled back, of those added and changed.
-func (c *change) back() []folder.Key {
-	return slices.DeleteFunc(c.with(folder.Added, folder.Changed, folder.Moved), func(k folder.Key) bool {
+func (c *change) rolledBackKeys() []folder.Key {
+	return slices.DeleteFunc(c.keysWith(folder.Added, folder.Changed, folder.Moved), func(k folder.Key) bool {
 		return c.edit.Hosts[k.Host][k.DeploymentTarget].Action != RollBack
 	})
 }
 
 // do edits the trees. After it the layout has the change.
-func (w *layout) do(ctx context.Context, c *change) error {
+func (c *change) applyTo(ctx context.Context, w *layout) error {
 	directories := make([]string, 0, len(c.put))
 	for _, file := range c.put {
 		directories = append(directories, git.Parent(file.path))

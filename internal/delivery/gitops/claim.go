@@ -77,14 +77,14 @@ type ClaimResult struct {
 // Errors: as of Apply, ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
 func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
-		return ClaimResult{}, describe(remote, err)
+		return ClaimResult{}, describeError(remote, err)
 	}
 	result, err := c.write(ctx, remote, Edit{
 		Owner:  Owner{Name: claimsFolder + "/" + edit.Name, Environment: edit.Environment, Path: edit.Path},
 		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, Run: edit.Run, claim: &edit,
 	})
 	if err != nil {
-		return ClaimResult{}, describe(remote, err)
+		return ClaimResult{}, describeError(remote, err)
 	}
 	return ClaimResult{ApplyResult: result, Clusters: result.claim.clusters, Record: result.claim.record}, nil
 }
@@ -94,10 +94,10 @@ func (e ClaimEdit) check() error {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
 	return cmp.Or(
-		checkFormer("claim", e.FormerName, e.Name, CheckClaim),
+		checkFormerName("claim", e.FormerName, e.Name, CheckClaim),
 		checkClaimTexts(e.Environment, e.Holder),
 		e.Author.Check(),
-		checkText(e.Subject, e.Release),
+		checkMessageText(e.Subject, e.Release),
 		folder.CheckText(e.Run),
 		git.CheckPath(e.Path),
 	)
@@ -113,10 +113,10 @@ type claimChange struct {
 }
 
 // stageClaim works out what the edit changes at this tip. It only reads.
-func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*change, error) {
+func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*change, error) {
 	e := edit.claim
 	c := &change{edit: edit, claim: &claimChange{}}
-	s, err := w.claimsFor(ctx, e)
+	s, err := e.readTip(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 		return c, nil
 	}
 	if s.held {
-		return nil, told(
+		return nil, newCompleteError(
 			fmt.Errorf(
 				"%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
 				ErrClaimHeld,
@@ -137,16 +137,16 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 			),
 		)
 	}
-	clusters, err := e.choose(s)
+	clusters, err := e.chooseClusters(s)
 	if err != nil {
 		return nil, err
 	}
-	wanted := s.own.with(clusters, now)
+	wanted := s.own.withClusters(clusters, now)
 	wanted.Environment, wanted.Holder = e.Environment, e.Holder
 	content := wanted.encode()
 	id := git.NewHasher().Blob(content)
 	c.claim.clusters, c.claim.record = clusters, id.String()
-	c.claim.taken, c.claim.released = without(clusters, s.own.Names()), without(s.own.Names(), clusters)
+	c.claim.taken, c.claim.released = subtractNames(clusters, s.own.Names()), subtractNames(s.own.Names(), clusters)
 	if !s.there || s.id != id {
 		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
@@ -158,34 +158,34 @@ func (w *layout) stageClaim(ctx context.Context, edit Edit, now time.Time) (*cha
 }
 
 // choose lets the edit decide, and checks what it says.
-func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
+func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	for _, cluster := range s.own.Names() {
 		if other, twice := s.elsewhere[cluster]; twice {
-			claims := []string{e.recorded(s), other}
+			claims := []string{e.recordedName(s), other}
 			slices.Sort(claims)
-			return nil, told(fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims}))
+			return nil, newCompleteError(fmt.Errorf("%w: %s", ErrClaimTwice, ClaimedTwice{Path: e.Path, Cluster: cluster, Claims: claims}))
 		}
 	}
 	clusters, err := e.Choose(ClaimTip{Held: s.own.Names(), Elsewhere: s.elsewhere})
 	if err != nil {
-		return nil, told(err)
+		return nil, newCompleteError(err)
 	}
 	if len(clusters) > MaxClaimed {
 		return nil, fmt.Errorf("a claim may have %d clusters at most, and %d are wanted", MaxClaimed, len(clusters))
 	}
 	held := s.own.Names()
 	for i, cluster := range clusters {
-		if err := checkClaimed(cluster); err != nil {
+		if err := checkClusterName(cluster); err != nil {
 			return nil, err
 		}
 		if slices.Contains(clusters[:i], cluster) {
 			return nil, fmt.Errorf("cluster %q is wanted twice", cluster)
 		}
 		if other, taken := s.elsewhere[cluster]; taken {
-			return nil, told(fmt.Errorf("cluster %q belongs to claim %q", cluster, other))
+			return nil, newCompleteError(fmt.Errorf("cluster %q belongs to claim %q", cluster, other))
 		}
 		if len(s.unreadable) > 0 && !slices.Contains(held, cluster) {
-			return nil, told(fmt.Errorf("%w, so that it is not known which clusters are free; repair or remove %s",
+			return nil, newCompleteError(fmt.Errorf("%w, so that it is not known which clusters are free; repair or remove %s",
 				ErrClaimUnreadable, wording.List(s.unreadable, wording.Named)))
 		}
 	}
@@ -193,7 +193,7 @@ func (e *ClaimEdit) choose(s *claimsAtTip) ([]string, error) {
 }
 
 // without are the names of a list that another one does not have.
-func without(names, others []string) []string {
+func subtractNames(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
@@ -210,7 +210,7 @@ type claimsAtTip struct {
 }
 
 // claimsFor reads the records of all claims at the path.
-func (w *layout) claimsFor(ctx context.Context, e *ClaimEdit) (*claimsAtTip, error) {
+func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error) {
 	entries, err := w.openClaims(ctx, e.Path)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (w *layout) claimsFor(ctx context.Context, e *ClaimEdit) (*claimsAtTip, err
 }
 
 // recorded is the name in whose record the claim's clusters are.
-func (e *ClaimEdit) recorded(s *claimsAtTip) string {
+func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	if s.is {
 		return e.Name
 	}

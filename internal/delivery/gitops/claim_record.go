@@ -62,10 +62,10 @@ func (c Claim) Names() []string {
 }
 
 // claimsAt is the folder of the records of claims.
-func claimsAt(at string) string { return path.Join(at, recordsFolder, claimsFolder) }
+func claimsPath(at string) string { return path.Join(at, recordsFolder, claimsFolder) }
 
 // ClaimRecordPath is the file that records what a claim at a path has.
-func ClaimRecordPath(at, name string) string { return path.Join(claimsAt(at), name+recordSuffix) }
+func ClaimRecordPath(at, name string) string { return path.Join(claimsPath(at), name+recordSuffix) }
 
 // CheckClaim reports what is wrong with the name of a claim.
 func CheckClaim(name string) error {
@@ -140,13 +140,13 @@ func parseClaimFields(content []byte) (Claim, error) {
 
 func parseClaimedCluster(members fields) (ClaimedCluster, error) {
 	cluster, since := ClaimedCluster{more: members}, ""
-	if err := cluster.more.take("name", &cluster.Name); err != nil {
+	if err := cluster.more.takeMember("name", &cluster.Name); err != nil {
 		return ClaimedCluster{}, err
 	}
-	if err := checkClaimed(cluster.Name); err != nil {
+	if err := checkClusterName(cluster.Name); err != nil {
 		return ClaimedCluster{}, err
 	}
-	err := cluster.more.take("since", &since)
+	err := cluster.more.takeMember("since", &since)
 	cluster.Since, _ = time.Parse(time.RFC3339, since) // it is only shown
 	return cluster, err
 }
@@ -163,7 +163,7 @@ func checkClaimTexts(texts ...string) error {
 
 // checkClaimed refuses names that no cluster of a fleet can have, since [checkHost] refuses them as hosts. The names become
 // values in Terraform, which configurations put into file names and addresses.
-func checkClaimed(name string) error {
+func checkClusterName(name string) error {
 	if git.CheckSegment(name) != nil {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)
 	}
@@ -171,7 +171,7 @@ func checkClaimed(name string) error {
 }
 
 // with is the claim with these clusters. Those that it has stay as they are, the others are since now.
-func (c Claim) with(clusters []string, now time.Time) Claim {
+func (c Claim) withClusters(clusters []string, now time.Time) Claim {
 	had := make(map[string]ClaimedCluster, len(c.Clusters))
 	for _, cluster := range c.Clusters {
 		had[cluster.Name] = cluster

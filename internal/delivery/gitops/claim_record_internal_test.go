@@ -45,7 +45,7 @@ func FuzzParseClaim(f *testing.F) {
 			return
 		}
 		for _, name := range record.Names() {
-			if err := checkClaimed(name); err != nil {
+			if err := checkClusterName(name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,7 +57,7 @@ func FuzzParseClaim(f *testing.F) {
 		if err != nil || !bytes.Equal(again.encode(), encoded) || !slices.Equal(again.Names(), record.Names()) || again.Holder != record.Holder {
 			t.Fatalf("%s: %v", encoded, err)
 		}
-		if got := record.with(record.Names(), time.Time{}).encode(); !bytes.Equal(got, encoded) {
+		if got := record.withClusters(record.Names(), time.Time{}).encode(); !bytes.Equal(got, encoded) {
 			t.Fatalf("what stays is written as %s, was %s", got, encoded)
 		}
 		if len(again.more) != len(record.more) {
@@ -92,7 +92,7 @@ func TestRecordsOfClaimsLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 22, 5, 0, 0, 0, time.UTC)
-	text := string(record.with([]string{"pool-2", "pool-9"}, now).encode())
+	text := string(record.withClusters([]string{"pool-2", "pool-9"}, now).encode())
 	for _, want := range []string{`"format": 2`, `"until":"<noon>"`, `"priority"`, `"since": "2026-11-22T05:00:00Z"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %s:\n%s", want, text)

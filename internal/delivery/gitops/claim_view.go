@@ -67,7 +67,7 @@ func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 //
 // Errors: as of Branch, or a path that cannot be one.
 func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
-	return using(ctx, l, func() (Claims, error) {
+	return withTip(ctx, l, func() (Claims, error) {
 		entries, err := l.seen.openClaims(ctx, at)
 		if err != nil {
 			return Claims{}, err
@@ -83,10 +83,10 @@ func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash
 	if err := git.CheckPath(at); err != nil {
 		return nil, err
 	}
-	if err := w.Open(ctx, []string{claimsAt(at)}); err != nil {
+	if err := w.Open(ctx, []string{claimsPath(at)}); err != nil {
 		return nil, err
 	}
-	if err := w.Blocked(claimsAt(at)); err != nil {
+	if err := w.Blocked(claimsPath(at)); err != nil {
 		return nil, err
 	}
 	return w.claimEntries(at), nil
@@ -95,7 +95,7 @@ func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash
 // claimEntries lists the records of claims, by name. Their folder must have been opened.
 func (w *layout) claimEntries(at string) map[string]git.Hash {
 	entries := map[string]git.Hash{}
-	w.each(claimsAt(at), func(e git.Entry) {
+	w.eachEntry(claimsPath(at), func(e git.Entry) {
 		name, ok := strings.CutSuffix(e.Name, recordSuffix)
 		if ok && e.IsFile() && CheckClaim(name) == nil {
 			entries[name] = e.ID

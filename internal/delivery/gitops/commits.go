@@ -41,7 +41,7 @@ type ReportedCommit struct {
 //
 // A commit that is not found is no error. Errors: as of Branch.
 func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
-	return using(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.commits(ctx, v.owner, ids, want) })
+	return withTip(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.findCommits(ctx, v.owner, ids, want) })
 }
 
 // ListRecentCommits returns the newest commits of the branch, newest first, and none before
@@ -50,20 +50,20 @@ func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.T
 //
 // Errors: as of Branch.
 func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, error) {
-	return using(ctx, l, func() ([]string, error) {
-		if _, err := l.lookAgain(ctx); err != nil {
+	return withTip(ctx, l, func() ([]string, error) {
+		if _, err := l.refetchTip(ctx); err != nil {
 			return nil, err
 		}
 		for l.past.depth < limit && !l.past.exhausted() {
-			if err := l.deepen(ctx); err != nil {
+			if err := l.deepenHistory(ctx); err != nil {
 				return nil, err
 			}
 		}
-		return l.past.newest(limit), nil
+		return l.past.listNewest(limit), nil
 	})
 }
 
-func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
+func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
 	for host := range want {
 		if err := checkHost(host); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want fo
 		}
 		sought = append(sought, prefix)
 	}
-	found, err := l.find(ctx, sought, commits)
+	found, err := l.findPrefixes(ctx, sought, commits)
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +87,14 @@ func (l *Branch) commits(ctx context.Context, owner Owner, ids []string, want fo
 	for _, id := range found {
 		roots[l.past.heads[id].Tree] = true
 	}
-	trees, err := l.past.trees(ctx, owner, roots, want)
+	trees, err := l.past.readTrees(ctx, owner, roots, want)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		return commits, nil
 	}
-	lag := l.past.lag(l.tip.Commit)
+	lag := l.past.measureLag(l.tip.Commit)
 	for asked, id := range found {
 		commit := ReportedCommit{ID: id.String(), Time: l.past.heads[id].Time, Trees: trees[l.past.heads[id].Tree]}
 		commit.Behind, commit.Since, commit.Ahead = lag(id)
@@ -119,17 +119,17 @@ func parsePrefix(id string) (commitPrefix, bool) {
 // find looks for commits: in what is here, then in the last commits of the
 // branch, then in those that it has got since, and then as far back as there are
 // any. Those that are nowhere get a reason.
-func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit) (map[string]git.Hash, error) {
+func (l *Branch) findPrefixes(ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
-	missing := l.past.find(sought, found, commits)
+	missing := l.past.matchPrefixes(sought, found, commits)
 	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
-		if err := l.deepen(ctx); err != nil {
+		if err := l.deepenHistory(ctx); err != nil {
 			return nil, err
 		}
-		missing = l.past.find(sought, found, commits)
+		missing = l.past.matchPrefixes(sought, found, commits)
 	}
 	if len(missing) > 0 {
-		moved, err := l.lookAgain(ctx)
+		moved, err := l.refetchTip(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -138,13 +138,13 @@ func (l *Branch) find(ctx context.Context, sought []commitPrefix, commits map[st
 		}
 	}
 	for len(missing) > 0 && !l.past.exhausted() {
-		if err := l.deepen(ctx); err != nil {
+		if err := l.deepenHistory(ctx); err != nil {
 			return nil, err
 		}
-		missing = l.past.find(sought, found, commits)
+		missing = l.past.matchPrefixes(sought, found, commits)
 	}
 	for _, prefix := range missing {
-		commits[prefix.asked] = ReportedCommit{Reason: l.past.lacks(prefix.asked)}
+		commits[prefix.asked] = ReportedCommit{Reason: l.past.explainMissing(prefix.asked)}
 	}
 	return found, nil
 }
@@ -154,20 +154,20 @@ const maxTips = 4
 
 // deepen reads the branch further back. A server may refuse a tip that the branch
 // has left behind: then it goes from the one that it has now.
-func (l *Branch) deepen(ctx context.Context) error {
+func (l *Branch) deepenHistory(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := l.past.deepen(ctx)
 		if err == nil || ctx.Err() != nil || git.Classify(err) != nil || try == maxTips {
 			return err
 		}
-		if moved, lookErr := l.lookAgain(ctx); lookErr != nil || !moved {
+		if moved, lookErr := l.refetchTip(ctx); lookErr != nil || !moved {
 			return err
 		}
 	}
 }
 
 // lookAgain finds out where the branch is now, and goes from there if it moved.
-func (l *Branch) lookAgain(ctx context.Context) (moved bool, err error) {
+func (l *Branch) refetchTip(ctx context.Context) (moved bool, err error) {
 	now, err := l.git.OpenPatiently(ctx, l.remote, 1)
 	if err != nil {
 		return false, err

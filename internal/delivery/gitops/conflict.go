@@ -50,57 +50,64 @@ func (c Conflict) String() string {
 // owner's folder or path is inside of the folder, or around it.
 func (c Conflict) Adoptable() bool {
 	from := Owner{Name: c.Owner, Path: c.OwnerPath}
-	host, target, inside := from.hostOf(c.Folder)
-	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folder(host, target) == c.Folder
+	host, target, inside := from.splitFolder(c.Folder)
+	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folderPath(host, target) == c.Folder
+}
+
+// ownership finds folders at a tip that belong to other owners.
+type ownership struct {
+	*layout
+	owner Owner
+	names []string // under which the owner's own records are
 }
 
 // conflicts decides for folders that the owner's records do not list. Those in
 // known (from the state) may have any content but another owner's; of the
 // others, what is there must be what is wanted. names are all names whose
 // records are the owner's own.
-func (w *layout) conflicts(
-	ctx context.Context, owner Owner, names []string, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
+func (o *ownership) findConflicts(
+	ctx context.Context, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
 ) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	slices.SortFunc(keys, folder.Key.Compare)
-	listed, err := w.listings(ctx, owner, names, keys)
+	listed, err := o.findListings(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	inside, err := w.ownersInside(ctx, w.filled(owner, keys, want))
+	inside, err := o.findOwnersInside(ctx, o.findFilled(keys, want))
 	if err != nil {
 		return nil, err
 	}
 	var found []Conflict
 	for _, k := range keys {
-		folder := owner.folder(k.Host, k.DeploymentTarget)
+		folder := o.owner.folderPath(k.Host, k.DeploymentTarget)
 		by, taken := listed[k]
 		if !taken {
 			by, taken = inside[folder]
 		}
 		if !taken {
-			e, ok := w.Lookup(folder)
+			e, ok := o.Lookup(folder)
 			taken = ok && !known[k] && e.ID.String() != want[k.Host][k.DeploymentTarget]
 		}
 		if taken {
-			found = append(found, owner.conflict(k, by))
+			found = append(found, o.owner.newConflict(k, by))
 		}
 	}
 	return found, nil
 }
 
 // conflict is that of an owner's folder which is by's.
-func (o Owner) conflict(k folder.Key, by Owner) Conflict {
-	return Conflict{Key: k, Folder: o.folder(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
+func (o Owner) newConflict(k folder.Key, by Owner) Conflict {
+	return Conflict{Key: k, Folder: o.folderPath(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
 }
 
 // hostConflicts finds new hosts without folders that would be inside another
 // owner's folder: a marker there would be a change of that folder. Those with
 // folders conflict for these.
-func (w *layout) hostConflicts(
-	ctx context.Context, owner Owner, names []string, want folder.Trees, known ...map[string]git.Hash,
+func (o *ownership) findHostConflicts(
+	ctx context.Context, want folder.Trees, known ...map[string]git.Hash,
 ) ([]Conflict, error) {
 	var keys []folder.Key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
@@ -109,16 +116,16 @@ func (w *layout) hostConflicts(
 			keys = append(keys, folder.Key{Host: host})
 		}
 	}
-	return w.listedByOthers(ctx, owner, names, keys)
+	return o.findListedByOthers(ctx, keys)
 }
 
 // filled returns the folders of these keys that are there with other content
 // than is wanted.
-func (w *layout) filled(owner Owner, keys []folder.Key, want folder.Trees) []string {
+func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	var folders []string
 	for _, k := range keys {
-		folder := owner.folder(k.Host, k.DeploymentTarget)
-		if e, ok := w.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.Host][k.DeploymentTarget] {
+		folder := o.owner.folderPath(k.Host, k.DeploymentTarget)
+		if e, ok := o.Lookup(folder); ok && e.IsTree() && e.ID.String() != want[k.Host][k.DeploymentTarget] {
 			folders = append(folders, folder)
 		}
 	}
@@ -128,7 +135,7 @@ func (w *layout) filled(owner Owner, keys []folder.Key, want folder.Trees) []str
 // ownersInside finds owners whose path is one of the folders or is inside one.
 // It reads all trees of the folders: what we write is flat, so that folders
 // inside a folder are rare.
-func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
+func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
 	inside := map[string]Owner{}
 	at := map[string]string{} // a folder on this level to the one that it is in
 	for _, folder := range folders {
@@ -140,19 +147,19 @@ func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string
 		for _, directory := range level {
 			directories = append(directories, path.Join(directory, recordsFolder))
 		}
-		if err := w.Open(ctx, directories); err != nil {
+		if err := o.Open(ctx, directories); err != nil {
 			return nil, err
 		}
 		below := map[string]string{}
 		for _, directory := range level {
 			folder := at[directory]
-			if names := w.ownersAt(directory); len(names) > 0 && inside[folder].Name == "" {
+			if names := o.listOwners(directory); len(names) > 0 && inside[folder].Name == "" {
 				inside[folder] = Owner{Name: names[0], Path: directory}
 			}
 			if inside[folder].Name != "" || strings.Count(directory, "/") >= git.MaxDepth {
 				continue
 			}
-			w.each(directory, func(e git.Entry) {
+			o.eachEntry(directory, func(e git.Entry) {
 				if e.IsTree() && e.Name != recordsFolder {
 					below[path.Join(directory, e.Name)] = folder
 				}
@@ -165,9 +172,9 @@ func (w *layout) ownersInside(ctx context.Context, folders []string) (map[string
 
 // ownersAt lists the owners whose path is this directory, by name. Its records
 // folder must have been opened.
-func (w *layout) ownersAt(at string) []string {
+func (w *layout) listOwners(at string) []string {
 	var names []string
-	w.each(path.Join(at, recordsFolder), func(e git.Entry) {
+	w.eachEntry(path.Join(at, recordsFolder), func(e git.Entry) {
 		if e.IsTree() && git.CheckSegment(e.Name) == nil {
 			names = append(names, e.Name)
 		}
@@ -179,35 +186,35 @@ func (w *layout) ownersAt(at string) []string {
 // listings finds which of the folders another owner's records list. Folders
 // decide, not paths: that owner's path may be any directory above the folder,
 // our own path included.
-func (w *layout) listings(ctx context.Context, owner Owner, names []string, keys []folder.Key) (map[folder.Key]Owner, error) {
-	above, err := w.openAbove(ctx, owner, keys)
+func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[folder.Key]Owner, error) {
+	above, err := o.openAbove(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	var others []Owner
 	var directories []string
 	for _, at := range above {
-		for _, name := range w.ownersAt(at) {
-			if at == owner.Path && slices.Contains(names, name) {
+		for _, name := range o.listOwners(at) {
+			if at == o.owner.Path && slices.Contains(o.names, name) {
 				continue
 			}
 			other := Owner{Name: name, Path: at}
 			others = append(others, other)
-			directories = append(directories, path.Join(other.records(), clustersHost))
+			directories = append(directories, path.Join(other.recordsPath(), clustersHost))
 		}
 	}
-	if err := w.Open(ctx, directories); err != nil {
+	if err := o.Open(ctx, directories); err != nil {
 		return nil, err
 	}
-	return w.listingsOf(ctx, others, owner, keys)
+	return o.matchListings(ctx, others, keys)
 }
 
 // openAbove opens the records folder of every directory above the folders, and
 // returns those directories, from the root down.
-func (w *layout) openAbove(ctx context.Context, owner Owner, keys []folder.Key) ([]string, error) {
+func (o *ownership) openAbove(ctx context.Context, keys []folder.Key) ([]string, error) {
 	seen := map[string]bool{}
 	for _, k := range keys {
-		for at := git.Parent(owner.folder(k.Host, k.DeploymentTarget)); !seen[at]; at = git.Parent(at) {
+		for at := git.Parent(o.owner.folderPath(k.Host, k.DeploymentTarget)); !seen[at]; at = git.Parent(at) {
 			seen[at] = true
 			if at == "" {
 				break
@@ -219,7 +226,7 @@ func (w *layout) openAbove(ctx context.Context, owner Owner, keys []folder.Key) 
 	for i, at := range above {
 		directories[i] = path.Join(at, recordsFolder)
 	}
-	return above, w.Open(ctx, directories)
+	return above, o.Open(ctx, directories)
 }
 
 // listing is a folder that other may own: its record for the host decides.
@@ -230,13 +237,13 @@ type listing struct {
 	target string // "" when the record alone decides
 }
 
-func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, keys []folder.Key) (map[folder.Key]Owner, error) {
+func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []folder.Key) (map[folder.Key]Owner, error) {
 	var open []listing
 	listed := map[folder.Key]Owner{}
 	for _, other := range others {
-		records := w.recordEntries(other.records())
+		records := o.recordEntries(other.recordsPath())
 		for _, k := range keys {
-			host, target, inside := other.hostOf(owner.folder(k.Host, k.DeploymentTarget))
+			host, target, inside := other.splitFolder(o.owner.folderPath(k.Host, k.DeploymentTarget))
 			if !inside || k.DeploymentTarget == "" && target == "" { // hosts may be shared
 				continue
 			}
@@ -253,7 +260,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 			ids = append(ids, c.record)
 		}
 	}
-	if err := w.Need(ctx, ids); err != nil {
+	if err := o.Need(ctx, ids); err != nil {
 		return nil, err
 	}
 	targets := map[git.Hash]map[string]folderRecord{}
@@ -263,7 +270,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 			continue
 		}
 		if _, ok := targets[c.record]; !ok {
-			content, err := w.Blob(c.record)
+			content, err := o.Blob(c.record)
 			if err != nil {
 				return nil, err
 			}
@@ -284,7 +291,7 @@ func (w *layout) listingsOf(ctx context.Context, others []Owner, owner Owner, ke
 // hostOf splits a folder below the owner's path into what would be the owner's
 // host and deployment target there; target is "" when the folder is as high as a
 // host's. inside is false when the folder is not below the path.
-func (o Owner) hostOf(folder string) (host, target string, inside bool) {
+func (o Owner) splitFolder(folder string) (host, target string, inside bool) {
 	rest := folder
 	if o.Path != "" {
 		var ok bool

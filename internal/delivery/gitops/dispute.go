@@ -20,32 +20,32 @@ import (
 //
 // Errors: as of Branch, or a record of another owner that cannot be read.
 func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
-	return using(ctx, v.Branch, func() ([]Conflict, error) {
+	return withTip(ctx, v.Branch, func() ([]Conflict, error) {
 		work := v.work
 		if commit != "" && commit != v.Tip() && len(folders) > 0 {
-			switch past, err := v.work.at(ctx, commit); {
+			switch past, err := v.work.openTree(ctx, commit); {
 			case err == nil:
 				work = past
 			case !errors.Is(err, git.ErrCommit): // else the history was rewritten
 				return nil, err
 			}
 		}
-		return work.listedByOthers(ctx, v.owner, []string{v.owner.Name}, folders.Keys())
+		return (&ownership{work, v.owner, []string{v.owner.Name}}).findListedByOthers(ctx, folders.Keys())
 	})
 }
 
-func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string, keys []folder.Key) ([]Conflict, error) {
+func (o *ownership) findListedByOthers(ctx context.Context, keys []folder.Key) ([]Conflict, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	listed, err := w.listings(ctx, owner, names, keys)
+	listed, err := o.findListings(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	var found []Conflict
 	for _, k := range keys {
 		if by, ok := listed[k]; ok {
-			found = append(found, owner.conflict(k, by))
+			found = append(found, o.owner.newConflict(k, by))
 		}
 	}
 	return found, nil
@@ -55,12 +55,12 @@ func (w *layout) listedByOthers(ctx context.Context, owner Owner, names []string
 // too: those that would be removed, and those that are wanted and that only the
 // owner's record makes its own. The latter, and with neither Adopt nor LeaveOthers
 // the former, are conflicts.
-func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
+func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	var keys []folder.Key
 	for k := range s.owned {
 		_, wanted := s.want[k.Host][k.DeploymentTarget]
 		_, known := s.edit.Written[k.Host][k.DeploymentTarget]
-		_, there := s.folderAt(k)
+		_, there := s.treeOf(k)
 		_, keeps := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		if there && (wanted && !known || !wanted && !keeps) {
 			keys = append(keys, k)
@@ -72,7 +72,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 		}
 	}
 	slices.SortFunc(keys, folder.Key.Compare)
-	listed, err := s.listedByOthers(ctx, s.edit.Owner, s.names(), keys)
+	listed, err := s.ownership().findListedByOthers(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 			found = append(found, c)
 			continue
 		}
-		if _, recorded := s.prior(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
+		if _, recorded := s.priorRecord(k); recorded && !s.edit.Adopt && !s.edit.LeaveOthers {
 			c.Record = s.edit.Owner.RecordPath(k.Host)
 			found = append(found, c)
 		}
@@ -98,7 +98,7 @@ func (s *staging) yield(ctx context.Context) ([]Conflict, error) {
 //
 // Errors: as of ListedByOthers.
 func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
-	return using(ctx, v.Branch, func() (map[string]bool, error) {
+	return withTip(ctx, v.Branch, func() (map[string]bool, error) {
 		asked := maps.Clone(v.records)
 		marker := git.NewHasher().Blob(v.owner.markerText())
 		maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
@@ -122,7 +122,7 @@ func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees fol
 				}
 			}
 		}
-		listed, err := v.work.listings(ctx, v.owner, []string{v.owner.Name}, missing)
+		listed, err := v.ownership().findListings(ctx, missing)
 		for _, k := range missing {
 			if _, ok := listed[k]; !ok {
 				taken[k.Host] = false

@@ -157,7 +157,7 @@ type FolderEdit struct {
 var defaultAuthor = git.Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
 
 // authorOr is the author, with the default's parts where it has none.
-func authorOr(author git.Signature) git.Signature {
+func withDefaultAuthor(author git.Signature) git.Signature {
 	return git.Signature{
 		Name: cmp.Or(strings.TrimSpace(author.Name), defaultAuthor.Name), Email: cmp.Or(strings.TrimSpace(author.Email), defaultAuthor.Email),
 	}
@@ -168,8 +168,8 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 // check finds what is wrong with an edit before the repository is asked.
 func (e Edit) check() error {
 	if err := cmp.Or(
-		e.Owner.check(), e.Author.Check(), checkText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source), e.Run),
-		checkFormer("owner", e.FormerName, e.Owner.Name, git.CheckName),
+		e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source), e.Run),
+		checkFormerName("owner", e.FormerName, e.Owner.Name, git.CheckName),
 	); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (e Edit) check() error {
 }
 
 // checkFormer finds what is wrong with the name that an owner or a claim had before; "" is none.
-func checkFormer(whose, former, name string, check func(string) error) error {
+func checkFormerName(whose, former, name string, check func(string) error) error {
 	if former == "" {
 		return nil
 	}
@@ -226,7 +226,7 @@ func checkFolders(folders folder.Trees) error {
 }
 
 // checkText finds what cannot be in a commit message.
-func checkText(subject, release string) error {
+func checkMessageText(subject, release string) error {
 	if strings.ContainsFunc(subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
 		return errors.New("the commit message has a control character")
 	}
@@ -240,7 +240,7 @@ func (e Edit) checkHost(host string) error {
 	if err := checkHost(host); err != nil {
 		return err
 	}
-	if err := git.CheckPath(e.Owner.marker(host)); err != nil {
+	if err := git.CheckPath(e.Owner.markerPath(host)); err != nil {
 		return err
 	}
 	targets := slices.Sorted(maps.Keys(e.Hosts[host]))
@@ -253,11 +253,11 @@ func (e Edit) checkHost(host string) error {
 		if err := git.CheckName(target); err != nil {
 			return fmt.Errorf("host %q: %w", host, err)
 		}
-		if err := git.CheckPath(e.Owner.folder(host, target)); err != nil {
+		if err := git.CheckPath(e.Owner.folderPath(host, target)); err != nil {
 			return err
 		}
 		if err := folder.check(); err != nil {
-			return fmt.Errorf("folder %q: %w", e.Owner.folder(host, target), err)
+			return fmt.Errorf("folder %q: %w", e.Owner.folderPath(host, target), err)
 		}
 	}
 	return nil

@@ -24,19 +24,19 @@ var (
 )
 
 // toldError is an error that says all that there is to say, and matches another one.
-type toldError struct {
+type completeError struct {
 	text string
 	of   error
 }
 
-func (e *toldError) Error() string { return e.text }
-func (e *toldError) Unwrap() error { return e.of }
+func (e *completeError) Error() string { return e.text }
+func (e *completeError) Unwrap() error { return e.of }
 
 // told is an error that says all that there is to say.
-func told(err error) error { return &toldError{err.Error(), err} }
+func newCompleteError(err error) error { return &completeError{err.Error(), err} }
 
 // textsOf are the texts of the first few of a list, and how many more there are.
-func textsOf[T any](all []T, text func(T) string) string {
+func joinTexts[T any](all []T, text func(T) string) string {
 	var texts []string
 	for _, one := range all[:min(len(all), wording.Named)] {
 		texts = append(texts, text(one))
@@ -63,7 +63,7 @@ type ChangedFolder struct {
 	Commit string
 }
 
-func (e *ChangedError) Error() string { return textsOf(e.Folders, ChangedFolder.String) }
+func (e *ChangedError) Error() string { return joinTexts(e.Folders, ChangedFolder.String) }
 
 func (f ChangedFolder) String() string {
 	text := fmt.Sprintf("folder %q has changed since the plan", f.Folder)
@@ -77,11 +77,11 @@ func (f ChangedFolder) String() string {
 func (e *ChangedError) Unwrap() error { return ErrUnplanned }
 
 // describe returns err in the form in which this package returns errors.
-func describe(remote git.Remote, err error) error {
+func describeError(remote git.Remote, err error) error {
 	if changed, ok := errors.AsType[*ChangedError](err); ok {
 		return changed
 	}
-	if told, ok := errors.AsType[*toldError](err); ok {
+	if told, ok := errors.AsType[*completeError](err); ok {
 		return told
 	}
 	return remote.Describe(err, ErrRace)

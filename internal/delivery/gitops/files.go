@@ -23,25 +23,25 @@ import (
 func (v *OwnerView) ReadFiles(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
-	return using(ctx, v.Branch, func() (map[folder.Key][]git.File, error) {
+	return withTip(ctx, v.Branch, func() (map[folder.Key][]git.File, error) {
 		files := map[folder.Key][]git.File{}
 		var level, all []entryOf
 		for _, key := range folders.Keys() {
 			id, err := git.ParseID(folders[key.Host][key.DeploymentTarget])
 			if err != nil {
-				return nil, fmt.Errorf("folder %q: %w", v.owner.folder(key.Host, key.DeploymentTarget), err)
+				return nil, fmt.Errorf("folder %q: %w", v.owner.folderPath(key.Host, key.DeploymentTarget), err)
 			}
 			level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
 			files[key] = []git.File{}
 		}
-		err := v.work.walk(ctx, level, func(in entryOf) error {
+		err := v.work.walkFolders(ctx, level, func(in entryOf) error {
 			if !in.IsTree() {
 				all = append(all, in)
 			}
 			return nil
 		})
 		if bad, ok := errors.AsType[*folderError](err); ok {
-			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
+			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
 		}
 		if err != nil && ctx.Err() == nil && git.Classify(err) == nil {
 			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
@@ -97,7 +97,7 @@ type folderError struct {
 
 // walk calls each with all entries of folders and of those inside them, level by level: a level takes one request. An error
 // about a folder is a *folderError.
-func (w *layout) walk(ctx context.Context, level []entryOf, each func(entryOf) error) error {
+func (w *layout) walkFolders(ctx context.Context, level []entryOf, each func(entryOf) error) error {
 	for depth := 0; len(level) > 0; depth++ {
 		ids := make([]git.Hash, len(level))
 		for i, at := range level {

@@ -70,7 +70,7 @@ const defaultHistory = 100
 // Errors: as of Branch.
 func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.history(ctx, remote, owner, filter)
-	return history, describe(remote, err)
+	return history, describeError(remote, err)
 }
 
 func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
@@ -92,7 +92,7 @@ func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Own
 	if filter.Limit <= 0 {
 		filter.Limit = defaultHistory
 	}
-	w := &walk{
+	w := &historyWalk{
 		pastTrees: pastTrees{Tip: t},
 		owner:     owner,
 		filter:    filter,
@@ -100,11 +100,11 @@ func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Own
 		next:      t.Commit,
 		commits:   map[git.Hash]git.CommitHead{},
 	}
-	return w.run(ctx)
+	return w.readAll(ctx)
 }
 
 // walk is a history that is being read.
-type walk struct {
+type historyWalk struct {
 	pastTrees
 	owner   Owner
 	filter  HistoryFilter
@@ -120,15 +120,15 @@ type step struct {
 	before, after git.Hash // root trees; before is zero for the first commit
 }
 
-func (w *walk) run(ctx context.Context) (History, error) {
+func (w *historyWalk) readAll(ctx context.Context) (History, error) {
 	for depth := git.FirstDepth; ; depth *= 4 {
 		commits, complete, err := w.Past(ctx, depth)
 		if err != nil {
 			return History{}, err
 		}
 		maps.Copy(w.commits, commits)
-		steps, old := w.steps()
-		if err := w.read(ctx, steps); err != nil {
+		steps, old := w.nextSteps()
+		if err := w.readSteps(ctx, steps); err != nil {
 			return History{}, err
 		}
 		switch {
@@ -146,7 +146,7 @@ func (w *walk) run(ctx context.Context) (History, error) {
 
 // steps goes on from where it stopped, as far as commits are here; old says that
 // it came to those before Since.
-func (w *walk) steps() (steps []step, old bool) {
+func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	for !w.next.IsZero() {
 		head, ok := w.commits[w.next]
 		if !ok {
@@ -172,14 +172,14 @@ func (w *walk) steps() (steps []step, old bool) {
 
 // read finds the changes of each step. What it finds missing is fetched for all
 // steps together, a request for each level of trees.
-func (w *walk) read(ctx context.Context, steps []step) error {
+func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	for {
 		w.missing = nil
 		found := make([][]HistoryChange, len(steps))
 		for i, s := range steps {
 			if s.before != s.after {
 				w.parsed = map[git.Hash][]git.Entry{} // those of all steps would be too many to keep
-				found[i] = w.changes(s)
+				found[i] = w.findChanges(s)
 			}
 		}
 		if len(w.missing) > 0 {
@@ -188,16 +188,16 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 			}
 			continue
 		}
-		merged := w.merged()
+		merged := w.listMerged()
 		for i, s := range steps {
 			if len(found[i]) > 0 {
 				text, _ := w.CommitText(s.commit)
 				commit := parseCommit(text)
 				if len(commit.Owners) == 0 {
-					w.attribute(&commit, merged[s.commit])
+					w.addMergedTrailers(&commit, merged[s.commit])
 				}
 				if len(commit.Owners) == 0 {
-					w.attributeByRecords(&commit, s, found[i])
+					w.addOwnersByRecords(&commit, s, found[i])
 				}
 				commit.Commit, commit.Time, commit.Changes = s.commit.String(), w.commits[s.commit].Time, found[i]
 				if w.signers != nil {
@@ -212,16 +212,16 @@ func (w *walk) read(ctx context.Context, steps []step) error {
 }
 
 // records are the ids of an owner's records, by host.
-func (w *walk) records(root git.Hash, owner string) map[string]git.Hash {
-	return recordsIn(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
-		for _, e := range w.entries(w.below(root, at)) {
+func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash {
+	return listRecords(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
+		for _, e := range w.readEntries(w.findTree(root, at)) {
 			do(e)
 		}
 	})
 }
 
 // note notes the records that are not here.
-func (w *walk) note(ids ...git.Hash) {
+func (w *historyWalk) noteMissing(ids ...git.Hash) {
 	for _, id := range ids {
 		if !id.IsZero() && !w.Has(id) {
 			w.missing = append(w.missing, id)
@@ -230,7 +230,7 @@ func (w *walk) note(ids ...git.Hash) {
 }
 
 // record reads a record that is here; nil where there is none.
-func (w *walk) record(id git.Hash) map[string]folderRecord {
+func (w *historyWalk) readRecord(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
 		return nil
 	}
@@ -245,9 +245,9 @@ func (w *walk) record(id git.Hash) map[string]folderRecord {
 	return record.DeploymentTargets
 }
 
-func (w *walk) changes(s step) []HistoryChange {
+func (w *historyWalk) findChanges(s step) []HistoryChange {
 	known := len(w.missing)
-	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
 	if before == after || len(w.missing) > known {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (w *walk) changes(s step) []HistoryChange {
 	if w.owner.Name == "" {
 		clear(owners)
 		for _, root := range []git.Hash{before, after} {
-			for _, e := range w.entries(w.below(root, recordsFolder)) {
+			for _, e := range w.readEntries(w.findTree(root, recordsFolder)) {
 				owners[e.Name] = e.IsTree() && git.CheckSegment(e.Name) == nil
 			}
 		}
@@ -263,7 +263,7 @@ func (w *walk) changes(s step) []HistoryChange {
 	var changes []HistoryChange
 	for _, owner := range slices.Sorted(maps.Keys(owners)) {
 		if owners[owner] {
-			changes = append(changes, w.changesOf(owner, before, after)...)
+			changes = append(changes, w.findOwnerChanges(owner, before, after)...)
 		}
 	}
 	return changes
@@ -272,9 +272,9 @@ func (w *walk) changes(s step) []HistoryChange {
 // changesOf compares the hosts of one owner whose record or folder differs. As long
 // as anything is missing, it only notes what has to be fetched, for all hosts: what
 // is not here yet would seem to have been removed.
-func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
+func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
-	was, is := w.records(before, owner), w.records(after, owner)
+	was, is := w.recordIDs(before, owner), w.recordIDs(after, owner)
 	if len(w.missing) > known {
 		return nil
 	}
@@ -287,13 +287,13 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // else its folders may be those of the other host
 			continue
 		}
-		c.old, c.now = w.below(before, host), w.below(after, host)
+		c.old, c.now = w.findTree(before, host), w.findTree(after, host)
 		if len(w.missing) > known || c.was == c.is && c.old == c.now {
 			continue
 		}
-		w.note(c.was, c.is)
-		w.entries(c.old)
-		w.entries(c.now)
+		w.noteMissing(c.was, c.is)
+		w.readEntries(c.old)
+		w.readEntries(c.now)
 		changed = append(changed, c)
 	}
 	if len(w.missing) > 0 {
@@ -301,7 +301,7 @@ func (w *walk) changesOf(owner string, before, after git.Hash) []HistoryChange {
 	}
 	var folders []folderChange
 	for _, c := range changed {
-		folders = append(folders, w.folders(c)...)
+		folders = append(folders, w.compareFolders(c)...)
 	}
 	var changes []HistoryChange
 	for _, change := range pairMoves(folders) {
@@ -324,8 +324,8 @@ type hostChange struct {
 func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
 
 // folders compares the folders that the records of a host list.
-func (w *walk) folders(c hostChange) []folderChange {
-	oldRecord, nowRecord := w.record(c.was), w.record(c.is)
+func (w *historyWalk) compareFolders(c hostChange) []folderChange {
+	oldRecord, nowRecord := w.readRecord(c.was), w.readRecord(c.is)
 	targets := maps.Collect(maps.All(oldRecord))
 	maps.Copy(targets, nowRecord)
 	var changes []folderChange
@@ -337,9 +337,9 @@ func (w *walk) folders(c hostChange) []folderChange {
 			Key:    folder.Key{Host: c.host, DeploymentTarget: target},
 			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
 		}
-		oldID, nowID := w.folder(c.old, oldRecord, target), w.folder(c.now, nowRecord, target)
+		oldID, nowID := w.recordedTree(c.old, oldRecord, target), w.recordedTree(c.now, nowRecord, target)
 		switch {
-		case oldID == nowID, w.below(c.old, target) == w.below(c.now, target):
+		case oldID == nowID, w.findTree(c.old, target) == w.findTree(c.now, target):
 			continue // or only its owner is another
 		case oldID.IsZero():
 			change.Action, change.Before = folder.Added, ""
@@ -354,9 +354,9 @@ func (w *walk) folders(c hostChange) []folderChange {
 }
 
 // folder is the tree of a folder that is recorded; zero when it is not, or gone.
-func (w *walk) folder(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
+func (w *historyWalk) recordedTree(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
 	if _, ok := recorded[target]; !ok {
 		return git.Hash{}
 	}
-	return w.below(host, target)
+	return w.findTree(host, target)
 }

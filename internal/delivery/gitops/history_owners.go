@@ -14,7 +14,7 @@ import (
 
 // merged returns the commits that each merge brought to the branch, newest first, as far as commits are here. Each commit
 // belongs to the oldest merge that has it.
-func (w *walk) merged() map[git.Hash][]git.Hash {
+func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 	var line []git.Hash // first parents, newest first
 	for at := w.Commit; ; {
 		head, ok := w.commits[at]
@@ -52,7 +52,7 @@ func (w *walk) merged() map[git.Hash][]git.Hash {
 }
 
 // attribute gives a merge the trailers of the commits that it merged, of which the newest come first.
-func (w *walk) attribute(commit *HistoryCommit, merged []git.Hash) {
+func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash) {
 	for _, id := range merged {
 		text, ok := w.CommitText(id)
 		if !ok {
@@ -80,13 +80,13 @@ func (w *walk) attribute(commit *HistoryCommit, merged []git.Hash) {
 
 // attributeByRecords gives a commit without trailers, such as a squash, the owners whose records say of a changed folder what
 // it is, and that it changed later than before. A commit of a person leaves the record as it is, or reverts it.
-func (w *walk) attributeByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
+func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
 	w.parsed = map[git.Hash][]git.Entry{}
-	before, after := w.below(s.before, w.owner.Path), w.below(s.after, w.owner.Path)
+	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
 	for _, change := range changes {
-		is, recorded := w.record(w.records(after, change.Owner)[change.Host])[change.DeploymentTarget]
-		was := w.record(w.records(before, change.Owner)[change.Host])[change.DeploymentTarget]
-		tree := w.below(after, path.Join(change.Host, change.DeploymentTarget))
+		is, recorded := w.readRecord(w.recordIDs(after, change.Owner)[change.Host])[change.DeploymentTarget]
+		was := w.readRecord(w.recordIDs(before, change.Owner)[change.Host])[change.DeploymentTarget]
+		tree := w.findTree(after, path.Join(change.Host, change.DeploymentTarget))
 		if !recorded || !git.IsID(is.Tree, tree) || is.Changed <= was.Changed {
 			continue
 		}

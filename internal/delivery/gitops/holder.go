@@ -10,7 +10,7 @@ import (
 // heldByOthers returns the hosts whose records have another holder. A record whose
 // id is known need not be read, and one without a holder, or that cannot be read, is
 // anybody's.
-func (w *layout) heldByOthers(
+func (w *layout) findHeldByOthers(
 	ctx context.Context,
 	entries map[string]git.Hash,
 	known map[string]string,
@@ -34,8 +34,8 @@ func (w *layout) heldByOthers(
 // leaveHeld leaves hosts out of a destroy whose records have another holder: the
 // owner was created anew there, or belongs to another state. With proposed, which
 // may be nil, what is proposed counts like the tip.
-func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
-	held, err := s.heldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
+func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
+	held, err := s.findHeldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 		if err != nil {
 			return err
 		}
-		more, err := proposed.heldByOthers(ctx, entries, s.edit.Records, s.edit.Holder)
+		more, err := proposed.findHeldByOthers(ctx, entries, s.edit.Records, s.edit.Holder)
 		if err != nil {
 			return err
 		}
@@ -67,5 +67,5 @@ func (s *staging) leaveHeld(ctx context.Context, proposed *layout) error {
 //
 // Errors: as of Branch.
 func (v *OwnerView) FindHeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
-	return using(ctx, v.Branch, func() (map[string]bool, error) { return v.work.heldByOthers(ctx, v.records, known, holder) })
+	return withTip(ctx, v.Branch, func() (map[string]bool, error) { return v.work.findHeldByOthers(ctx, v.records, known, holder) })
 }

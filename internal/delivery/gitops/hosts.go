@@ -12,10 +12,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
+// hostStaging computes the markers and records of a change.
+type hostStaging struct {
+	*staging
+	marker   git.Hash              // of a host in use
+	proposed map[string]hostRecord // records on the branch of the pull request
+}
+
 // readProposed reads the owner's records on the branch of the pull request.
 // Folders that are proposed already keep their time, so that an unchanged proposal
 // makes no new commit.
-func (s *staging) readProposed(ctx context.Context, proposed *layout) error {
+func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error {
 	if proposed == nil {
 		return nil
 	}
@@ -29,19 +36,18 @@ func (s *staging) readProposed(ctx context.Context, proposed *layout) error {
 }
 
 // hosts works out the markers and the records.
-func (s *staging) hosts() {
-	marker := git.NewHasher().Blob(s.edit.Owner.markerText())
+func (s *hostStaging) stageAll() {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
-		s.host(host, marker)
+		s.stageHost(host)
 	}
-	s.otherHosts(marker)
+	s.stageFormerHosts()
 }
 
-func (s *staging) host(host string, marker git.Hash) {
-	right := s.record(host)
-	if !s.hasMarker(s.edit.Owner, host, marker) {
+func (s *hostStaging) stageHost(host string) {
+	right := s.stageRecord(host)
+	if !s.hasMarker(s.edit.Owner, host, s.marker) {
 		right = false
-		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: marker, content: s.edit.Owner.markerText()})
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.markerPath(host), id: s.marker, content: s.edit.Owner.markerText()})
 	}
 	if !right && !s.hasFormerHost(host) { // else the former name counts
 		s.change.hosts = append(s.change.hosts, host)
@@ -49,11 +55,11 @@ func (s *staging) host(host string, marker git.Hash) {
 			s.change.newHosts++
 		}
 	}
-	s.formerMarker(host)
+	s.removeFormerMarker(host)
 }
 
 // hasFormerHost reports whether a host is recorded under a name that it had before.
-func (s *staging) hasFormerHost(host string) bool {
+func (s *ownerTip) hasFormerHost(host string) bool {
 	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
 		_, recorded := s.atTip[former]
 		return recorded
@@ -61,7 +67,7 @@ func (s *staging) hasFormerHost(host string) bool {
 }
 
 // wantedRecord is the record of a host as it has to be.
-func (s *staging) wantedRecord(host string) hostRecord {
+func (s *hostStaging) wantedRecord(host string) hostRecord {
 	before, ok := s.recorded[host]
 	for _, former := range s.edit.Renames.FormerNames(host) {
 		if !ok {
@@ -85,13 +91,13 @@ func (s *staging) wantedRecord(host string) hostRecord {
 	for target, wanted := range s.edit.Hosts[host] {
 		k := folder.Key{Host: host, DeploymentTarget: target}
 		if wanted.Action == Write || wanted.Action == RollBack {
-			record.DeploymentTargets[target] = s.written(k, wanted)
+			record.DeploymentTargets[target] = s.newFolderRecord(k, wanted)
 		} else if kept, ok := s.keptRecord(k, wanted.Record); ok {
 			record.DeploymentTargets[target] = kept
 		}
 	}
 	for k := range s.staying {
-		if prior, ok := s.prior(k); ok && k.Host == host {
+		if prior, ok := s.priorRecord(k); ok && k.Host == host {
 			record.DeploymentTargets[k.DeploymentTarget] = prior
 		}
 	}
@@ -100,16 +106,16 @@ func (s *staging) wantedRecord(host string) hostRecord {
 
 // written is what the record says of a folder that is as the edit wants it. Where
 // the record has that tree already, its time of change stays.
-func (s *staging) written(k folder.Key, folder FolderEdit) folderRecord {
-	prior, known := s.prior(k)
-	record := asWanted(folder)
-	record.more = prior.unknown()
+func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRecord {
+	prior, known := s.priorRecord(k)
+	record := wantedFolderRecord(folder)
+	record.more = prior.unknownMembers()
 	if known && strings.EqualFold(prior.Tree, record.Tree) {
 		record.Changed, record.TreeBefore, record.Source = prior.Changed, prior.TreeBefore, prior.Source
 		return record
 	}
 	record.Changed, record.TreeBefore, record.Source = s.now, prior.Tree, s.edit.Source
-	if at, ok := s.folderAt(k); !known && ok && at.String() != record.Tree {
+	if at, ok := s.treeOf(k); !known && ok && at.String() != record.Tree {
 		record.TreeBefore = at.String()
 	}
 	if proposed, ok := s.proposed[k.Host].DeploymentTargets[k.DeploymentTarget]; ok && proposed.Changed != "" &&
@@ -120,7 +126,7 @@ func (s *staging) written(k folder.Key, folder FolderEdit) folderRecord {
 }
 
 // asWanted is what the edit says of a folder.
-func asWanted(folder FolderEdit) folderRecord {
+func wantedFolderRecord(folder FolderEdit) folderRecord {
 	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 	if !slices.IsSortedFunc(record.Objects, compareObjects) {
 		record.Objects = slices.SortedFunc(slices.Values(record.Objects), compareObjects)
@@ -130,8 +136,8 @@ func asWanted(folder FolderEdit) folderRecord {
 
 // keptRecord is what the record says of a folder that is kept: what it said, or
 // what the edit says of the folder when the record was lost.
-func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
-	prior, ok := s.prior(k)
+func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
+	prior, ok := s.priorRecord(k)
 	if wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]; wanted.Action == Relocate {
 		if !ok {
 			prior = folderRecord{Record: record, Changed: s.now, Source: s.edit.Source}
@@ -142,7 +148,7 @@ func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, 
 	if ok {
 		return prior, true
 	}
-	at, ok := s.folderAt(k)
+	at, ok := s.treeOf(k)
 	if !ok || !s.owned[k] {
 		return folderRecord{}, false
 	}
@@ -153,13 +159,13 @@ func (s *staging) keptRecord(k folder.Key, record folder.Record) (folderRecord, 
 // right. A record that the owner wrote, and that differs only in what it says
 // about folders, is corrected along with other changes only. One that others wrote
 // is written again even where it says the same: members twice are read in two ways.
-func (s *staging) record(host string) (right bool) {
+func (s *hostStaging) stageRecord(host string) (right bool) {
 	id, there := s.atTip[host]
 	at := s.edit.Owner.RecordPath(host)
 	former, moves := s.formerAtTip[host]
 	if moves {
 		s.change.formerly = s.edit.FormerName
-		s.change.remove = append(s.change.remove, s.former().RecordPath(host))
+		s.change.remove = append(s.change.remove, s.formerOwner().RecordPath(host))
 	}
 	before, readable := s.recorded[host]
 	if moves && !there {
@@ -172,7 +178,7 @@ func (s *staging) record(host string) (right bool) {
 	}
 	known := s.edit.Records[host]
 	isKnown := known == "" || git.IsID(known, id)
-	if s.asLeft[host] || readable && before.sameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
+	if s.asLeft[host] || readable && before.hasSameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
 		s.change.records[host] = id
 		if moves && !there {
 			s.change.put = append(s.change.put, putFile{path: at, id: id, there: true})
@@ -182,16 +188,16 @@ func (s *staging) record(host string) (right bool) {
 	content := wanted.encode()
 	s.change.records[host] = git.NewHasher().Blob(content)
 	s.change.put = append(s.change.put, putFile{path: at, id: s.change.records[host], content: content})
-	return readable && before.sameFolders(wanted) && before.Holder == wanted.Holder && isKnown
+	return readable && before.hasSameFolders(wanted) && before.Holder == wanted.Holder && isKnown
 }
 
 // formerMarker removes the marker of the owner's former name.
-func (s *staging) formerMarker(host string) {
+func (s *hostStaging) removeFormerMarker(host string) {
 	if s.edit.FormerName == "" {
 		return
 	}
-	former := s.former()
-	e, ok := s.hostAt(former, host).Look(former.Name + markerSuffix)
+	former := s.formerOwner()
+	e, ok := s.hostDirectory(former, host).Look(former.Name + markerSuffix)
 	if !ok || !e.IsFile() {
 		return
 	}
@@ -199,20 +205,20 @@ func (s *staging) formerMarker(host string) {
 	h := git.NewHasher()
 	if recorded || e.ID == h.Blob(former.markerText()) || e.ID == h.Blob(former.leftText()) {
 		s.change.formerly = former.Name
-		s.change.remove = append(s.change.remove, former.marker(host))
+		s.change.remove = append(s.change.remove, former.markerPath(host))
 	}
 }
 
 // otherHosts are those that are not wanted any more. They lose their records,
 // and keep their folder with a marker that says so: an agent whose folder
 // vanishes stops, and removes nothing.
-func (s *staging) otherHosts(marker git.Hash) {
+func (s *hostStaging) stageFormerHosts() {
 	others := slices.Collect(maps.Keys(s.atTip))
 	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
 	others = slices.AppendSeq(others, maps.Keys(s.edit.Written))
 	slices.Sort(others)
 	loses := map[string]bool{}
-	for _, k := range s.change.with(folder.Removed) {
+	for _, k := range s.change.keysWith(folder.Removed) {
 		loses[k.Host] = true
 	}
 	stays := map[string]bool{}
@@ -227,20 +233,20 @@ func (s *staging) otherHosts(marker git.Hash) {
 		_, former := s.formerAtTip[host]
 		switch {
 		case stays[host] && former:
-			s.host(host, marker)
+			s.stageHost(host)
 			continue
 		case stays[host]:
-			if recorded && !s.record(host) {
+			if recorded && !s.stageRecord(host) {
 				s.change.hosts = append(s.change.hosts, host)
 			}
-			s.formerMarker(host)
+			s.removeFormerMarker(host)
 			continue
 		}
 		if s.isRenamed(host) {
-			s.vanish(host, marker, recorded || former || loses[host])
+			s.removeMarker(host, recorded || former || loses[host])
 			s.change.hosts = append(s.change.hosts, host)
 			s.change.renamedHosts++
-		} else if s.leave(host, marker, recorded || former || loses[host]) || recorded || former {
+		} else if s.markLeft(host, recorded || former || loses[host]) || recorded || former {
 			s.change.hosts = append(s.change.hosts, host)
 			s.change.goneHosts++
 		}
@@ -249,8 +255,8 @@ func (s *staging) otherHosts(marker git.Hash) {
 		}
 		if former {
 			s.change.formerly = s.edit.FormerName
-			s.change.remove = append(s.change.remove, s.former().RecordPath(host))
-			s.formerMarker(host)
+			s.change.remove = append(s.change.remove, s.formerOwner().RecordPath(host))
+			s.removeFormerMarker(host)
 		}
 	}
 }
@@ -258,7 +264,7 @@ func (s *staging) otherHosts(marker git.Hash) {
 // leave makes the marker of a host say that nothing is there any more. A marker
 // that the owner did not write is left alone unless the host is known to be its
 // own, and so is a host whose folder is gone already.
-func (s *staging) leave(host string, marker git.Hash, own bool) bool {
+func (s *hostStaging) markLeft(host string, own bool) bool {
 	text := s.edit.Owner.leftText()
 	left := git.NewHasher().Blob(text)
 	d := s.Directory(path.Join(s.edit.Owner.Path, host))
@@ -270,14 +276,14 @@ func (s *staging) leave(host string, marker git.Hash, own bool) bool {
 	switch {
 	case ok && (!e.IsFile() || e.ID == left && e.Mode == git.ModeFile):
 		return false
-	case ok && e.ID == marker, own:
+	case ok && e.ID == s.marker, own:
 	default:
 		return false
 	}
 	free := true
 	d.Each(func(e git.Entry) { free = free && (e.Name == name || !strings.EqualFold(e.Name, name)) })
 	if free {
-		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.marker(host), id: left, content: text})
+		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.markerPath(host), id: left, content: text})
 	}
 	return free
 }

@@ -70,36 +70,48 @@ type InventoryAssignment struct {
 //
 // Errors: as of Branch, or a path that cannot be one.
 func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
-	return using(ctx, l, func() (Inventory, error) {
+	return withTip(ctx, l, func() (Inventory, error) {
 		if err := git.CheckPath(filter.Path); err != nil {
 			return Inventory{}, err
 		}
-		found := Inventory{Commit: l.Tip()}
-		if found.Commit == "" {
-			return found, nil
+		reader := &inventoryReader{Branch: l, filter: filter, found: Inventory{Commit: l.Tip()}}
+		if reader.found.Commit == "" {
+			return reader.found, nil
 		}
-		owners, directories, err := l.allOwners(ctx, filter.Path)
-		if err != nil {
-			return Inventory{}, err
-		}
-		found.Owners = owners
-		records, err := l.recordsOf(ctx, owners, &filter, &found)
-		if err != nil {
-			return Inventory{}, err
-		}
-		found.pick(records, filter)
-		if err := l.allClaims(ctx, directories, &found); err != nil {
-			return Inventory{}, err
-		}
-		if found.Unsigned, err = l.unsignedIn(ctx, records, found.Claims); err != nil {
-			return Inventory{}, err
-		}
-		return found, l.dateInventory(ctx, found.Assignments)
+		err := reader.read(ctx)
+		return reader.found, err
 	})
 }
 
+// inventoryReader reads an inventory.
+type inventoryReader struct {
+	*Branch
+	filter InventoryFilter
+	found  Inventory
+}
+
+func (l *inventoryReader) read(ctx context.Context) error {
+	owners, directories, err := l.findOwners(ctx, l.filter.Path)
+	if err != nil {
+		return err
+	}
+	l.found.Owners = owners
+	records, err := l.readFilteredRecords(ctx, owners)
+	if err != nil {
+		return err
+	}
+	l.found.pickAssignments(records, l.filter)
+	if err := l.readAllClaims(ctx, directories); err != nil {
+		return err
+	}
+	if l.found.Unsigned, err = l.findUnsignedIn(ctx, records, l.found.Claims); err != nil {
+		return err
+	}
+	return l.dateInventory(ctx, l.found.Assignments)
+}
+
 // allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.
-func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
+func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
 	}
@@ -109,12 +121,12 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 			return nil, nil, err
 		}
 		level = slices.DeleteFunc(level, func(p string) bool { return !l.seen.OpenFetched(p) })
-		at, err := l.ownersOf(ctx, level)
+		at, err := l.openOwners(ctx, level)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, owner := range at {
-			if err := left.spend(1 + len(l.seen.recordEntries(owner.records()))); err != nil {
+			if err := left.spend(1 + len(l.seen.recordEntries(owner.recordsPath()))); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -130,7 +142,7 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 		hosts := map[string]bool{}
 		for _, owner := range at {
 			hosts[path.Join(owner.Path, clustersHost)] = true
-			for host := range l.seen.recordEntries(owner.records()) {
+			for host := range l.seen.recordEntries(owner.recordsPath()) {
 				hosts[path.Join(owner.Path, host)] = true
 			}
 		}
@@ -154,10 +166,10 @@ func (l *Branch) allOwners(ctx context.Context, begin string) (owners []Owner, d
 }
 
 // allClaims reads the claims of directories with records.
-func (l *Branch) allClaims(ctx context.Context, directories []string, found *Inventory) error {
+func (l *inventoryReader) readAllClaims(ctx context.Context, directories []string) error {
 	folders := make([]string, len(directories))
 	for i, p := range directories {
-		folders[i] = claimsAt(p)
+		folders[i] = claimsPath(p)
 	}
 	if err := l.fetchFolders(ctx, folders); err != nil {
 		return err
@@ -176,7 +188,7 @@ func (l *Branch) allClaims(ctx context.Context, directories []string, found *Inv
 		if err != nil {
 			return err
 		}
-		found.Claims, found.Unreadable = append(found.Claims, claims.Claims...), append(found.Unreadable, claims.Unreadable...)
+		l.found.Claims, l.found.Unreadable = append(l.found.Claims, claims.Claims...), append(l.found.Unreadable, claims.Unreadable...)
 	}
 	return nil
 }
@@ -207,7 +219,7 @@ func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 
 // ownersOf opens the records folders of open folders, and lists their owners. Where the server gives several levels of
 // trees at once, it takes one request.
-func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error) {
+func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
 	for _, p := range folders {
@@ -216,7 +228,7 @@ func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error
 		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && !l.seen.OpenFetched(folder) {
 			ids = append(ids, e.ID)
 		}
-		for _, name := range l.seen.ownersAt(p) {
+		for _, name := range l.seen.listOwners(p) {
 			e, _ := l.seen.Lookup(path.Join(folder, name))
 			ids = append(ids, e.ID)
 		}
@@ -230,9 +242,9 @@ func (l *Branch) ownersOf(ctx context.Context, folders []string) ([]Owner, error
 	var owners []Owner
 	directories = directories[:0]
 	for _, p := range folders {
-		for _, name := range l.seen.ownersAt(p) {
+		for _, name := range l.seen.listOwners(p) {
 			owner := Owner{Name: name, Path: p}
-			owners, directories = append(owners, owner), append(directories, owner.records())
+			owners, directories = append(owners, owner), append(directories, owner.recordsPath())
 		}
 	}
 	if err := l.openFolders(ctx, directories); err != nil {
@@ -253,33 +265,30 @@ type ownedRecord struct {
 
 // recordsOf reads the records that may have what the filter wants. It finds out
 // the type of the filter's cluster where that is not given.
-func (l *Branch) recordsOf(ctx context.Context, owners []Owner, filter *InventoryFilter, found *Inventory) ([]ownedRecord, error) {
+func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owner) ([]ownedRecord, error) {
+	filter := &l.filter
 	hosts := map[string]bool{}
 	entries := make([]map[string]git.Hash, len(owners))
 	for i, owner := range owners {
-		entries[i] = l.seen.recordEntries(owner.records())
+		entries[i] = l.seen.recordEntries(owner.recordsPath())
 		for host := range entries[i] {
 			hosts[host] = true
 		}
 	}
-	found.Names.Hosts = slices.Sorted(maps.Keys(hosts))
+	l.found.Names.Hosts = slices.Sorted(maps.Keys(hosts))
 	if filter.Cluster != "" && filter.ClusterType == "" {
-		own, err := l.readOwned(
-			ctx,
-			owners,
-			entries,
-			found,
-			func(owner Owner, host string) bool { return host == path.Join(clustersHost, filter.Cluster) },
-		)
+		own, err := l.readOwnedRecords(ctx, owners, entries, func(_ Owner, host string) bool {
+			return host == path.Join(clustersHost, filter.Cluster)
+		})
 		if err != nil {
 			return nil, err
 		}
-		if filter.ClusterType = typeIn(own); filter.ClusterType == "" {
-			found.TypeUnknown = true
+		if filter.ClusterType = findClusterType(own); filter.ClusterType == "" {
+			l.found.TypeUnknown = true
 		}
-		found.Unreadable = nil // they are read again
+		l.found.Unreadable = nil // they are read again
 	}
-	return l.readOwned(ctx, owners, entries, found, func(owner Owner, host string) bool {
+	return l.readOwnedRecords(ctx, owners, entries, func(owner Owner, host string) bool {
 		return (filter.Owner == "" || filter.Owner == owner.Name) && (filter.Host == "" || filter.Host == host) && filter.mayBeOn(host)
 	})
 }
@@ -301,7 +310,7 @@ func (f *InventoryFilter) mayBeOn(host string) bool {
 
 // typeIn is the cluster type that records of a cluster tell; the one told last
 // where they tell several.
-func typeIn(records []ownedRecord) string {
+func findClusterType(records []ownedRecord) string {
 	var told folderRecord
 	for _, r := range records {
 		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
@@ -314,8 +323,8 @@ func typeIn(records []ownedRecord) string {
 }
 
 // readOwned fetches and reads records, in order.
-func (l *Branch) readOwned(
-	ctx context.Context, owners []Owner, entries []map[string]git.Hash, found *Inventory, wanted func(Owner, string) bool,
+func (l *inventoryReader) readOwnedRecords(
+	ctx context.Context, owners []Owner, entries []map[string]git.Hash, wanted func(Owner, string) bool,
 ) ([]ownedRecord, error) {
 	var records []ownedRecord
 	var ids []git.Hash
@@ -348,7 +357,7 @@ func (l *Branch) readOwned(
 	var readable []ownedRecord
 	for i, r := range records {
 		if !read[i] {
-			found.Unreadable = append(found.Unreadable, r.owner.RecordPath(r.host))
+			l.found.Unreadable = append(l.found.Unreadable, r.owner.RecordPath(r.host))
 			continue
 		}
 		r.owner.Environment = r.record.Environment
@@ -358,7 +367,7 @@ func (l *Branch) readOwned(
 }
 
 // pick takes what the filter wants out of records, and all names.
-func (v *Inventory) pick(records []ownedRecord, filter InventoryFilter) {
+func (v *Inventory) pickAssignments(records []ownedRecord, filter InventoryFilter) {
 	workloads, workspaces := map[string]bool{}, map[string]bool{}
 	for _, r := range records {
 		for _, target := range slices.Sorted(maps.Keys(r.record.DeploymentTargets)) {
@@ -367,7 +376,7 @@ func (v *Inventory) pick(records []ownedRecord, filter InventoryFilter) {
 			if recorded.Workspace != "" {
 				workspaces[recorded.Workspace] = true
 			}
-			a := InventoryAssignment{Owner: r.owner, Key: folder.Key{Host: r.host, DeploymentTarget: target}, FolderRecord: recorded.public()}
+			a := InventoryAssignment{Owner: r.owner, Key: folder.Key{Host: r.host, DeploymentTarget: target}, FolderRecord: recorded.toPublic()}
 			if filter.includes(a) {
 				v.Assignments = append(v.Assignments, a)
 			}

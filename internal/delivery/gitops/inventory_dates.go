@@ -15,7 +15,7 @@ const maxInventoryDepth = 1 << 10
 // dateInventory finds the commits that changed folders last: those that were
 // made by the owner at the time in the record. Where several were made within
 // that second, the commit stays unknown.
-func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
+func (l *inventoryReader) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time
 	for _, a := range assignments {
@@ -30,11 +30,11 @@ func (l *Branch) dateInventory(ctx context.Context, assignments []InventoryAssig
 		return nil
 	}
 	for !l.past.isDeep() && !l.past.reaches(oldest) {
-		if err := l.deepen(ctx); err != nil {
+		if err := l.deepenHistory(ctx); err != nil {
 			return err
 		}
 	}
-	made := l.past.madeAt(wanted)
+	made := l.past.findMadeAt(wanted)
 	for i := range assignments {
 		if commits := made[madeBy{assignments[i].Changed.UTC(), assignments[i].Owner.Name}]; len(commits) == 1 {
 			assignments[i].Commit = commits[0].String()
@@ -64,7 +64,7 @@ type madeBy struct {
 }
 
 // madeAt lists the commits of these moments.
-func (l *lineage) madeAt(wanted map[time.Time]bool) map[madeBy][]git.Hash {
+func (l *lineage) findMadeAt(wanted map[time.Time]bool) map[madeBy][]git.Hash {
 	made := map[madeBy][]git.Hash{}
 	for id, number := range l.numbers {
 		if at := l.times[number]; wanted[at] {

@@ -29,7 +29,7 @@ func newLineage(tip *git.Tip) *lineage {
 	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
 	if text, ok := tip.CommitText(tip.Commit); ok {
 		if head, err := git.ParseCommitHead(text); err == nil {
-			l.set(map[git.Hash]git.CommitHead{tip.Commit: head})
+			l.setHeads(map[git.Hash]git.CommitHead{tip.Commit: head})
 		}
 	}
 	return l
@@ -49,13 +49,13 @@ func (l *lineage) deepen(ctx context.Context) error {
 		return err
 	}
 	l.depth = depth
-	l.set(heads)
+	l.setHeads(heads)
 	l.whole = l.whole || whole
 	return nil
 }
 
 // set notes which commits are here.
-func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
+func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	l.heads, l.whole = heads, true
 	l.numbers, l.parents, l.times = make(map[git.Hash]int, len(heads)), make([][]int, len(heads)), make([]time.Time, len(heads))
 	for id := range heads {
@@ -75,7 +75,7 @@ func (l *lineage) set(heads map[git.Hash]git.CommitHead) {
 
 // find notes the commits that were fetched, and returns those that were not found.
 // The beginning of more than one id is neither, and gets a reason.
-func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
+func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
 	var sorted []string // the ids, for those that are short
@@ -110,7 +110,7 @@ func (l *lineage) find(sought []commitPrefix, found map[string]git.Hash, commits
 }
 
 // lacks says why a commit was not found.
-func (l *lineage) lacks(id string) string {
+func (l *lineage) explainMissing(id string) string {
 	switch {
 	case l.tip.Commit.IsZero():
 		return "the branch has no commits"
@@ -124,17 +124,17 @@ func (l *lineage) lacks(id string) string {
 // commits the tip contains and it does not, and when the oldest of them was
 // committed; or, with ahead, that the tip does not contain the commit. A tip that
 // was not fetched, because the branch was rewritten, is replaced by the present one.
-func (l *lineage) lag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
+func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 	number, ok := l.numbers[tip]
 	if !ok {
 		number = l.numbers[l.tip.Commit]
 	}
-	all := l.contained(number)
+	all := l.listContained(number)
 	return func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 		if !all[l.numbers[commit]] {
 			return 0, time.Time{}, true
 		}
-		contained := l.contained(l.numbers[commit])
+		contained := l.listContained(l.numbers[commit])
 		for number, at := range l.times {
 			if !all[number] || contained[number] {
 				continue
@@ -150,7 +150,7 @@ func (l *lineage) lag(tip git.Hash) func(commit git.Hash) (behind int, since tim
 
 // newest are the newest commits, none before one that it contains; at one time,
 // by their ids.
-func (l *lineage) newest(limit int) []string {
+func (l *lineage) listNewest(limit int) []string {
 	if len(l.times) == 0 {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (l *lineage) newest(limit int) []string {
 }
 
 // contained says of each commit whether it is this one or before it.
-func (l *lineage) contained(commit int) []bool {
+func (l *lineage) listContained(commit int) []bool {
 	contained := make([]bool, len(l.times))
 	contained[commit] = true
 	for next := []int{commit}; len(next) > 0; {
@@ -201,7 +201,7 @@ func (l *lineage) contained(commit int) []bool {
 }
 
 // trees reads the wanted folders of several root trees.
-func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees) (map[git.Hash]folder.Trees, error) {
+func (l *lineage) readTrees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees) (map[git.Hash]folder.Trees, error) {
 	if len(roots) == 0 {
 		return nil, nil
 	}
@@ -214,12 +214,12 @@ func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]boo
 		reader.missing = nil
 		hosts, trees := map[hostTree]map[string]string{}, make(map[git.Hash]folder.Trees, len(roots))
 		for root := range roots {
-			base := reader.below(root, owner.Path)
+			base := reader.findTree(root, owner.Path)
 			folders := make(folder.Trees, len(want))
 			for host, targets := range want {
-				at := hostTree{host, reader.below(base, host)}
+				at := hostTree{host, reader.findTree(base, host)}
 				if hosts[at] == nil {
-					hosts[at] = pick(reader.entries(at.id), targets)
+					hosts[at] = pickFolders(reader.readEntries(at.id), targets)
 				}
 				folders[host] = hosts[at]
 			}
@@ -235,7 +235,7 @@ func (l *lineage) trees(ctx context.Context, owner Owner, roots map[git.Hash]boo
 }
 
 // pick are the ids of those folders that are there.
-func pick(entries []git.Entry, targets map[string]string) map[string]string {
+func pickFolders(entries []git.Entry, targets map[string]string) map[string]string {
 	picked := make(map[string]string, len(targets))
 	for target := range targets {
 		if e := git.Search(entries, target, true); e != nil {

@@ -18,7 +18,7 @@ func (c *change) message() string {
 }
 
 // name is what a commit says whose change it is.
-func (c *change) name() string {
+func (c *change) subjectName() string {
 	if c.claim != nil {
 		return "claim " + c.edit.claim.Name
 	}
@@ -31,7 +31,7 @@ func (c *change) subject() string {
 		return text
 	}
 	if c.claim != nil {
-		return c.claim.subject(c.name())
+		return c.claim.subject(c.subjectName())
 	}
 	if c.edit.Abandon {
 		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
@@ -42,8 +42,8 @@ func (c *change) subject() string {
 	}
 	parts = append(parts, folder.CountChanges(c.folders)...)
 	parts = append(parts, wording.Counts([]int{len(c.adopted)}, "taken over")...)
-	if back := c.back(); len(back) > 0 {
-		parts = append(parts, c.rolledBack(back))
+	if back := c.rolledBackKeys(); len(back) > 0 {
+		parts = append(parts, c.rollbackText(back))
 	}
 	if len(parts) == 0 {
 		parts = c.hostCounts()
@@ -67,19 +67,19 @@ func (c *change) hostCounts() (counts []string) {
 
 // rolledBack says how many folders were rolled back, and to which commit if it is
 // one.
-func (c *change) rolledBack(back []folder.Key) string {
+func (c *change) rollbackText(back []folder.Key) string {
 	commits := map[string]bool{}
 	for _, k := range back {
-		commits[c.from(k)] = true
+		commits[c.rollbackCommit(k)] = true
 	}
 	if len(commits) > 1 {
 		return fmt.Sprintf("%d rolled back to earlier commits", len(back))
 	}
-	return fmt.Sprintf("%d rolled back to %s", len(back), c.from(back[0]))
+	return fmt.Sprintf("%d rolled back to %s", len(back), c.rollbackCommit(back[0]))
 }
 
 // from is the commit that a folder is rolled back to, short.
-func (c *change) from(k folder.Key) string {
+func (c *change) rollbackCommit(k folder.Key) string {
 	const short = 12
 	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]
 }
@@ -87,22 +87,22 @@ func (c *change) from(k folder.Key) string {
 func (c *change) body() string {
 	var b strings.Builder
 	if c.claim != nil {
-		list(&b, "Taken", c.claim.taken)
-		list(&b, "Released", c.claim.released)
+		writeList(&b, "Taken", c.claim.taken)
+		writeList(&b, "Released", c.claim.released)
 		if b.Len() == 0 {
-			list(&b, "Clusters", c.claim.clusters)
+			writeList(&b, "Clusters", c.claim.clusters)
 		}
 		return b.String()
 	}
-	list(&b, "Added", folder.KeyTexts(c.with(folder.Added)))
-	list(&b, "Changed", folder.KeyTexts(c.with(folder.Changed)))
-	list(&b, "Moved", c.movedTexts())
-	list(&b, "Removed", folder.KeyTexts(c.with(folder.Removed)))
-	list(&b, "Taken over", c.adoptedTexts())
-	list(&b, "Rolled back", c.backTexts())
-	list(&b, "No longer managed", folder.KeyTexts(c.letGo))
+	writeList(&b, "Added", folder.KeyTexts(c.keysWith(folder.Added)))
+	writeList(&b, "Changed", folder.KeyTexts(c.keysWith(folder.Changed)))
+	writeList(&b, "Moved", c.movedTexts())
+	writeList(&b, "Removed", folder.KeyTexts(c.keysWith(folder.Removed)))
+	writeList(&b, "Taken over", c.adoptedTexts())
+	writeList(&b, "Rolled back", c.rollbackTexts())
+	writeList(&b, "No longer managed", folder.KeyTexts(c.letGo))
 	if b.Len() == 0 {
-		list(&b, "Hosts", c.hosts)
+		writeList(&b, "Hosts", c.hosts)
 	}
 	return b.String()
 }
@@ -116,16 +116,16 @@ func (c *change) movedTexts() (texts []string) {
 	return texts
 }
 
-func (c *change) backTexts() []string {
-	back := c.back()
+func (c *change) rollbackTexts() []string {
+	back := c.rolledBackKeys()
 	texts := folder.KeyTexts(back)
 	for i, k := range back {
-		texts[i] += " to " + c.from(k)
+		texts[i] += " to " + c.rollbackCommit(k)
 	}
 	return texts
 }
 
-func list(b *strings.Builder, heading string, keys []string) {
+func writeList(b *strings.Builder, heading string, keys []string) {
 	if len(keys) == 0 {
 		return
 	}

@@ -42,16 +42,16 @@ const (
 )
 
 // folder is where an owner's folder for a deployment target is.
-func (o Owner) folder(host, target string) string { return path.Join(o.Path, host, target) }
+func (o Owner) folderPath(host, target string) string { return path.Join(o.Path, host, target) }
 
 // marker is the file that keeps the host's folder existing.
-func (o Owner) marker(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
+func (o Owner) markerPath(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
 
 // records is the folder of the owner's records.
-func (o Owner) records() string { return path.Join(o.Path, recordsFolder, o.Name) }
+func (o Owner) recordsPath() string { return path.Join(o.Path, recordsFolder, o.Name) }
 
 // RecordPath is the file that records what is owned on a host.
-func (o Owner) RecordPath(host string) string { return path.Join(o.records(), host+recordSuffix) }
+func (o Owner) RecordPath(host string) string { return path.Join(o.recordsPath(), host+recordSuffix) }
 
 // markerText is what the marker says.
 func (o Owner) markerText() []byte {
@@ -83,11 +83,11 @@ func checkHost(host string) error {
 // recordEntries lists an owner's records at the tip: host to the record's blob.
 // The folder of the records must have been opened, and its clusters.
 func (w *layout) recordEntries(records string) map[string]git.Hash {
-	return recordsIn(records, w.each)
+	return listRecords(records, w.eachEntry)
 }
 
 // recordsIn are the records in a folder of records, by host. each calls do with the entries of a folder.
-func recordsIn(records string, each func(at string, do func(git.Entry))) map[string]git.Hash {
+func listRecords(records string, each func(at string, do func(git.Entry))) map[string]git.Hash {
 	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
 		each(at, func(e git.Entry) {
@@ -103,7 +103,7 @@ func recordsIn(records string, each func(at string, do func(git.Entry))) map[str
 }
 
 // each calls do with the entries of a folder that was opened; with none where there is no folder.
-func (w *layout) each(at string, do func(git.Entry)) {
+func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	if d := w.Directory(at); d != nil {
 		d.Each(do)
 	}

@@ -16,7 +16,7 @@ type pastTrees struct {
 }
 
 // entries reads a tree. One that was not fetched is noted, and has no entries yet.
-func (p *pastTrees) entries(id git.Hash) []git.Entry {
+func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	if id.IsZero() || id == git.EmptyTree {
 		return nil
 	}
@@ -38,12 +38,12 @@ func (p *pastTrees) entries(id git.Hash) []git.Entry {
 }
 
 // below is the id of the tree at a path; zero when there is none.
-func (p *pastTrees) below(id git.Hash, at string) git.Hash {
+func (p *pastTrees) findTree(id git.Hash, at string) git.Hash {
 	for segment := range strings.SplitSeq(at, "/") {
 		if segment == "" {
 			continue
 		}
-		e := git.Search(p.entries(id), segment, true)
+		e := git.Search(p.readEntries(id), segment, true)
 		if e == nil {
 			return git.Hash{}
 		}

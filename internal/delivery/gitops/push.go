@@ -10,13 +10,13 @@ import (
 
 // push sends the commit and finds out whether it was applied. The branch goes from
 // old to commit; base is the commit at which the change was computed.
-func (a *application) push(
+func (a *applyLoop) push(
 	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change,
 ) (done bool, err error) {
-	if err := a.listen(ctx); err != nil {
+	if err := a.waitForSilence(ctx); err != nil {
 		return false, err
 	}
-	pushed, err := a.client.options.Git.Push(ctx, a.remote, a.target(), old, commit, pack)
+	pushed, err := a.client.options.Git.Push(ctx, a.remote, a.targetBranch(), old, commit, pack)
 	if pushed.Sent {
 		a.race.pushed = pushed.Took
 		a.pushes++
@@ -28,7 +28,7 @@ func (a *application) push(
 	case err != nil:
 		return false, err
 	case pushed.Moved:
-		return false, a.overtaken(pushed.Sent)
+		return false, a.countOvertaken(pushed.Sent)
 	case pushed.Unanswered != nil:
 		if a.race.unanswered++; a.race.unanswered >= maxUnanswered {
 			return false, fmt.Errorf("%w (%d times)", pushed.Unanswered, a.race.unanswered)
@@ -36,9 +36,9 @@ func (a *application) push(
 		return false, nil
 	}
 	if a.edit.Head != "" {
-		a.succeed(base, commit, c, c)
+		a.setResult(base, commit, c, c)
 	} else {
-		a.succeed(commit, git.Hash{}, c, nil)
+		a.setResult(commit, git.Hash{}, c, nil)
 	}
 	return true, nil
 }

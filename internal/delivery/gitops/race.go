@@ -50,7 +50,7 @@ const (
 )
 
 // wait is the limit of the wait before the next attempt, after one that took so long.
-func (r *race) wait(took time.Duration) time.Duration {
+func (r *race) waitLimit(took time.Duration) time.Duration {
 	if r.unanswered > 0 {
 		return min(max(firstWait, took)<<(r.unanswered-1), lastWait)
 	}
@@ -59,7 +59,7 @@ func (r *race) wait(took time.Duration) time.Duration {
 
 // silence is how long the branch must not have moved before the next push, and the
 // limit of the random time beyond that, in an attempt that took so long until now.
-func (r *race) silence(took time.Duration) (least, more time.Duration) {
+func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	if r.lost < listenAfter {
 		return 0, 0
 	}
@@ -69,8 +69,8 @@ func (r *race) silence(took time.Duration) (least, more time.Duration) {
 
 // listen waits before a push that follows lost ones. The push itself asks then
 // whether the branch has moved.
-func (a *application) listen(ctx context.Context) error {
-	least, more := a.race.silence(time.Since(a.race.began))
+func (a *applyLoop) waitForSilence(ctx context.Context) error {
+	least, more := a.race.silenceLimits(time.Since(a.race.began))
 	if more == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (a *application) listen(ctx context.Context) error {
 
 // sleep waits, and says so: for a time and a random one of more at most. Without randomness, processes that collided once would
 // collide again.
-func (a *application) sleep(ctx context.Context, why string, least, more time.Duration) error {
+func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Duration) error {
 	d := least + rand.N(more+1)
 	a.client.options.Git.Log(ctx, a.remote, why, map[string]any{
 		"wait": d, "moved": a.race.moved, "lost_pushes": a.race.lost, "unanswered": a.race.unanswered,
@@ -89,7 +89,7 @@ func (a *application) sleep(ctx context.Context, why string, least, more time.Du
 
 // overtaken counts a push, or an attempt before its push, for which others were
 // faster.
-func (a *application) overtaken(pushed bool) error {
+func (a *applyLoop) countOvertaken(pushed bool) error {
 	a.race.unanswered = 0
 	if pushed {
 		a.race.lost++
@@ -100,7 +100,7 @@ func (a *application) overtaken(pushed bool) error {
 		return fmt.Errorf(
 			"%w: others moved branch %q %d times, each time before this commit was pushed; apply again when there are fewer writers",
 			ErrRace,
-			a.target(),
+			a.targetBranch(),
 			times,
 		)
 	}

@@ -117,7 +117,7 @@ func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Durati
 					w.tip = tip
 					w.next(fetches, s.fetch)
 				case fetches:
-					least, more := w.silence(now - w.attempt)
+					least, more := w.silenceLimits(now - w.attempt)
 					w.next(listens, least+jitter(more))
 				case listens:
 					w.push = now
@@ -128,7 +128,7 @@ func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Durati
 						continue
 					}
 					w.moved++
-					w.next(waits, jitter(w.wait(now-w.attempt)))
+					w.next(waits, jitter(w.waitLimit(now-w.attempt)))
 				case updates:
 					if pushes++; w.tip == tip {
 						tip++
@@ -138,7 +138,7 @@ func (s simulated) run(writers, commits int, random *rand.Rand) (now time.Durati
 					w.next(refused, s.refuse)
 				case refused:
 					w.lost, w.pushed = w.lost+1, now-w.push
-					w.next(waits, jitter(w.wait(now-w.attempt)))
+					w.next(waits, jitter(w.waitLimit(now-w.attempt)))
 				case finishes:
 					w.race, w.made = race{}, w.made+1
 					if w.next(waits, 0); w.made == commits {

@@ -64,15 +64,15 @@ type folderRecord struct {
 type fields map[string]json.RawMessage
 
 // public is the record of a folder for those who read it.
-func (f folderRecord) public() FolderRecord {
+func (f folderRecord) toPublic() FolderRecord {
 	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked when it was read
 	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
 }
 
 // sameMeaning reports whether a record that was read says what the other one
 // does, in whatever format.
-func (r hostRecord) sameMeaning(as hostRecord) bool {
-	return r.Environment == as.Environment && r.Holder == as.Holder && r.sameNames(as) &&
+func (r hostRecord) hasSameMeaning(as hostRecord) bool {
+	return r.Environment == as.Environment && r.Holder == as.Holder && r.hasSameNames(as) &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
 				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
@@ -82,7 +82,7 @@ func (r hostRecord) sameMeaning(as hostRecord) bool {
 }
 
 // sameNames reports whether two records have the same former names.
-func (r hostRecord) sameNames(as hostRecord) bool {
+func (r hostRecord) hasSameNames(as hostRecord) bool {
 	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
 }
 
@@ -109,7 +109,7 @@ func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(na
 
 // sameFolders reports whether two records list the same folders, with the same
 // trees.
-func (r hostRecord) sameFolders(as hostRecord) bool {
+func (r hostRecord) hasSameFolders(as hostRecord) bool {
 	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 		return strings.EqualFold(a.Tree, b.Tree)
 	})
@@ -207,7 +207,7 @@ func (f fields) encode(b []byte, indent string) []byte {
 }
 
 // memberOf is the first member of this name in an encoded record; "" for none.
-func memberOf(encoded []byte, name string) string {
+func findMember(encoded []byte, name string) string {
 	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
 	value, _, _ = bytes.Cut(value, []byte(`"`))
 	return string(value)
@@ -337,10 +337,10 @@ func (r hostRecord) check() error {
 	}
 	for target, recorded := range r.DeploymentTargets {
 		_, noTree := git.ParseID(recorded.Tree)
-		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.texts()...), noTree); err != nil {
+		if err := cmp.Or(git.CheckName(target), folder.CheckText(recorded.listTexts()...), noTree); err != nil {
 			return err
 		}
-		if recorded.tidy() {
+		if recorded.dropInvalid() {
 			r.DeploymentTargets[target] = recorded
 		}
 	}
@@ -348,7 +348,7 @@ func (r hostRecord) check() error {
 }
 
 // tidy drops values that are not valid, and reports whether there were any.
-func (f *folderRecord) tidy() (changed bool) {
+func (f *folderRecord) dropInvalid() (changed bool) {
 	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
 		f.TreeBefore, changed = "", true
 	}
@@ -368,17 +368,17 @@ func parseFields(content []byte) (hostRecord, error) {
 	if err := r.more.readHead(content, &r.Format, &r.Environment, &r.Holder, "deployment_targets", &targets); err != nil {
 		return hostRecord{}, err
 	}
-	if err := cmp.Or(r.more.take("formerly", &r.Formerly), r.more.take("owner_formerly", &r.OwnerFormerly)); err != nil {
+	if err := cmp.Or(r.more.takeMember("formerly", &r.Formerly), r.more.takeMember("owner_formerly", &r.OwnerFormerly)); err != nil {
 		return hostRecord{}, err
 	}
 	r.DeploymentTargets = make(map[string]folderRecord, len(targets))
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		f := folderRecord{more: targets[target]}
-		known := f.known()
+		known := f.knownMembers()
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			// A newer format may use optional members for something else.
 			text := f.more[name]
-			if err := f.more.take(name, known[name]); err != nil && (r.Format <= recordFormat || name == "tree") {
+			if err := f.more.takeMember(name, known[name]); err != nil && (r.Format <= recordFormat || name == "tree") {
 				return hostRecord{}, fmt.Errorf("%q: %w", target, err)
 			} else if err != nil {
 				f.more[name] = text
@@ -390,7 +390,7 @@ func parseFields(content []byte) (hostRecord, error) {
 }
 
 // known are the members that are known, by name.
-func (f *folderRecord) known() map[string]any {
+func (f *folderRecord) knownMembers() map[string]any {
 	return map[string]any{
 		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
 		"policies": &f.Policies, "config_version": &f.ConfigVersion,
@@ -400,11 +400,11 @@ func (f *folderRecord) known() map[string]any {
 }
 
 // unknown are the members that this version never writes.
-func (f *folderRecord) unknown() fields {
+func (f *folderRecord) unknownMembers() fields {
 	if f.more == nil {
 		return nil
 	}
-	unknown, known := maps.Clone(f.more), f.known()
+	unknown, known := maps.Clone(f.more), f.knownMembers()
 	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool { return known[name] != nil })
 	return unknown
 }
@@ -414,7 +414,7 @@ func (f *fields) readHead(content []byte, format *int, environment, holder *stri
 	if err := json.Unmarshal(content, f); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.take("format", format), f.take("environment", environment), f.take("holder", holder), f.take(name, value)); err != nil {
+	if err := cmp.Or(f.takeMember("format", format), f.takeMember("environment", environment), f.takeMember("holder", holder), f.takeMember(name, value)); err != nil {
 		return err
 	}
 	if *format < 1 {
@@ -424,7 +424,7 @@ func (f *fields) readHead(content []byte, format *int, environment, holder *stri
 }
 
 // take reads a member that is known, and leaves the others.
-func (f fields) take(name string, value any) error {
+func (f fields) takeMember(name string, value any) error {
 	text, ok := f[name]
 	if !ok {
 		return nil

@@ -19,29 +19,30 @@ import (
 var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
 // isRenamed says whether a host has another name in the edit.
-func (s *staging) isRenamed(host string) bool {
+func (s *ownerTip) isRenamed(host string) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
 	return wanted
 }
 
 // moves says whether a folder is wanted under the present name of its host.
-func (s *staging) moves(k folder.Key) bool {
+func (s *ownerTip) movesToNewName(k folder.Key) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
 	return wanted
 }
 
 // moveKept has folders that are kept, and that are still under a former name of their host, move as they are.
-func (s *staging) moveKept(edit Edit) Edit {
+func (s *ownerTip) moveKept() Edit {
+	edit := s.edit
 	if len(edit.Renames) == 0 {
 		return edit
 	}
 	edit.Hosts = edit.Hosts.clone()
 	for k, wanted := range folder.All(edit.Hosts) {
-		if _, there := s.folderAt(k); there || wanted.Action != Keep {
+		if _, there := s.treeOf(k); there || wanted.Action != Keep {
 			continue
 		}
 		for _, former := range s.edit.Renames.FormerNames(k.Host) {
-			if id, there := s.folderAt(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
+			if id, there := s.treeOf(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
 				wanted.Action, wanted.Tree, wanted.Files = move, id.String(), nil
 				edit.Hosts[k.Host][k.DeploymentTarget] = wanted
 			}
@@ -51,10 +52,10 @@ func (s *staging) moveKept(edit Edit) Edit {
 }
 
 // vanish removes the marker of a host that has another name now.
-func (s *staging) vanish(host string, marker git.Hash, own bool) {
-	e, ok := s.hostAt(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
-	if ok && e.IsFile() && (own || e.ID == marker) {
-		s.change.remove = append(s.change.remove, s.edit.Owner.marker(host))
+func (s *hostStaging) removeMarker(host string, own bool) {
+	e, ok := s.hostDirectory(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
+	if ok && e.IsFile() && (own || e.ID == s.marker) {
+		s.change.remove = append(s.change.remove, s.edit.Owner.markerPath(host))
 	}
 }
 
@@ -84,14 +85,14 @@ func (s *staging) checkVanishes() error {
 
 // FindForeignEntries are the paths in folders of hosts that are none of an owner's folders.
 func (v *OwnerView) FindForeignEntries(ctx context.Context, own folder.Trees) ([]string, error) {
-	return using(ctx, v.Branch, func() (found []string, err error) {
+	return withTip(ctx, v.Branch, func() (found []string, err error) {
 		hosts := slices.Sorted(maps.Keys(own))
 		if _, err := v.work.openOwner(ctx, v.owner, hosts); err != nil {
 			return nil, err
 		}
 		for _, host := range hosts {
-			v.work.hostAt(v.owner, host).Each(func(e git.Entry) {
-				if in := path.Join(v.owner.Path, host, e.Name); !own.Has(host, e.Name) && in != v.owner.marker(host) {
+			v.work.hostDirectory(v.owner, host).Each(func(e git.Entry) {
+				if in := path.Join(v.owner.Path, host, e.Name); !own.Has(host, e.Name) && in != v.owner.markerPath(host) {
 					found = append(found, in)
 				}
 			})

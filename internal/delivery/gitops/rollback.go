@@ -19,7 +19,7 @@ import (
 //
 // Errors: git.ErrCommit, or as of Branch.
 func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
-	return using(ctx, v.Branch, func() (FolderEdits, error) {
+	return withTip(ctx, v.Branch, func() (FolderEdits, error) {
 		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 		for host, record := range at.records {
 			folders := map[string]FolderEdit{}
 			for target, recorded := range record.DeploymentTargets {
-				if e, ok := at.hostAt(v.owner, host).Find(target); ok && e.IsTree() {
+				if e, ok := at.hostDirectory(v.owner, host).Find(target); ok && e.IsTree() {
 					recorded.OwnerLabel = cmp.Or(recorded.OwnerLabel, formerly)
 					folders[target] = FolderEdit{Action: RollBack, Tree: e.ID.String(), From: commit, Record: recorded.Record}
 					keys = append(keys, folder.Key{Host: host, DeploymentTarget: target})
@@ -40,7 +40,7 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 			}
 			hosts[host] = folders
 		}
-		return hosts, at.areFiles(ctx, keys)
+		return hosts, at.checkFilesOnly(ctx, keys)
 	})
 }
 
@@ -87,7 +87,7 @@ type past struct {
 }
 
 // at is a commit that the branch contains.
-func (w *layout) at(ctx context.Context, commit string) (*layout, error) {
+func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	id, err := git.ParseID(commit)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", git.ErrCommit, err)
@@ -101,7 +101,7 @@ func (w *layout) at(ctx context.Context, commit string) (*layout, error) {
 
 // openCommit reads the owner's records of a commit that the branch contains.
 func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
-	work, err := w.at(ctx, commit)
+	work, err := w.openTree(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +116,14 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 
 // areFiles checks that folders are as Apply writes them, files and folders of files: a link or a submodule may
 // have been put into one by hand.
-func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
+func (p *past) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
 	level := make([]entryOf, len(keys))
 	for i, k := range keys {
 		level[i].of = k
-		level[i].Entry, _ = p.hostAt(p.owner, k.Host).Find(k.DeploymentTarget)
+		level[i].Entry, _ = p.hostDirectory(p.owner, k.Host).Find(k.DeploymentTarget)
 	}
-	err := p.walk(ctx, level, func(in entryOf) error {
+	err := p.walkFolders(ctx, level, func(in entryOf) error {
 		if err := git.CheckName(in.Name); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 		return fmt.Errorf(
 			"%w: folder %q in commit %s: %w",
 			git.ErrCommit,
-			p.owner.folder(bad.at.of.Host, bad.at.of.DeploymentTarget),
+			p.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget),
 			p.commit,
 			bad.error,
 		)
@@ -147,7 +147,7 @@ func (p *past) areFiles(ctx context.Context, keys []folder.Key) error {
 // resolve finds the folders that an edit rolls back to, with what their commits
 // record of them. They are trees that the repository has: none of their files is
 // fetched or sent.
-func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
+func resolveRollbacks(ctx context.Context, w *layout, edit Edit) (Edit, error) {
 	back := map[string][]folder.Key{} // by commit
 	for k, wanted := range folder.All(edit.Hosts) {
 		if wanted.Action == RollBack {
@@ -159,14 +159,14 @@ func (w *layout) resolve(ctx context.Context, edit Edit) (Edit, error) {
 	}
 	edit.Hosts = edit.Hosts.clone()
 	for _, commit := range slices.Sorted(maps.Keys(back)) {
-		if err := w.rollBack(ctx, edit, commit, back[commit]); err != nil {
+		if err := resolveRollback(ctx, w, edit, commit, back[commit]); err != nil {
 			return Edit{}, err
 		}
 	}
 	return edit, nil
 }
 
-func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []folder.Key) error {
+func resolveRollback(ctx context.Context, w *layout, edit Edit, commit string, keys []folder.Key) error {
 	at, err := w.openCommit(ctx, edit.Owner, commit)
 	if err != nil {
 		return err
@@ -189,14 +189,14 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 		for _, host := range namesOf(k.Host) {
 			if !ok {
 				then.Host = host
-				e, ok = at.hostAt(edit.Owner, host).Find(k.DeploymentTarget)
+				e, ok = at.hostDirectory(edit.Owner, host).Find(k.DeploymentTarget)
 			}
 		}
 		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
 			return fmt.Errorf(
 				"%w: folder %q in commit %s is not tree %s",
 				git.ErrCommit,
-				edit.Owner.folder(k.Host, k.DeploymentTarget),
+				edit.Owner.folderPath(k.Host, k.DeploymentTarget),
 				commit,
 				cmp.Or(folder.FromTree, folder.Tree),
 			)
@@ -207,5 +207,5 @@ func (w *layout) rollBack(ctx context.Context, edit Edit, commit string, keys []
 		edit.Hosts[k.Host][k.DeploymentTarget] = folder
 		had = append(had, then)
 	}
-	return at.areFiles(ctx, had)
+	return at.checkFilesOnly(ctx, had)
 }

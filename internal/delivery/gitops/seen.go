@@ -11,7 +11,7 @@ import (
 // leaveUnseen keeps folders that were as wanted when the plan saw them, and are not
 // any more: the plan did not say that they are written. A proposal that is there
 // already is made anew as a whole, and shows what it changes: then Seen is left out.
-func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
+func keepUnseen(w *layout, edit Edit, proposed *layout) Edit {
 	if proposed != nil {
 		edit.Seen = nil
 	}
@@ -20,7 +20,7 @@ func (w *layout) leaveUnseen(edit Edit, proposed *layout) Edit {
 	}
 	var changed []folder.Key
 	for k, wanted := range folder.All(edit.Hosts) {
-		now, there := w.treeAt(edit.Owner, k)
+		now, there := w.folderTree(edit.Owner, k)
 		if wanted.Action != Keep && strings.EqualFold(edit.Seen[k.Host][k.DeploymentTarget], wanted.Tree) &&
 			(!there || !git.IsID(wanted.Tree, now)) {
 			changed = append(changed, k)
@@ -46,7 +46,7 @@ func (s *staging) checkSeen() error {
 	}
 	var changed []folder.Key
 	for k, wanted := range folder.All(s.edit.Hosts) {
-		now, there := s.folderAt(k)
+		now, there := s.treeOf(k)
 		isWanted := there && git.IsID(wanted.Tree, now)
 		if wanted.Action != Keep && !isWanted && (there || s.edit.Seen.Has(k.Host, k.DeploymentTarget)) && !s.isSeen(k) {
 			changed = append(changed, k)
@@ -55,7 +55,7 @@ func (s *staging) checkSeen() error {
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		// What somebody has put in the place of a folder is there, too.
-		if _, there := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
+		if _, there := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
 			changed = append(changed, k)
 		}
 	}
@@ -65,16 +65,16 @@ func (s *staging) checkSeen() error {
 	slices.SortFunc(changed, folder.Key.Compare)
 	e := &ChangedError{}
 	for _, k := range changed {
-		e.Folders = append(e.Folders, ChangedFolder{Key: k, Folder: s.edit.Owner.folder(k.Host, k.DeploymentTarget)})
+		e.Folders = append(e.Folders, ChangedFolder{Key: k, Folder: s.edit.Owner.folderPath(k.Host, k.DeploymentTarget)})
 	}
 	return e
 }
 
 // isSeen reports whether a folder is what the plan saw. One that it did not see, and
 // that is not the owner's, is decided by who owns it.
-func (s *staging) isSeen(k folder.Key) bool {
+func (s *ownerTip) isSeen(k folder.Key) bool {
 	seen, was := s.edit.Seen[k.Host][k.DeploymentTarget]
-	now, there := s.folderAt(k)
+	now, there := s.treeOf(k)
 	if !was {
 		return !there || !s.owned[k]
 	}

@@ -17,63 +17,43 @@ import (
 // stage computes what the edit changes at this tip, for a commit of that time.
 // proposed is the tip of the branch that the edit is proposed on, if there is
 // one. It only reads.
-func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *layout) (*change, error) {
+func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
 	if edit.claim != nil {
-		return w.stageClaim(ctx, edit, now)
+		return stageClaim(ctx, w, edit, now)
 	}
-	edit, err := w.resolve(ctx, edit)
+	tip, err := openOwnerTip(ctx, w, edit, proposed)
 	if err != nil {
 		return nil, err
 	}
-	hosts := slices.Collect(maps.Keys(edit.Hosts))
-	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Written))
-	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
-	s := &staging{layout: w, now: now.UTC().Format(time.RFC3339), taken: map[folder.Key]folderRecord{}}
-	if s.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
+	s := &staging{
+		ownerTip: tip, now: now.UTC().Format(time.RFC3339), staying: map[folder.Key]bool{},
+		change: &change{edit: tip.edit, at: now.UTC(), atTip: tip.atTip, records: map[string]git.Hash{}},
+	}
+	if err := s.ownership().checkPathsFree(s.want, s.isOwn); err != nil {
 		return nil, err
 	}
-	edit = w.leaveUnseen(edit, proposed)
-	s.edit = edit
-	edit = s.moveKept(edit)
-	want := edit.Hosts.Trees()
-	s.edit, s.want = edit, want
-	if edit.FormerName != "" {
-		if s.formerAtTip, err = w.openOwner(ctx, s.former(), nil); err != nil {
-			return nil, err
-		}
-	}
-	s.change = &change{edit: edit, at: now.UTC(), atTip: s.atTip, records: map[string]git.Hash{}}
-	if err := w.wayIsFree(edit.Owner, want, s.isOwn); err != nil {
+	if err := s.checkHolders(ctx, proposed); err != nil {
 		return nil, err
 	}
-	if edit.LeaveOthers || edit.Abandon {
-		if err := s.leaveHeld(ctx, proposed); err != nil {
-			return nil, err
-		}
-	}
-	if !edit.LeaveOthers && !edit.Abandon {
-		if err := s.checkHolder(ctx, proposed); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.readOwned(ctx); err != nil {
+	if err := s.readOwnRecords(ctx); err != nil {
 		return nil, err
 	}
 	if edit.Abandon {
-		s.letGo()
+		s.stageAbandon()
 		return s.change, nil
 	}
-	if err := s.checkOwnership(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.readProposed(ctx, proposed); err != nil {
+	if err := (&ownershipCheck{s}).run(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.checkSeen(); err != nil {
 		return nil, err
 	}
-	s.hosts() // first, so that the records are packed first, and need no memory after that
-	s.folders()
+	hosts := &hostStaging{staging: s, marker: git.NewHasher().Blob(s.edit.Owner.markerText())}
+	if err := hosts.readProposed(ctx, proposed); err != nil {
+		return nil, err
+	}
+	hosts.stageAll() // before the folders: the records are packed first, and need no memory after that
+	s.stageFolders()
 	if err := s.checkVanishes(); err != nil {
 		return nil, err
 	}
@@ -86,34 +66,73 @@ func (w *layout) stage(ctx context.Context, edit Edit, now time.Time, proposed *
 	return s.change, nil
 }
 
-type staging struct {
-	*layout
-	edit   Edit
-	want   folder.Trees // the folders that are written, or are as they would be
-	now    string       // the time of the commit, as records have it
-	change *change
+// openOwnerTip opens the hosts and records of an edit's owner, and settles what happens to folders that are rolled back, kept
+// or moved.
+func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
+	edit, err := resolveRollbacks(ctx, w, edit)
+	if err != nil {
+		return nil, err
+	}
+	hosts := slices.Collect(maps.Keys(edit.Hosts))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Written))
+	hosts = slices.AppendSeq(hosts, maps.Keys(edit.Renames))
+	t := &ownerTip{layout: w, taken: map[folder.Key]folderRecord{}}
+	if t.atTip, err = w.openOwner(ctx, edit.Owner, hosts); err != nil {
+		return nil, err
+	}
+	t.edit = keepUnseen(w, edit, proposed)
+	t.edit = t.moveKept()
+	t.want = t.edit.Hosts.Trees()
+	if edit.FormerName != "" {
+		t.formerAtTip, err = w.openOwner(ctx, t.formerOwner(), nil)
+	}
+	return t, err
+}
 
-	atTip       map[string]git.Hash         // host to the blob of its record
-	formerAtTip map[string]git.Hash         // the same of the owner's former name
-	recorded    map[string]hostRecord       // those that were read and can be
-	formerly    map[string]hostRecord       // the same of the owner's former name
+// ownership finds folders of the edit that belong to others.
+func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
+
+// checkHolders fails if another state holds the records. A destroy leaves out the hosts of that state instead.
+func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
+	if s.edit.LeaveOthers || s.edit.Abandon {
+		return s.skipHeldHosts(ctx, proposed)
+	}
+	return s.checkHolder(ctx, proposed)
+}
+
+// ownerTip is a tip as the owner of an edit has it.
+type ownerTip struct {
+	*layout
+	edit Edit
+	want folder.Trees // the folders that the edit writes, with their trees
+
+	atTip       map[string]git.Hash         // ids of the owner's records by host
+	formerAtTip map[string]git.Hash         // the same under the owner's former name
+	recorded    map[string]hostRecord       // the records that were read
+	formerly    map[string]hostRecord       // the same under the owner's former name
 	asLeft      map[string]bool             // hosts whose record need not be read
-	owned       map[folder.Key]bool         // by the records, or by the state and no record
-	taken       map[folder.Key]folderRecord // what another owner's records said of folders that are taken over
-	staying     map[folder.Key]bool         // folders that are neither wanted nor to be removed
-	encoded     []byte                      // what isRight uses again
-	proposed    map[string]hostRecord       // records on the branch that the edit is proposed on
+	owned       map[folder.Key]bool         // folders in the records, or only in the state
+	taken       map[folder.Key]folderRecord // former owners' records of folders that are taken over
+	encoded     []byte                      // buffer of isRight
+}
+
+// staging computes the change that an edit makes at a tip.
+type staging struct {
+	*ownerTip
+	now     string // time of the commit, as in records
+	change  *change
+	staying map[folder.Key]bool // folders that are neither wanted nor removed
 }
 
 // former is the owner by the name that it had.
-func (s *staging) former() Owner {
+func (s *ownerTip) formerOwner() Owner {
 	former := s.edit.Owner
 	former.Name = s.edit.FormerName
 	return former
 }
 
 // names are the names whose records are the owner's own.
-func (s *staging) names() []string {
+func (s *ownerTip) ownNames() []string {
 	if s.edit.FormerName == "" {
 		return []string{s.edit.Owner.Name}
 	}
@@ -122,7 +141,7 @@ func (s *staging) names() []string {
 
 // readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
 // the state knows it, which need not be fetched, or where it is what would be written.
-func (s *staging) readOwned(ctx context.Context) error {
+func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
 		open := maps.Clone(entries)
@@ -160,7 +179,7 @@ func (s *staging) readOwned(ctx context.Context) error {
 
 // isAsLeft reports whether the host has the record and the folders that the
 // last apply left there, and nothing else is wanted.
-func (s *staging) isAsLeft(host string, id git.Hash) bool {
+func (s *ownerTip) isAsLeft(host string, id git.Hash) bool {
 	if !git.IsID(s.edit.Records[host], id) || !s.hasWanted(host) {
 		return false
 	}
@@ -174,7 +193,7 @@ func (s *staging) isAsLeft(host string, id git.Hash) bool {
 
 // isRight reports whether the host has just the folders that are wanted, and a record that would be written as it is. That
 // takes a third of the time of reading the record.
-func (s *staging) isRight(host string, id git.Hash) bool {
+func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	content, err := s.Blob(id)
 	if err != nil || !s.hasWanted(host) {
 		return false
@@ -187,7 +206,7 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 	record := hostRecord{
 		Format:      recordFormat,
 		Environment: s.edit.Owner.Environment,
-		Holder:      cmp.Or(s.edit.Holder, memberOf(header, "holder")),
+		Holder:      cmp.Or(s.edit.Holder, findMember(header, "holder")),
 	}
 	if bytes.Contains(header, []byte(`formerly":`)) || len(s.edit.Renames.FormerNames(host)) > 0 {
 		return false
@@ -197,21 +216,21 @@ func (s *staging) isRight(host string, id git.Hash) bool {
 		var history []byte
 		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
 		history, rest, _ = bytes.Cut(rest, []byte("\n    }"))
-		wanted := asWanted(folders[target])
-		wanted.TreeBefore, wanted.Changed = memberOf(history, "tree_before"), memberOf(history, "changed")
-		wanted.Source = folder.Source(memberOf(history, "source"))
+		wanted := wantedFolderRecord(folders[target])
+		wanted.TreeBefore, wanted.Changed = findMember(history, "tree_before"), findMember(history, "changed")
+		wanted.Source = folder.Source(findMember(history, "source"))
 		return wanted
 	})
 	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
 }
 
 // hasWanted reports whether a host has the folders that are wanted, and the state knows of no other.
-func (s *staging) hasWanted(host string) bool {
+func (s *ownerTip) hasWanted(host string) bool {
 	wanted, ok := s.edit.Hosts[host]
 	if !ok {
 		return false
 	}
-	d := s.hostAt(s.edit.Owner, host)
+	d := s.hostDirectory(s.edit.Owner, host)
 	for target, folder := range wanted {
 		if e, ok := d.Look(target); folder.Action != Keep && (!ok || !e.IsTree() || !git.IsID(folder.Tree, e.ID)) {
 			return false
@@ -226,7 +245,7 @@ func (s *staging) hasWanted(host string) bool {
 }
 
 // prior is what is recorded of a folder until now.
-func (s *staging) prior(k folder.Key) (folderRecord, bool) {
+func (s *ownerTip) priorRecord(k folder.Key) (folderRecord, bool) {
 	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
 		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
 			if folder, ok := records[host].DeploymentTargets[k.DeploymentTarget]; ok {
@@ -239,19 +258,19 @@ func (s *staging) prior(k folder.Key) (folderRecord, bool) {
 }
 
 // folderAt is the tree of a folder at the tip.
-func (s *staging) folderAt(k folder.Key) (git.Hash, bool) {
-	return s.treeAt(s.edit.Owner, k)
+func (s *ownerTip) treeOf(k folder.Key) (git.Hash, bool) {
+	return s.folderTree(s.edit.Owner, k)
 }
 
 // isOwn says whether a host is the owner's already.
-func (s *staging) isOwn(host string) bool {
+func (s *ownerTip) isOwn(host string) bool {
 	_, recorded := s.atTip[host]
 	_, formerly := s.formerAtTip[host]
 	return recorded || formerly || len(s.edit.Written[host]) > 0
 }
 
 // letGo removes the owner's records, and nothing else.
-func (s *staging) letGo() {
+func (s *staging) stageAbandon() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
 			s.change.hosts = append(s.change.hosts, host)
@@ -259,9 +278,9 @@ func (s *staging) letGo() {
 		}
 	}
 	remove(s.edit.Owner, s.atTip)
-	remove(s.former(), s.formerAtTip)
+	remove(s.formerOwner(), s.formerAtTip)
 	for k := range s.owned {
-		if _, ok := s.folderAt(k); ok {
+		if _, ok := s.treeOf(k); ok {
 			s.change.letGo = append(s.change.letGo, k)
 		}
 	}
@@ -272,7 +291,7 @@ func (s *staging) letGo() {
 // wanted one must not be another owner's, and one that only the state knows is
 // left to the owner whose record lists it now. Then it finds what the plan did not
 // show.
-func (s *staging) checkOwnership(ctx context.Context) error {
+func (s *ownershipCheck) run(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
 	for k := range folder.All(s.edit.Written) {
@@ -289,21 +308,21 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			wanted = append(wanted, k)
 		}
 	}
-	found, err := s.conflicts(ctx, s.edit.Owner, s.names(), wanted, s.want, known)
+	found, err := s.ownership().findConflicts(ctx, wanted, s.want, known)
 	if err != nil {
 		return err
 	}
-	disputed, err := s.yield(ctx)
+	disputed, err := s.dropDisputed(ctx)
 	if err != nil {
 		return err
 	}
 	found = append(found, disputed...)
 	if s.edit.Adopt {
-		if found, err = s.adopt(found); err != nil {
+		if found, err = s.takeOver(found); err != nil {
 			return err
 		}
 	}
-	listed, err := s.listings(ctx, s.edit.Owner, s.names(), lost)
+	listed, err := s.ownership().findListings(ctx, lost)
 	if err != nil {
 		return err
 	}
@@ -312,20 +331,20 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 			s.owned[k] = true
 		}
 	}
-	unplanned := s.unplanned()
-	inside, err := s.othersInside(ctx)
+	unplanned := s.findUnplanned()
+	inside, err := s.findOthersInside(ctx)
 	if err != nil {
 		return err
 	}
-	hosts, err := s.hostConflicts(ctx, s.edit.Owner, s.names(), s.want, s.atTip, s.formerAtTip)
+	hosts, err := s.ownership().findHostConflicts(ctx, s.want, s.atTip, s.formerAtTip)
 	if err != nil {
 		return err
 	}
 	if found = slices.Concat(found, inside, hosts); len(found) > 0 {
-		return &toldError{textsOf(found, Conflict.String), ErrConflict}
+		return &completeError{joinTexts(found, Conflict.String), ErrConflict}
 	}
 	if len(unplanned) > 0 {
-		return &toldError{fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s",
+		return &completeError{fmt.Sprintf("the branch has folders of the assignment %q that the plan did not show: %s",
 			s.edit.Owner.Name, wording.List(folder.KeyTexts(unplanned), wording.Named)), ErrUnplanned}
 	}
 	return nil
@@ -333,13 +352,12 @@ func (s *staging) checkOwnership(ctx context.Context) error {
 
 // unplanned returns the folders that are there, are neither wanted nor kept, and
 // may not be removed. Where the edit leaves others, they stay.
-func (s *staging) unplanned() []folder.Key {
-	s.staying = map[folder.Key]bool{}
+func (s *staging) findUnplanned() []folder.Key {
 	var unplanned []folder.Key
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
 		_, planned := s.edit.Remove[k.Host][k.DeploymentTarget]
-		if _, there := s.folderAt(k); !there || wanted || planned || s.moves(k) {
+		if _, there := s.treeOf(k); !there || wanted || planned || s.movesToNewName(k) {
 			continue
 		}
 		if s.edit.LeaveOthers {
@@ -355,29 +373,29 @@ func (s *staging) unplanned() []folder.Key {
 // othersInside finds folders to be written or removed that were changed by others,
 // and in which another owner has written since: they must not be overwritten or
 // removed.
-func (s *staging) othersInside(ctx context.Context) ([]Conflict, error) {
+func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []folder.Key
 	var folders []string
 	for k := range s.owned {
-		at, ok := s.folderAt(k)
+		at, ok := s.treeOf(k)
 		if !ok || s.stays(k) {
 			continue
 		}
-		left, _ := s.prior(k)
+		left, _ := s.priorRecord(k)
 		if !git.IsID(s.want[k.Host][k.DeploymentTarget], at) && !git.IsID(left.Tree, at) {
 			drifted = append(drifted, k)
-			folders = append(folders, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
+			folders = append(folders, s.edit.Owner.folderPath(k.Host, k.DeploymentTarget))
 		}
 	}
-	inside, err := s.ownersInside(ctx, folders)
+	inside, err := s.ownership().findOwnersInside(ctx, folders)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(drifted, folder.Key.Compare)
 	var found []Conflict
 	for _, k := range drifted {
-		if by, ok := inside[s.edit.Owner.folder(k.Host, k.DeploymentTarget)]; ok {
-			found = append(found, s.edit.Owner.conflict(k, by))
+		if by, ok := inside[s.edit.Owner.folderPath(k.Host, k.DeploymentTarget)]; ok {
+			found = append(found, s.edit.Owner.newConflict(k, by))
 		}
 	}
 	return found, nil
@@ -388,15 +406,15 @@ func (s *staging) stays(k folder.Key) bool {
 	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
 }
 
-func (s *staging) folders() {
+func (s *staging) stageFolders() {
 	for host := range s.edit.Hosts {
-		if at := s.replaced(s.edit.Owner, host); at != "" && s.isOwn(host) {
+		if at := s.findReplacement(s.edit.Owner, host); at != "" && s.isOwn(host) {
 			s.change.remove = append(s.change.remove, at)
 		}
 	}
 	for k, wanted := range folder.All(s.edit.Hosts) {
 		if wanted.Action != Keep && !s.asLeft[k.Host] {
-			s.folder(k, wanted)
+			s.stageFolder(k, wanted)
 		}
 	}
 	moved := map[folder.Key]bool{}
@@ -407,17 +425,17 @@ func (s *staging) folders() {
 		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
-		if _, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
+		if _, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
 			if !moved[k] {
-				s.note(folder.Change{Key: k, Action: folder.Removed})
+				s.addChange(folder.Change{Key: k, Action: folder.Removed})
 			}
-			s.change.remove = append(s.change.remove, s.edit.Owner.folder(k.Host, k.DeploymentTarget))
+			s.change.remove = append(s.change.remove, s.edit.Owner.folderPath(k.Host, k.DeploymentTarget))
 		}
 	}
 }
 
-func (s *staging) folder(k folder.Key, wanted FolderEdit) {
-	e, ok := s.hostAt(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
+func (s *staging) stageFolder(k folder.Key, wanted FolderEdit) {
+	e, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
 	id, _ := git.ParseID(wanted.Tree) // checked with the edit
 	change := folder.Change{Key: k, Action: folder.Changed}
 	switch {
@@ -432,17 +450,17 @@ func (s *staging) folder(k folder.Key, wanted FolderEdit) {
 			}
 		}
 	}
-	s.note(change)
+	s.addChange(change)
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folder(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Files == nil,
+		path: s.edit.Owner.folderPath(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Files == nil,
 	})
 }
 
 // movesFrom finds the folder of a former name of the host, and its tree.
-func (s *staging) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
+func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
 	for _, former := range s.edit.Renames.FormerNames(k.Host) {
 		from := folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}
-		if tree, there := s.folderAt(from); there && s.owned[from] {
+		if tree, there := s.treeOf(from); there && s.owned[from] {
 			return former, tree, true
 		}
 	}
@@ -450,8 +468,8 @@ func (s *staging) movesFrom(k folder.Key) (host string, tree git.Hash, found boo
 }
 
 // note adds a folder that changes, with the config versions in the records.
-func (s *staging) note(change folder.Change) {
-	prior, _ := s.prior(change.Key)
+func (s *staging) addChange(change folder.Change) {
+	prior, _ := s.priorRecord(change.Key)
 	change.After = s.edit.Hosts[change.Host][change.DeploymentTarget].Record.ConfigVersion
 	if change.Action != folder.Added {
 		change.Before = prior.ConfigVersion
@@ -459,7 +477,7 @@ func (s *staging) note(change folder.Change) {
 	if change.Action == folder.Moved {
 		change.After = change.Before
 	}
-	if tree, there := s.folderAt(change.Origin()); there {
+	if tree, there := s.treeOf(change.Origin()); there {
 		change.Was = tree.String()
 	}
 	s.change.folders = append(s.change.folders, change)

@@ -35,12 +35,12 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 	read := func(edit Edit) (records int) {
 		t.Helper()
-		tip, err := repository.Open(context.Background(), remote, edit.Owner.levels())
+		tip, err := repository.Open(context.Background(), remote, edit.Owner.treeLevels())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tip.Close()
-		if _, err := newLayout(tip).stage(context.Background(), edit, time.Now(), nil); err != nil {
+		if _, err := stageEdit(context.Background(), newLayout(tip), edit, time.Now(), nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range result.Records {
@@ -55,14 +55,14 @@ func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	}
 	understood := func(edit Edit) int {
 		t.Helper()
-		tip, err := repository.Open(context.Background(), remote, edit.Owner.levels())
+		tip, err := repository.Open(context.Background(), remote, edit.Owner.treeLevels())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tip.Close()
-		s := &staging{layout: newLayout(tip), edit: edit, want: edit.Hosts.Trees()}
+		s := &ownerTip{layout: newLayout(tip), edit: edit, want: edit.Hosts.Trees()}
 		if s.atTip, err = s.openOwner(context.Background(), edit.Owner, nil); err == nil {
-			err = s.readOwned(context.Background())
+			err = s.readOwnRecords(context.Background())
 		}
 		if err != nil {
 			t.Fatal(err)

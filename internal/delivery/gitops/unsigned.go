@@ -50,8 +50,8 @@ func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (
 			files[host] = v.owner.RecordPath(host)
 		}
 	}
-	found, err := using(ctx, v.Branch, func() (map[string]UnsignedRecord, error) { return v.unsigned(ctx, files) })
-	return sentences(found), err
+	found, err := withTip(ctx, v.Branch, func() (map[string]UnsignedRecord, error) { return v.findUnsigned(ctx, files) })
+	return unsignedTexts(found), err
 }
 
 // FindUnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
@@ -59,7 +59,7 @@ func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (
 //
 // Errors: as of Claims.
 func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
-	found, err := using(ctx, l, func() (map[string]UnsignedRecord, error) {
+	found, err := withTip(ctx, l, func() (map[string]UnsignedRecord, error) {
 		entries, err := l.seen.openClaims(ctx, at)
 		if err != nil {
 			return nil, err
@@ -70,13 +70,13 @@ func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []stri
 				files[name] = ClaimRecordPath(at, name)
 			}
 		}
-		return l.unsigned(ctx, files)
+		return l.findUnsigned(ctx, files)
 	})
-	return sentences(found), err
+	return unsignedTexts(found), err
 }
 
 // sentences are those of unsigned records.
-func sentences(found map[string]UnsignedRecord) map[string]string {
+func unsignedTexts(found map[string]UnsignedRecord) map[string]string {
 	texts := map[string]string{}
 	for name, record := range found {
 		texts[name] = record.String()
@@ -85,7 +85,7 @@ func sentences(found map[string]UnsignedRecord) map[string]string {
 }
 
 // unsignedIn returns the records of an inventory that none of the allowed keys has signed.
-func (l *Branch) unsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
+func (l *inventoryReader) findUnsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
 	files := map[string]string{}
 	for _, r := range records {
 		at := r.owner.RecordPath(r.host)
@@ -95,18 +95,18 @@ func (l *Branch) unsignedIn(ctx context.Context, records []ownedRecord, claims [
 		at := ClaimRecordPath(claim.Path, claim.Name)
 		files[at] = at
 	}
-	found, err := l.unsigned(ctx, files)
+	found, err := l.findUnsigned(ctx, files)
 	return slices.SortedFunc(maps.Values(found), compareUnsigned), err
 }
 
 // unsigned looks for the commits that changed files last, which are given by any name, and returns the files for which none of
 // the allowed keys has signed it.
-func (l *Branch) unsigned(ctx context.Context, files map[string]string) (map[string]UnsignedRecord, error) {
+func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map[string]UnsignedRecord, error) {
 	unsigned := map[string]UnsignedRecord{}
 	if l.signers == nil || len(files) == 0 {
 		return unsigned, nil
 	}
-	changed, past, err := l.changers(ctx, files)
+	changed, past, err := l.findChangers(ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +125,13 @@ func (l *Branch) unsigned(ctx context.Context, files map[string]string) (map[str
 
 // changers finds the commits that changed files last, which are given by any name. A file is left out if the commits that can
 // be read do not tell.
-func (l *Branch) changers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
+func (l *Branch) findChangers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
 	past, changed = newLineage(l.tip), map[string]git.Hash{}
 	for {
 		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
 		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
 			for _, file := range files {
-				reader.file(head.Tree, file)
+				reader.findFile(head.Tree, file)
 			}
 		}
 		if len(reader.missing) > 0 {
@@ -141,7 +141,7 @@ func (l *Branch) changers(ctx context.Context, files map[string]string) (changed
 			continue
 		}
 		for name, file := range files {
-			if commit, ok := past.changer(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
+			if commit, ok := past.findChanger(&reader, file, l.tip.Commit, map[git.Hash]git.Hash{}); ok {
 				changed[name] = commit
 			}
 		}
@@ -157,14 +157,14 @@ func (l *Branch) changers(ctx context.Context, files map[string]string) (changed
 // changer is the commit that gave a file what it has at a commit. At a merge it is one of the side that the file came from, and the
 // merge itself where another side changed the file later: it brings back what was there before. It fails where the commits
 // that are here do not tell. known are the results so far, zero where it failed.
-func (l *lineage) changer(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
+func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
 	start := at
 	for {
 		if by, ok := known[at]; ok {
 			known[start] = by
 			return by, !by.IsZero()
 		}
-		from, others, ok := l.sides(reader, file, at)
+		from, others, ok := l.findSides(reader, file, at)
 		if !ok {
 			known[start] = git.Hash{}
 			return git.Hash{}, false
@@ -174,7 +174,7 @@ func (l *lineage) changer(reader *pastTrees, file string, at git.Hash, known map
 			known[start] = at
 			return at, true
 		case len(others) > 0:
-			known[start] = l.merged(reader, file, at, from, others, known)
+			known[start] = l.findMergeChanger(reader, file, at, from, others, known)
 			return known[start], !known[start].IsZero()
 		}
 		at = from
@@ -182,18 +182,18 @@ func (l *lineage) changer(reader *pastTrees, file string, at git.Hash, known map
 }
 
 // sides are the first parent of a commit that has the file as the commit has it, zero where none has, and those that have not.
-func (l *lineage) sides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
+func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
 	head, ok := l.heads[at]
 	if !ok {
 		return git.Hash{}, nil, false
 	}
-	id := reader.file(head.Tree, file)
+	id := reader.findFile(head.Tree, file)
 	for _, parent := range head.Parents {
 		before, ok := l.heads[parent]
 		switch {
 		case !ok:
 			return git.Hash{}, nil, false
-		case reader.file(before.Tree, file) != id:
+		case reader.findFile(before.Tree, file) != id:
 			others = append(others, parent)
 		case from.IsZero():
 			from = parent
@@ -203,14 +203,14 @@ func (l *lineage) sides(reader *pastTrees, file string, at git.Hash) (from git.H
 }
 
 // merged is the changer of a file at a merge of sides that differ in it; zero where it is not known.
-func (l *lineage) merged(reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash) git.Hash {
-	by, ok := l.changer(reader, file, from, known)
+func (l *lineage) findMergeChanger(reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash) git.Hash {
+	by, ok := l.findChanger(reader, file, from, known)
 	if !ok {
 		return git.Hash{}
 	}
 	for _, other := range others {
-		last, ok := l.changer(reader, file, other, known)
-		switch isThere := !reader.file(l.heads[other].Tree, file).IsZero(); {
+		last, ok := l.findChanger(reader, file, other, known)
+		switch isThere := !reader.findFile(l.heads[other].Tree, file).IsZero(); {
 		case ok && l.heads[last].Time.After(l.heads[by].Time):
 			return at
 		case !ok && isThere:
@@ -221,8 +221,8 @@ func (l *lineage) merged(reader *pastTrees, file string, at, from git.Hash, othe
 }
 
 // file is the id of the file at a path; zero when there is none.
-func (p *pastTrees) file(root git.Hash, at string) git.Hash {
-	e := git.Search(p.entries(p.below(root, path.Dir(at))), path.Base(at), false)
+func (p *pastTrees) findFile(root git.Hash, at string) git.Hash {
+	e := git.Search(p.readEntries(p.findTree(root, path.Dir(at))), path.Base(at), false)
 	if e == nil || !e.IsFile() {
 		return git.Hash{}
 	}

@@ -13,7 +13,7 @@ import (
 // verify verifies folders with final objects that a change takes from the repository as they are: moved ones, and those that
 // go back. Folders that are written are verified with their files, when these are packed. It fetches no files of other
 // folders, and of final objects only the names.
-func (w *layout) verify(ctx context.Context, c *change) error {
+func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	if c.edit.Verify == nil {
 		return nil
 	}

@@ -29,7 +29,7 @@ type OwnerView struct {
 
 // levels is how many levels of trees show the folders of the owner's hosts that
 // are cluster types: those on the way to its path, its own, and the hosts'.
-func (o Owner) levels() int {
+func (o Owner) treeLevels() int {
 	if o.Path == "" {
 		return 2
 	}
@@ -39,17 +39,17 @@ func (o Owner) levels() int {
 // openOwner opens the owner's path, its records and the folders of the hosts in
 // the records and of others that are named, and returns the records by host.
 func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]git.Hash, error) {
-	directories := []string{owner.Path, path.Join(owner.records(), clustersHost)}
+	directories := []string{owner.Path, path.Join(owner.recordsPath(), clustersHost)}
 	for _, host := range hosts {
 		directories = append(directories, path.Join(owner.Path, host))
 	}
 	if err := w.Open(ctx, directories); err != nil {
 		return nil, err
 	}
-	if err := w.Blocked(path.Join(owner.records(), clustersHost)); err != nil {
+	if err := w.Blocked(path.Join(owner.recordsPath(), clustersHost)); err != nil {
 		return nil, err
 	}
-	records := w.recordEntries(owner.records())
+	records := w.recordEntries(owner.recordsPath())
 	directories = directories[:0]
 	for host := range records {
 		directories = append(directories, path.Join(owner.Path, host))
@@ -58,14 +58,14 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 }
 
 // OwnerNames are the names of the owners that have records at the owner's path, in order.
-func (v *OwnerView) OwnerNames() []string { return v.work.ownersAt(v.owner.Path) }
+func (v *OwnerView) OwnerNames() []string { return v.work.listOwners(v.owner.Path) }
 
 // ReadTrees returns the tree ids that the given folders have at the tip, whatever
 // marker and record there are. A folder that is gone is absent, and so is one with
 // something else than a folder at its path. It reads nothing but the trees of
 // hosts without a record.
 func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Trees, error) {
-	return using(ctx, v.Branch, func() (folder.Trees, error) {
+	return withTip(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
 		for host := range want {
 			if checkHost(host) == nil {
@@ -79,7 +79,7 @@ func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Tr
 		for host, targets := range want {
 			deployed[host] = make(map[string]string, len(targets))
 			for target := range targets {
-				if tree, there := v.work.treeAt(v.owner, folder.Key{Host: host, DeploymentTarget: target}); there {
+				if tree, there := v.work.folderTree(v.owner, folder.Key{Host: host, DeploymentTarget: target}); there {
 					deployed[host][target] = tree.String()
 				}
 			}
@@ -106,13 +106,13 @@ func (v *OwnerView) FindTouched(known map[string]string) []string {
 }
 
 // treeAt is the tree of a folder.
-func (w *layout) treeAt(owner Owner, k folder.Key) (git.Hash, bool) {
-	e, ok := w.hostAt(owner, k.Host).Look(k.DeploymentTarget)
+func (w *layout) folderTree(owner Owner, k folder.Key) (git.Hash, bool) {
+	e, ok := w.hostDirectory(owner, k.Host).Look(k.DeploymentTarget)
 	return e.ID, ok && e.IsTree()
 }
 
 // hostAt returns a host's directory; one without entries when it does not exist.
-func (w *layout) hostAt(owner Owner, host string) *git.Directory {
+func (w *layout) hostDirectory(owner Owner, host string) *git.Directory {
 	if d := w.Directory(path.Join(owner.Path, host)); d != nil {
 		return d
 	}
@@ -120,7 +120,7 @@ func (w *layout) hostAt(owner Owner, host string) *git.Directory {
 }
 
 func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
-	e, ok := w.hostAt(owner, host).Look(owner.Name + markerSuffix)
+	e, ok := w.hostDirectory(owner, host).Look(owner.Name + markerSuffix)
 	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
@@ -155,7 +155,7 @@ func (w OwnerSnapshot) Label() string {
 //
 // Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
-	return using(ctx, v.Branch, func() (OwnerSnapshot, error) {
+	return withTip(ctx, v.Branch, func() (OwnerSnapshot, error) {
 		at := &past{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
 		var err error
 		if commit == "" {
@@ -182,8 +182,8 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 			written.Trees[host] = make(map[string]string, len(record.DeploymentTargets))
 			for target, recorded := range record.DeploymentTargets {
 				k := folder.Key{Host: host, DeploymentTarget: target}
-				written.Records[k] = recorded.public()
-				if tree, there := at.treeAt(v.owner, k); there {
+				written.Records[k] = recorded.toPublic()
+				if tree, there := at.folderTree(v.owner, k); there {
 					written.Trees[host][target] = tree.String()
 				}
 			}
@@ -202,10 +202,10 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 //
 // An error is a *git.BlockedError when something that is not a folder is in the way.
 func (v *OwnerView) FindConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
-	return using(ctx, v.Branch, func() ([]Conflict, error) { return v.conflicts(ctx, want, previously, formerly) })
+	return withTip(ctx, v.Branch, func() ([]Conflict, error) { return v.findConflicts(ctx, want, previously, formerly) })
 }
 
-func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
+func (v *OwnerView) findConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	hosts := slices.Sorted(maps.Keys(want))
 	if err := checkFolders(want); err != nil {
 		return nil, err
@@ -217,20 +217,20 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 		_, recorded := v.records[host]
 		return recorded || len(previously[host]) > 0
 	}
-	if err := v.work.wayIsFree(v.owner, want, isOwn); err != nil {
+	if err := v.ownership().checkPathsFree(want, isOwn); err != nil {
 		return nil, err
 	}
-	if err := v.work.namesAreFree(v.owner, want, previously); err != nil {
+	if err := v.ownership().checkNamesFree(want, previously); err != nil {
 		return nil, err
 	}
-	names, known := []string{v.owner.Name}, []map[string]git.Hash{v.records}
+	own, known := v.ownership(), []map[string]git.Hash{v.records}
 	if formerly != "" {
 		former := Owner{Name: formerly, Path: v.owner.Path}
 		records, err := v.work.openOwner(ctx, former, nil)
 		if err != nil {
 			return nil, err
 		}
-		names, known = append(names, formerly), append(known, records)
+		own.names, known = append(own.names, formerly), append(known, records)
 	}
 	listed, others := map[folder.Key]bool{}, want.Without(previously)
 	for _, records := range known {
@@ -258,49 +258,53 @@ func (v *OwnerView) conflicts(ctx context.Context, want, previously folder.Trees
 			keys = append(keys, k)
 		}
 	}
-	found, err := v.work.conflicts(ctx, v.owner, names, keys, want, nil)
+	found, err := own.findConflicts(ctx, keys, want, nil)
 	if err != nil {
 		return nil, err
 	}
-	disputed, err := v.work.listedByOthers(ctx, v.owner, names, recorded)
+	disputed, err := own.findListedByOthers(ctx, recorded)
 	if err != nil {
 		return nil, err
 	}
 	found = append(found, disputed...)
-	more, err := v.work.hostConflicts(ctx, v.owner, names, want, known...)
+	more, err := own.findHostConflicts(ctx, want, known...)
 	return append(found, more...), err
+}
+
+func (v *OwnerView) ownership() *ownership {
+	return &ownership{v.work, v.owner, []string{v.owner.Name}}
 }
 
 // wayIsFree checks that nothing else than a folder is where a folder has to be,
 // unless the host is the owner's already: there it is drift. The owner and the
 // wanted hosts must have been opened.
-func (w *layout) wayIsFree(owner Owner, want folder.Trees, isOwn func(host string) bool) error {
+func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
-		at := path.Join(owner.Path, host)
-		if err := w.Blocked(at); err != nil && (!isOwn(host) || w.replaced(owner, host) == "") {
+		at := path.Join(o.owner.Path, host)
+		if err := o.Blocked(at); err != nil && (!isOwn(host) || o.findReplacement(o.owner, host) == "") {
 			return err
 		}
-		d := w.hostAt(owner, host)
+		d := o.hostDirectory(o.owner, host)
 		for _, target := range slices.Sorted(maps.Keys(want[host])) {
 			if e, ok := d.Look(target); ok && !e.IsTree() && !isOwn(host) {
-				return &git.BlockedError{Path: owner.folder(host, target), Kind: e.Kind(), Want: "a folder"}
+				return &git.BlockedError{Path: o.owner.folderPath(host, target), Kind: e.Kind(), Want: "a folder"}
 			}
 		}
-		if e, ok := d.Look(owner.Name + markerSuffix); ok && !e.IsFile() && (e.IsTree() || !isOwn(host)) {
-			return &git.BlockedError{Path: owner.marker(host), Kind: e.Kind(), Want: "a file"}
+		if e, ok := d.Look(o.owner.Name + markerSuffix); ok && !e.IsFile() && (e.IsTree() || !isOwn(host)) {
+			return &git.BlockedError{Path: o.owner.markerPath(host), Kind: e.Kind(), Want: "a file"}
 		}
 	}
 	return nil
 }
 
 // namesAreFree checks that no folder is to be written beside one whose path differs only in case, which no apply does.
-func (w *layout) namesAreFree(owner Owner, want, previously folder.Trees) error {
+func (o *ownership) checkNamesFree(want, previously folder.Trees) error {
 	goes := map[string]bool{}
 	for key := range folder.All(previously.Without(want)) {
-		goes[owner.folder(key.Host, key.DeploymentTarget)] = true
+		goes[o.owner.folderPath(key.Host, key.DeploymentTarget)] = true
 	}
 	for _, key := range want.Keys() {
-		if err := w.CheckNew(owner.folder(key.Host, key.DeploymentTarget), func(other string) bool { return goes[other] }); err != nil {
+		if err := o.CheckNew(o.owner.folderPath(key.Host, key.DeploymentTarget), func(other string) bool { return goes[other] }); err != nil {
 			return err
 		}
 	}
@@ -309,7 +313,7 @@ func (w *layout) namesAreFree(owner Owner, want, previously folder.Trees) error 
 
 // replaced is the path of what is in the place of a host's folder; "" where nothing
 // else than a folder is.
-func (w *layout) replaced(owner Owner, host string) string {
+func (w *layout) findReplacement(owner Owner, host string) string {
 	at := path.Join(owner.Path, host)
 	if e, ok := w.Lookup(at); ok && !e.IsTree() {
 		return at

@@ -57,7 +57,7 @@ func (w RecordCommit) String() string {
 //
 // Errors: as of Branch.
 func (v *OwnerView) FindOtherHolder(ctx context.Context, holder string, known map[string]string) (writer RecordCommit, found bool, err error) {
-	_, err = using(ctx, v.Branch, func() (struct{}, error) {
+	_, err = withTip(ctx, v.Branch, func() (struct{}, error) {
 		writer, found, err = v.otherHolder(ctx, holder, known)
 		return struct{}{}, err
 	})
@@ -65,7 +65,7 @@ func (v *OwnerView) FindOtherHolder(ctx context.Context, holder string, known ma
 }
 
 func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[string]string) (RecordCommit, bool, error) {
-	held, err := v.work.holders(ctx, v.records, known)
+	held, err := v.work.readHolders(ctx, v.records, known)
 	if err != nil {
 		return RecordCommit{}, false, err
 	}
@@ -75,7 +75,7 @@ func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[st
 			files[host] = v.owner.RecordPath(host)
 		}
 	}
-	unsigned, err := v.unsigned(ctx, files)
+	unsigned, err := v.findUnsigned(ctx, files)
 	if err != nil {
 		return RecordCommit{}, false, err
 	}
@@ -83,18 +83,18 @@ func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[st
 	if len(files) == 0 {
 		return RecordCommit{}, false, nil
 	}
-	changed, past, err := v.changers(ctx, files)
+	changed, past, err := v.findChangers(ctx, files)
 	if err != nil || len(changed) == 0 {
 		return RecordCommit{}, true, err
 	}
-	newest := past.nearest(slices.Collect(maps.Values(changed)))
+	newest := past.findNearest(slices.Collect(maps.Values(changed)))
 	text, _ := past.tip.CommitText(newest)
 	commit := parseCommit(text)
 	return RecordCommit{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
 }
 
 // nearest returns the commit among some that is the first one on the way back from the tip, or else the latest one.
-func (l *lineage) nearest(commits []git.Hash) git.Hash {
+func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	for at, ok := l.tip.Commit, true; ok; {
 		if slices.Contains(commits, at) {
 			return at
@@ -111,7 +111,7 @@ func (l *lineage) nearest(commits []git.Hash) git.Hash {
 
 // holders returns the holders that records say, by host, without texts that are no holder. A record whose id is known
 // is not read.
-func (w *layout) holders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
+func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
 	changed := maps.Clone(entries)
 	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
 	records, err := w.readRecords(ctx, changed)
@@ -131,13 +131,13 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 		return nil
 	}
 	check := func(w *layout, entries map[string]git.Hash) error {
-		held, err := w.holders(ctx, entries, s.edit.Records)
+		held, err := w.readHolders(ctx, entries, s.edit.Records)
 		if err != nil {
 			return err
 		}
 		for host, holder := range held {
 			if holder != s.edit.Holder {
-				return &toldError{fmt.Sprintf("the record %q has another holder since the plan: another state writes the assignment %q",
+				return &completeError{fmt.Sprintf("the record %q has another holder since the plan: another state writes the assignment %q",
 					s.edit.Owner.RecordPath(host), s.edit.Owner.Name), ErrOtherHolder}
 			}
 		}
