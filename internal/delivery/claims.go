@@ -15,34 +15,33 @@ type Claim struct {
 	Name     string
 }
 
-// ClaimState is what the state knows of a claim since it was written last.
+// ClaimState is a claim as the Terraform state has it.
 type ClaimState struct {
 	Claim
-	// Holder is a random text that tells the claim of this state from that of another.
+	// Holder is the random text that ties the record to this state.
 	Holder string
-	// Record is the id of its record.
 	Record string
-	// Clusters are what it has, in the order in which they were taken.
+	// Clusters are in the order in which they were taken.
 	Clusters []string
 }
 
-// SeenClaim is how the repository has a claim.
+// SeenClaim is a claim as the repository has it.
 type SeenClaim struct {
-	// Gone says that the repository does not exist any more.
+	// Gone reports that the repository does not exist.
 	Gone bool `json:"gone,omitempty"`
-	// Touched says that the record is not as it was left: changed by hand, or gone.
+	// Touched reports that the record was changed by hand or is missing.
 	Touched bool `json:"touched,omitempty"`
-	// Foreign says that another holder has taken over the claim.
+	// Foreign reports that another holder took the claim over.
 	Foreign bool `json:"foreign,omitempty"`
-	// Unsigned says by which commit the record was changed, where no allowed key has signed it; else "".
+	// Unsigned names the last commit of the record, if none of the allowed keys has signed it.
 	Unsigned string `json:"unsigned,omitempty"`
-	// Clusters are what the record lists; none where there is none, it is another holder's, or no allowed key has signed it.
+	// Clusters are the clusters in the record, unless it belongs to another holder or is unsigned.
 	Clusters []string `json:"clusters,omitempty"`
-	// Lost are those of the known clusters that another claim has.
+	// Lost are known clusters that another claim has.
 	Lost []string `json:"lost,omitempty"`
 }
 
-// ErrDuplicateClaim is the error of a second flotilla_cluster_claim of one name at one location.
+// ErrDuplicateClaim reports a second flotilla_cluster_claim of one name at one location.
 var ErrDuplicateClaim = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
 
 // ClaimRecords reads and writes the records of claims.
@@ -52,26 +51,24 @@ type ClaimRecords struct {
 	options  ServiceOptions
 }
 
-// keyOfClaim differs from that of any owner, whose name has no dot.
+// newClaimKey differs from the keys of owners, whose names have no dot.
 func newClaimKey(claim Claim) ownerKey {
 	return newOwnerKey(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
 
-// RegisterClaim notes that a claim is planned, and fails for a second one of its name, as Planned does.
+// RegisterClaim remembers a planned claim. It fails for a second one of its name, like RegisterOwner.
 func (r *Registry) RegisterClaim(claim Claim) error {
 	return r.register(newClaimKey(claim), claim.Location, claim.Name, ErrDuplicateClaim)
 }
 
-// KnownClaimHolders are the holders of the claim that this process has read in the state.
+// KnownClaimHolders returns the holders of the claim that this process has read from the state.
 func (r *Registry) KnownClaimHolders(claim Claim) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.holders[newClaimKey(claim)])
 }
 
-// ReadClaims are all claims at a location. A branch is read once for all of them.
-//
-// Errors: as of a look.
+// ReadClaims returns all claims at a location. Errors: see gitops.BranchClient.ReadBranch.
 func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
 	look, err := c.reader.branch(ctx, at)
 	if err != nil {
@@ -80,10 +77,8 @@ func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gito
 	return look.ReadClaims(ctx, at.Path)
 }
 
-// FindUnsignedClaims says, of these claims at a location, by which commit the record was changed last, where no allowed key
-// has signed it.
-//
-// Errors: as of a look.
+// FindUnsignedClaims returns the named claims whose record none of the allowed keys has signed, with the commit. Errors:
+// see ReadClaims.
 func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
 	look, err := c.reader.branch(ctx, at)
 	if err != nil {
@@ -92,9 +87,7 @@ func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Locatio
 	return look.FindUnsignedClaims(ctx, at.Path, names)
 }
 
-// RefreshClaim compares the record of a claim with what was written.
-//
-// Errors: as of a look.
+// RefreshClaim compares the record of a claim with the state. Errors: see ReadClaims.
 func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.registry.registerHolder(newClaimKey(known.Claim), known.Holder)
 	look, err := c.reader.branch(ctx, known.Location)
@@ -120,7 +113,7 @@ func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (Seen
 	for _, claim := range all.Claims {
 		switch {
 		case claim.Name != known.Name && claim.Holder == known.Holder && known.Holder != "":
-			// It was renamed by an apply whose result did not reach the state.
+			// The apply that renamed the claim failed before it wrote the state.
 		case claim.Name != known.Name:
 			for _, cluster := range claim.Names() {
 				if slices.Contains(known.Clusters, cluster) {
@@ -138,21 +131,22 @@ func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (Seen
 	return seen, nil
 }
 
-// WriteClaim writes the record of a claim; the edit's name, path, author and release are set here. It is pushed directly: a pull
-// request could not be a compare-and-swap.
+// WriteClaim writes the record of a claim, and sets the edit's name, path, author and release. It pushes directly: a pull
+// request is no compare-and-swap.
 //
-// Errors: as of gitops.BranchClient.WriteClaim.
+// Errors: see gitops.BranchClient.WriteClaim.
 func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
 	remote := c.reader.remote(claim.Location)
 	defer c.reader.branches.forget(remote)
-	edit.Name, edit.Path, edit.Author, edit.Release, edit.Run = claim.Name, claim.Location.Path, c.options.Author, c.options.Release, c.options.Run
+	edit.Name, edit.Path = claim.Name, claim.Location.Path
+	edit.Author, edit.Release, edit.Run = c.options.Author, c.options.Release, c.options.Run
 	return c.options.Git.WriteClaim(ctx, remote, edit)
 }
 
-// ReleaseClaim releases all clusters of a claim, and removes its record. A record of another holder is left alone:
-// then foreign is true. A repository that does not exist any more has nothing to release.
+// ReleaseClaim releases all clusters of a claim and removes its record. foreign reports that the record belongs to another
+// holder and stays. A missing repository has nothing to release.
 //
-// Errors: as of gitops.BranchClient.WriteClaim.
+// Errors: see WriteClaim.
 func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
 	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// conflicts finds folders that the owner may not write.
+// checkConflicts reports wanted folders that belong to others.
 func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan *Plan) error {
 	view, err := p.reader.view(ctx, desired.Owner)
 	if err != nil {
@@ -45,8 +45,7 @@ func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan *Pla
 	return nil
 }
 
-// addConflicts adds one error for all folders that the owner may not write. A name or a path that is another assignment's may
-// claim hundreds of them.
+// addConflicts adds one error for all folders: a wrong name or path may claim hundreds of them.
 func (p *Plan) addConflicts(refused, adoptable []string) {
 	remedy := ""
 	if len(adoptable) > 0 {
@@ -78,7 +77,7 @@ func (p *Plan) addConflicts(refused, adoptable []string) {
 	}
 }
 
-// withoutListed are the folders that the records of no other owner list at a commit; at the tip, with "".
+// dropListed returns the folders that no other owner's record lists at a commit; at the tip if it is "".
 func dropListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees, commit string) (folder.Trees, error) {
 	listed, err := view.FindListedByOthers(ctx, trees, commit)
 	if err != nil || len(listed) == 0 {
@@ -91,7 +90,6 @@ func dropListed(ctx context.Context, view *gitops.OwnerView, trees folder.Trees,
 	return own, nil
 }
 
-// drop takes the folder of a conflict out.
 func dropConflict(trees folder.Trees, conflict gitops.Conflict) {
 	delete(trees[conflict.Host], conflict.DeploymentTarget)
 	if len(trees[conflict.Host]) == 0 {
@@ -99,8 +97,8 @@ func dropConflict(trees folder.Trees, conflict gitops.Conflict) {
 	}
 }
 
-// yield removes nothing that the records of other owners list. Where the owner's own record lists such a folder, too,
-// somebody has changed one of the two: the plan names the record, unless adopt has it written again.
+// spareListed keeps folders that other owners' records list from being removed. If the owner's own record lists such a
+// folder as well, one of the two was changed by hand: the plan names the record, unless adopt rewrites it.
 func (p *Planner) spareListed(ctx context.Context, desired Desired, plan *Plan) error {
 	goes := mergeTrees(plan.Remove, plan.Found.Without(desired.After))
 	if goes.Count() == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// PlanDestroy holds a destroy to what protection allows.
+// PlanDestroy plans a destroy within the limits of protection.
 func (p *Planner) PlanDestroy(
 	ctx context.Context,
 	known *OwnerState,
@@ -35,12 +35,13 @@ func (p *Planner) PlanDestroy(
 	p.warnOfNoBranch(ctx, known, plan)
 	plan.Remove = plan.Before
 	plan.checkRemoval(protection, removal, clusters, func([]folder.Key) []string {
-		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the configuration", known.Owner.Name)}
+		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the "+
+			"configuration", known.Owner.Name)}
 	})
 	return plan
 }
 
-// warnOfNoBranch says what a destroy may leave: a branch that is not there any more may have another name now.
+// warnOfNoBranch warns that a missing branch may only have been renamed.
 func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *Plan) {
 	at := known.Owner.Location
 	view, err := p.reader.view(ctx, known.Owner)
@@ -53,8 +54,8 @@ func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *P
 		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
 }
 
-// dropTaken removes folders that are another holder's, or that another owner's records list, from what is known: a
-// destroy does not remove those. Where the repository cannot be read, all of it stays known.
+// dropTaken returns the state without folders of other holders and owners, which a destroy does not remove. If the
+// repository cannot be read, it returns all.
 func (p *Planner) dropTaken(ctx context.Context, known *OwnerState) *OwnerState {
 	view, err := p.reader.view(ctx, known.Owner)
 	if err != nil {

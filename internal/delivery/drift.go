@@ -9,22 +9,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// DriftCause explains why folders differ from what was written although no person changed them.
+// DriftCause explains differences that no commit by hand has caused.
 type DriftCause string
 
 // The causes.
 const (
 	RepositoryGone  DriftCause = "repository gone"
 	BranchGone      DriftCause = "branch gone"      // deleted or renamed
-	BranchRewritten DriftCause = "branch rewritten" // made anew, or reset by a forced push
+	BranchRewritten DriftCause = "branch rewritten" // created anew, or reset by a forced push
 	RequestClosed   DriftCause = "request closed"   // without a merge
-	RequestOpen     DriftCause = "request open"     // it is not merged, and what it proposes is not what was written
+	RequestOpen     DriftCause = "request open"     // not merged, with other content than was written
 )
 
-// IsGone reports whether the branch, or the whole repository, does not exist any more.
+// IsGone reports whether the branch or the repository no longer exists.
 func (d Drift) IsGone() bool { return d.Cause == RepositoryGone || d.Cause == BranchGone }
 
-// Reason explains why a folder differs from what was written. It says "by hand" only with the commit of a person.
+// Explain explains why a folder differs. It says "by hand" only with the commit of a person.
 func (d Drift) Explain(key folder.Key) string {
 	if commit := d.Since[key]; commit != "" {
 		return fmt.Sprintf("by hand, since commit %.8s", commit)
@@ -44,11 +44,11 @@ func (d Drift) Explain(key folder.Key) string {
 	return "not as it was written"
 }
 
-// maxSearched is how many commits are searched at most for who changed a folder.
+// maxSearched bounds the commits that are searched for the change of a folder.
 const maxSearched = 200
 
-// explain finds the commits by hand with which the drift began, and the cause of other drift. It is only shown: no error
-// of the history is reported.
+// explainDrift finds the commits by hand with which the drift began, and the cause of other drift. It ignores errors, since
+// both are only shown.
 func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
 	history, err := r.reader.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 	if len(known.Drift.Since) == len(known.Drift.Trees) {
 		return nil
 	}
-	if lost := before.Drift.Lost; lost != "" { // the last refresh has found it
+	if lost := before.Drift.Lost; lost != "" { // found by the last refresh
 		known.Drift.Cause, known.Drift.Lost = BranchRewritten, lost
 		return nil
 	}
@@ -78,8 +78,8 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 	return nil
 }
 
-// commitsByHand returns the first commit by hand since the last one of an assignment, for each folder that drifted. The
-// commits are newest first.
+// commitsByHand returns the first commit by hand after the last one of an assignment, for each folder that drifted. commits
+// are newest first.
 func commitsByHand(commits []gitops.HistoryCommit, drifted map[folder.Key]string) map[folder.Key]string {
 	since := map[folder.Key]string{}
 	written := map[folder.Key]bool{} // by an assignment

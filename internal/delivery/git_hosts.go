@@ -15,7 +15,7 @@ type GitHosts struct {
 	options ServiceOptions
 }
 
-// CheckSettings reports settings with which no pull request can be opened. It makes no request.
+// CheckSettings rejects settings with which no pull request can be opened. It makes no request.
 func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil
@@ -31,12 +31,12 @@ func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
 }
 
-// forge is the Git host of the GitOps repository.
+// gitHost returns the Git host of the GitOps repository.
 func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHost, error) {
 	return h.newGitHost(settings, at.URL, h.options.Credentials.Web(at.URL, at.URL))
 }
 
-// forgeOfAny is the Git host of any repository, which gets the credentials for its URL and no plain ones.
+// gitHostOfAny returns the Git host of any repository, with the credentials for its URL but no plain ones.
 func (h *GitHosts) gitHostOfAny(settings Settings, url string) (*forge.GitHost, error) {
 	return h.newGitHost(settings, url, h.options.Credentials.Web(url, ""))
 }
@@ -47,14 +47,13 @@ func (h *GitHosts) newGitHost(settings Settings, url string, credentials forge.C
 	}, forge.Options{Over: h.options.Over, UserAgent: h.options.UserAgent})
 }
 
-// CommitStatuses are the statuses of one commit on a Git host.
+// CommitStatuses are the statuses of one commit.
 type CommitStatuses struct {
 	Commit   string
 	Statuses []forge.Status
 }
 
-// CheckStatuses returns an error if commit statuses cannot be read from a location's Git host, with their creators if these are
-// needed. It makes no request. Of the settings it uses the kind of Git host and the URL of its API.
+// CheckStatuses fails if commit statuses, or their creators, cannot be read from a Git host. It makes no request.
 func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators bool) error {
 	host, err := h.gitHost(settings, at)
 	if err == nil && creators {
@@ -63,17 +62,17 @@ func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators
 	return err
 }
 
-// StatusQuery says which statuses are read, and how.
+// StatusQuery selects statuses.
 type StatusQuery struct {
-	Settings Settings // of which the kind of Git host and the URL of its API are used
+	Settings Settings // kind of Git host and URL of its API
 	Location folder.Location
 	Limit    int  // commits
-	Creators bool // who set the statuses is needed
+	Creators bool // the creators of statuses are needed
 }
 
-// ReadStatuses reads the statuses of the newest commits of a location's branch, newest first, until enough returns
-// true, or of as many commits as the limit. A commit that the Git host does not have yet has none. enough is called after
-// each commit with all statuses so far; when the Git host stops answering, the error comes with those.
+// ReadStatuses reads the statuses of the newest commits of a branch, newest first, until enough returns true or the limit
+// is reached. It skips commits that the Git host does not have yet. If the Git host stops answering, it returns the error
+// together with the statuses so far.
 func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
 	host, err := h.gitHost(query.Settings, query.Location)
 	if err != nil {
@@ -113,8 +112,8 @@ func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough f
 	return heard, nil
 }
 
-// ReadStatus returns the status of a commit of any repository as forge.GitHost does. Of the settings it uses the kind of Git
-// host and the URL of its API.
+// ReadStatus reads the status of a commit of any repository; see forge.GitHost.Status. It uses the kind of Git host and the
+// URL of its API.
 func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
 	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {

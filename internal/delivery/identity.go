@@ -9,28 +9,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Identity says how an owner relates to what the state knows of it.
+// Identity is the relation of an owner to its state.
 type Identity string
 
 // The identities.
 const (
-	Created Identity = "created" // there is no state
-	Same    Identity = "same"    // the same location and name, perhaps with another spelling of the URL
-	Renamed Identity = "renamed" // the same location and another name: records are handed over
-	Moved   Identity = "moved"   // a different location: it is written, and then the old one is cleared
+	Created Identity = "created" // no state
+	Same    Identity = "same"    // same location and name, perhaps another spelling of the URL
+	Renamed Identity = "renamed" // same location, another name: records are handed over
+	Moved   Identity = "moved"   // another location: it is written, then the former one is cleared
 )
 
-// former is the location where an owner was before.
+// formerLocation is the result of comparing an owner's location with its state.
 type formerLocation struct {
 	identity Identity
-	gone     error // why the former location cannot be read; nil where it can, or need not
-	apart    bool  // it is the same by its history, and has another tip or cannot be read
+	gone     error // error of reading the former location, if it was read
+	apart    bool  // same by history, but with another tip or unreadable
 }
 
-// identify finds out whether the owner is where the state says that it was. Two locations are the same, or
-// mirrors of each other, when the tip of the one is the tip of the other: equal URLs are not needed. They still are when
-// others have pushed to one of them since, also between a plan and its apply: the new location has the commit that the
-// state knows then.
+// identify compares the owner's location with the state. Two locations are the same, or mirrors, if they have the same tip:
+// URLs may differ. They are also the same if the new one has the commit of the state in its history, since others may have
+// pushed to one of them, even between a plan and its apply.
 func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) (formerLocation, error) {
 	if known == nil {
 		return formerLocation{identity: Created}, nil
@@ -63,12 +62,11 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 	if contains, err := p.reader.contains(ctx, owner, now, known.Tip); contains || err != nil {
 		return formerLocation{identity: here, apart: !errors.Is(gone, git.ErrNoBranch)}, err
 	}
-	return formerLocation{identity: Moved, gone: gone}, nil // the plan warns of what is gone, and nothing is cleared there
+	return formerLocation{identity: Moved, gone: gone}, nil // the plan warns, and clears nothing there
 }
 
-// FindRelocated returns what the state knows of an owner at another branch or URL than before, where nothing is at the former
-// one any more and the new one is the same: its records are of this state, or its branch is the one that the open pull
-// request goes into now. A branch or a repository was renamed. It is nil where that is not so.
+// FindRelocated returns the state moved to another branch or URL, if that was renamed: nothing is at the former location,
+// and the new one has records of this state, or is the present base of the open pull request. Otherwise it returns nil.
 func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
@@ -81,14 +79,14 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 	relocated.Owner.Location, relocated.Drift = at, Drift{}
 	view, err := r.reader.view(ctx, relocated.Owner)
 	if err != nil || view.Tip() == "" {
-		return nil // reported where the location is read
+		return nil // reported when the location is read
 	}
 	records, err := view.ReadRecords(ctx, "")
 	isSame := records.Holder == known.Holder || was.URL == at.URL && at.Branch == known.Drift.Into
 	if err != nil || !isSame {
 		return nil
 	}
-	if len(known.Replaced) > 0 { // what the request removes is on the branch, and so are other records
+	if len(known.Replaced) > 0 { // the branch still has the folders that the request removes, and other records
 		relocated.Trees, relocated.Records = known.Trees.Clone(), nil
 		for key, tree := range known.Replaced {
 			if !known.Trees.Has(key.Host, key.DeploymentTarget) {
@@ -105,12 +103,11 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 	return &relocated
 }
 
-// isGone says whether a repository does not exist.
 func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 
-// Identify says whether an owner is new, the same, renamed or moved.
+// Identify compares an owner's location and name with the state.
 //
-// Errors: as of a look.
+// Errors: see gitops.BranchClient.ReadBranch.
 func (p *Planner) Identify(ctx context.Context, known *OwnerState, owner Owner) (Identity, error) {
 	former, err := p.identify(ctx, known, owner)
 	return former.identity, err

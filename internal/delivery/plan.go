@@ -12,65 +12,63 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// mostListed is how many folders a warning lists, one on a line.
+// mostListed bounds the folders in one warning.
 const mostListed = 50
 
-// Desired is what an owner wants.
+// Desired is the target state of one owner.
 type Desired struct {
 	Owner    Owner
-	State    *OwnerState // nil where there is no state
+	State    *OwnerState // nil without a state
 	Settings Settings
-	// Renames are hosts that had other names before; the state may have these.
+	// Renames maps former names of hosts to present ones. The state may have the former ones.
 	Renames folder.Renames
-	// Former are the names that hosts and the owner had before.
+	// Former has earlier names of hosts and of the owner.
 	Former folder.Former
-	// After are the folders that it has then; a tree that is not known yet is "".
+	// After are the wanted folders; "" for unknown trees.
 	After      folder.Trees
 	Protection rollout.Protection
-	// Unprotected is a plan in which Protection is not known yet: the apply checks it.
+	// Unprotected reports that Protection is unknown until the apply.
 	Unprotected bool
-	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that
-	// the state does not know.
+	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that the state
+	// lacks.
 	Adopt bool
-	// Replaces reports that this owner takes the place of another object of the same configuration.
+	// Replaces reports that this owner replaces another object of the same configuration.
 	Replaces bool
-	// Leave lets the folders at a former location stay, as a destroy with on_destroy = "keep" does.
+	// Leave keeps the folders at a former location, like on_destroy = "keep".
 	Leave bool
-	// Clusters names the clusters of hosts; nil where they are not known.
+	// Clusters returns the clusters of hosts, if known.
 	Clusters func(hosts []string) []string
-	// Fleet tells protection which folders the fleet has given up, and which a rollout has added.
+	// Fleet has the folders that the fleet gave up or a rollout added, for protection.
 	Fleet rollout.Fleet
-	// Causes returns lines that say why these folders would be removed; nil where that is not known.
+	// Causes explains why folders would be removed, if known.
 	Causes func(removed []folder.Key) []string
 }
 
-// PlanProblem is a diagnostic: an error, or a warning.
+// PlanProblem is an error a warning about a plan.
 type PlanProblem struct {
-	Attribute string // of flotilla_assignment, "gitops_repo" for one
+	Attribute string // of flotilla_assignment, such as "gitops_repo"
 	Summary   string // a short sentence without a full stop
 	Detail    string
 	Warning   bool
 }
 
-// Plan is what applying what an owner wants would do.
+// Plan is the effect of applying a Desired.
 type Plan struct {
 	Identity Identity
-	// Before is what the owner has at the location, by the state alone: nothing where it is new there. Hosts are under the
-	// names that they had then.
+	// Before are the owner's folders at the location according to the state, under the hosts' names of then.
 	Before folder.Trees
-	// Remove are those of Before that go, and do not only move to another name of their host.
+	// Remove are folders of Before to be removed. Folders of renamed hosts are not among them.
 	Remove folder.Trees
-	// Found are the folders of the owner's name that a look has found there, and that the state does not know.
-	// A look at another time may find others, so that nothing but problems may follow from them in a plan.
+	// Found are folders of the owner's name that the state lacks. The repository may differ at another time, so plans may
+	// derive only problems from them.
 	Found folder.Trees
-	// Cleared is what goes at the former location, with Identity Moved.
+	// Cleared are the folders to be removed at the former location of a Moved owner.
 	Cleared folder.Trees
-	// LetGo says that the folders at the former location stay there, without an owner.
+	// LetGo reports that the folders at the former location stay without an owner.
 	LetGo bool
-	// formerGone says that the former location, with Identity Moved, does not exist any more.
+	// formerGone reports that the former location of a Moved owner does not exist.
 	formerGone bool
-	// Problems are in the order in which they are reported. With one that is not a warning, nothing can be
-	// applied.
+	// Problems are in reporting order. One error prevents an apply.
 	Problems []PlanProblem
 }
 
@@ -80,31 +78,35 @@ func (p *Plan) HasError() bool {
 }
 
 func (p *Plan) addError(attribute, summary, format string, arguments ...any) {
-	p.Problems = append(p.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...)})
+	p.Problems = append(p.Problems, PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), false})
 }
 
 func (p *Plan) addWarning(attribute, summary, format string, arguments ...any) {
-	p.Problems = append(p.Problems, PlanProblem{Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, arguments...), Warning: true})
+	p.Problems = append(p.Problems, PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true})
 }
 
-// checkHolder reports a state that has taken the records over by a commit; "" for none.
+// checkHolder reports that another state took the records over by a commit; by is "" if none did.
 func (p *Plan) checkHolder(desired Desired, by string) {
 	switch {
 	case by == "":
 	case desired.Adopt:
-		p.addWarning("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment %q on branch %q by %s. "+
-			"This apply makes it this state's: the next plan of the other one fails. Then remove adopt.", desired.Owner.Name, desired.Owner.Location.Branch, by)
+		p.addWarning("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment "+
+			"%q on branch %q by %s. "+
+			"This apply makes it this state's: the next plan of the other one fails. Then remove "+
+			"adopt.", desired.Owner.Name, desired.Owner.Location.Branch, by)
 	default:
-		p.addError("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q on branch %q, by %s. "+
+		p.addError("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q "+
+			"on branch %q, by %s. "+
 			"Each of the two would undo what the other one writes.\n\nIf the other one shall have it, take it out of this one, "+
-			"with removed { from = <address>, lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
+			"with removed { from = <address>, lifecycle { destroy = false } } or \"terraform state rm\". If they are two "+
+			"assignments, give this one another name. "+
 			"If this one shall have it, set adopt = true for one apply: the next plan of the other one fails then.",
 			desired.Owner.Name, desired.Owner.Location.Branch, by)
 	}
 }
 
-// refuseUnwanted reports folders of the owner's name that no apply of this state has written, and that would go. What
-// only a record lists that no allowed key has signed never goes.
+// refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Folders in unsigned
+// records are never removed.
 func (p *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted folder.Trees) error {
 	if len(unwanted) == 0 {
 		return nil
@@ -135,7 +137,7 @@ func (p *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	return nil
 }
 
-// ownerThere is the owner as the repository knows it until the plan is applied.
+// ownerThere returns the owner under the name that the repository has before the apply.
 func (p *Plan) ownerThere(desired Desired) Owner {
 	owner := desired.Owner
 	if p.Identity == Renamed {
@@ -144,10 +146,10 @@ func (p *Plan) ownerThere(desired Desired) Owner {
 	return owner
 }
 
-// there is all that the owner has at the location, as far as the state or a look knows.
+// folders returns the owner's folders at the location, from state and repository.
 func (p *Plan) folders() folder.Trees { return mergeTrees(p.Before, p.Found) }
 
-// PlanUnread is the plan of an owner while the repository cannot be read yet.
+// PlanUnread plans without the repository, which cannot be read yet.
 func PlanUnread(desired Desired) *Plan {
 	plan := &Plan{Identity: Created, Before: folder.Trees{}}
 	if desired.State != nil {
@@ -159,7 +161,7 @@ func PlanUnread(desired Desired) *Plan {
 	return plan
 }
 
-// union returns the folders of both, with the trees of the first.
+// mergeTrees returns the folders of both, with the trees of one first.
 func mergeTrees(one, other folder.Trees) folder.Trees {
 	if len(other) == 0 {
 		return one

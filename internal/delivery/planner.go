@@ -16,11 +16,11 @@ type Planner struct {
 	registry *Registry
 }
 
-// Plan finds out what applying what an owner wants would do. It writes nothing. A location that is as the state knows
-// it, to which no folder is added, and from which none is removed, is not read. What a look finds elsewhere is among the problems and in Found;
-// everything else follows from that, and from whether two locations are the same.
+// Plan computes the effect of applying a Desired. It does not read a location that matches the state if no folder is added
+// or removed. Content found in the repository affects only Problems and Found. The rest follows from the state, and from
+// whether locations are the same.
 //
-// The error is one of a look at the repository. What is wrong with it is among the problems.
+// The error is one of reading the repository; errors in the content are problems.
 func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err := p.registry.checkDuplicate(ctx, desired.Owner, false); err != nil {
 		return nil, err
@@ -30,7 +30,8 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{Identity: former.identity, Before: folder.Trees{}, Found: folder.Trees{}}
-	if err := plan.checkBaseBranch(desired, func() (string, error) { return p.reader.tip(ctx, desired.Owner.Location) }); err != nil || plan.HasError() {
+	tip := func() (string, error) { return p.reader.tip(ctx, desired.Owner.Location) }
+	if err := plan.checkBaseBranch(desired, tip); err != nil || plan.HasError() {
 		return plan, err
 	}
 	if isNew := plan.Identity == Created || plan.Identity == Moved; isNew || desired.State.Drift.Cause == BranchGone {
@@ -82,7 +83,7 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	return plan, err
 }
 
-// checkNewName reports states that have the records under the former name of an owner, or under its new one.
+// checkNewName reports other states with records under the former or the new name of an owner.
 func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan) error {
 	plan.checkHolder(desired, desired.State.Drift.OtherHolder)
 	view, err := p.reader.view(ctx, desired.Owner)
@@ -97,7 +98,7 @@ func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan)
 	return nil
 }
 
-// knows takes what the state knows, with what the refresh has found in records that were touched.
+// addKnown adds the folders in the state, and those that the refresh found in touched records.
 func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) error {
 	plan.Before = desired.State.Current()
 	found := desired.State.Drift.Found
@@ -116,7 +117,7 @@ func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) err
 	return plan.refuseUnwanted(ctx, view, desired, desired.Owner, own.Without(desired.After))
 }
 
-// warnOfFound says what is at a location that is new to the state, who wrote it, and what becomes of it.
+// warnOfFound warns of folders at a new location: their last writer, and their fate.
 func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) error {
 	if plan.Found.Count() == 0 || plan.HasError() {
 		return nil
@@ -133,7 +134,8 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) 
 		}
 		if held = found; held {
 			writer = fmt.Sprintf(
-				" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next plan of the other one fails.",
+				" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next "+
+					"plan of the other one fails.",
 				by,
 			)
 		}
@@ -170,7 +172,7 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) 
 	return nil
 }
 
-// arrive finds folders of the owner at the location that the state does not know.
+// addUntracked adds the owner's folders that exist at the location but are missing from the state.
 func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner, plan *Plan) error {
 	view, err := p.reader.view(ctx, owner)
 	if err != nil {
@@ -189,19 +191,20 @@ func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner
 	if err != nil {
 		return err
 	}
-	// A wanted folder of another owner is a conflict, and an unwanted one is nothing to remove: see yield.
+	// A wanted folder of another owner is a conflict. An unwanted one is not removed: see spareListed.
 	plan.Found = mergeTrees(plan.Found, mergeTrees(own, found.Without(desired.After)))
 	return plan.refuseUnwanted(ctx, view, desired, owner, own.Without(desired.After))
 }
 
-// leave plans what happens to a former location.
+// planFormerLocation plans the fate of a former location.
 func (p *Planner) planFormerLocation(desired Desired, former formerLocation, plan *Plan) {
 	if former.apart {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		plan.addWarning(
 			"gitops_repo",
 			"Former location stays as it is",
-			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. Nothing is removed at the former location.",
+			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. "+
+				"Nothing is removed at the former location.",
 			is.Branch,
 			is.URL,
 			was.Branch,
@@ -215,7 +218,8 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 	switch {
 	case errors.Is(former.gone, git.ErrNoBranch):
 		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to clear.", at.Branch, at.URL)
+		plan.addWarning("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to "+
+			"clear.", at.Branch, at.URL)
 	case former.gone != nil && isGone(former.gone):
 		plan.formerGone = true
 		plan.addWarning("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)

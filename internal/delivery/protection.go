@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// protect checks what would be removed against the limits of protection.
+// checkProtection checks removals against the limits of protection.
 func (p *Plan) checkProtection(desired Desired) {
 	before, after := p.folders(), desired.After
 	if desired.Unprotected {
@@ -20,7 +20,7 @@ func (p *Plan) checkProtection(desired Desired) {
 	if p.Cleared == nil {
 		return
 	}
-	// Each location counts for itself.
+	// Each location counts on its own.
 	p.checkRemoval(desired.Protection, rollout.ClearanceOf(p.Cleared, after), desired.Clusters, func([]folder.Key) []string {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
@@ -28,7 +28,7 @@ func (p *Plan) checkProtection(desired Desired) {
 	})
 }
 
-// causes says why folders would be removed: those that only the repository knows, and all others.
+// findCauses explains removals: of folders that only the repository has, and of others.
 func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
 	var known []folder.Key
 	for _, key := range removed {
@@ -53,7 +53,7 @@ func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
 	return lines
 }
 
-// refuse adds the error of a removal that protection holds, with its causes.
+// checkRemoval adds an error with the causes if protection holds a removal.
 func (p *Plan) checkRemoval(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
 ) {

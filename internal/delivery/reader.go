@@ -118,7 +118,7 @@ func (r *Reader) ReadFiles(
 
 // ReadFilesNamed reads the files of folders whose names are wanted, by the trees of the folders. It fetches no other file.
 //
-// Errors: those of ReadFiles.
+// Errors: see ReadFiles.
 func (r *Reader) ReadFilesNamed(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
 ) (map[folder.Key][]git.File, error) {

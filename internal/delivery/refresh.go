@@ -10,39 +10,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Drift is how the repository differs from what was written.
+// Drift is the difference between the repository and the state.
 type Drift struct {
-	// Trees are the folders with another tree than was written; "" where the folder is gone.
+	// Trees has the present trees of changed folders; "" for missing ones.
 	Trees map[folder.Key]string `json:"trees,omitempty"`
-	// Touched are hosts whose marker or record was changed or removed by others.
+	// Touched are hosts whose marker or record others changed or removed.
 	Touched []string `json:"touched,omitempty"`
-	// Since names the first commit by hand that changed a folder. Folders without such a commit are absent.
+	// Since has the first commit by hand that changed a folder, if there is one.
 	Since map[folder.Key]string `json:"since,omitempty"`
-	// Found are folders that the owner's records list and the state does not know, where a record was touched.
+	// Found are folders in touched records that the state does not have.
 	Found folder.Trees `json:"found,omitempty"`
-	// Cause explains folders that differ although no commit by hand changed them; "" where there is none.
+	// Cause explains folders without a commit in Since.
 	Cause DriftCause `json:"cause,omitempty"`
-	// Lost is the commit that a branch which was made anew does not have any more.
+	// Lost is the commit that a branch lost when it was created anew.
 	Lost string `json:"lost,omitempty"`
-	// Into is the branch that the open pull request goes into, where that is another one than the location's.
+	// Into is the base of the open pull request, if it is not the location's branch.
 	Into string `json:"into,omitempty"`
-	// Unsigned says of touched records by which commit they were changed, where no allowed key has signed it.
+	// Unsigned names the last commits of touched records that none of the allowed keys has signed.
 	Unsigned []string `json:"unsigned,omitempty"`
-	// OtherHolder names the commit by which another state has taken the records over; "" where none has.
+	// OtherHolder names the commit by which another state took the records over.
 	OtherHolder string `json:"other_holder,omitempty"`
-	// Request says why the pull request cannot be merged as it is, and what the next apply does; "" where it can.
+	// Request explains why the pull request cannot be merged, and what the next apply does about it.
 	Request string `json:"request,omitempty"`
 }
 
-// Equal says whether two are the same.
+// Equal reports whether two drifts are the same.
 func (d Drift) Equal(other Drift) bool {
-	return maps.Equal(d.Trees, other.Trees) && slices.Equal(d.Touched, other.Touched) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
-		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && slices.Equal(d.Unsigned, other.Unsigned) &&
-		d.Request == other.Request &&
+	return maps.Equal(d.Trees, other.Trees) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
+		slices.Equal(d.Touched, other.Touched) && slices.Equal(d.Unsigned, other.Unsigned) &&
+		d.Cause == other.Cause && d.Lost == other.Lost && d.Into == other.Into && d.Request == other.Request &&
 		d.OtherHolder == other.OtherHolder
 }
 
-// IsNone says that everything is as it was written.
+// IsNone reports whether the repository is as written.
 func (d Drift) IsNone() bool {
 	return len(d.Trees) == 0 && len(d.Touched) == 0 && !d.IsGone() && d.Into == "" && d.Request == ""
 }
@@ -53,9 +53,8 @@ type Refresher struct {
 	hosts  *GitHosts
 }
 
-// Refresh compares the folders in the repository with what was written, by their trees. It reads no
-// file. Where the state does not know what was written, because it was lost or is being imported, the records
-// are read first, and what they say is put into known.
+// Refresh compares the trees of folders in the repository with the state. It reads no file. A lost or imported state gets
+// its content from the records first.
 func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	before := known.SavedState
 	view, request, err := r.readPending(ctx, known)
@@ -89,7 +88,7 @@ func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	return nil
 }
 
-// lose notes that nothing is there any more.
+// markLost records that nothing is left.
 func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[folder.Key]string{}}
 	k.Tip = ""
@@ -98,7 +97,7 @@ func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	}
 }
 
-// compare sets Drift to how a branch differs from what was written.
+// compare sets Drift to the difference between a branch and the state.
 func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
 	k.Drift = Drift{Trees: map[folder.Key]string{}}
 	if k.Drift.Touched, err = k.findTouched(ctx, view); err != nil {
@@ -132,8 +131,8 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 	return nil
 }
 
-// touched are the hosts whose marker or record others have changed. A record that lacks folders which another owner has
-// taken over, and says nothing else, is as it should be: then only the folders count.
+// findTouched returns the hosts whose marker or record others changed. A record that only lacks folders taken over by
+// another owner does not count.
 func (k *OwnerState) findTouched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	left := make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
@@ -144,7 +143,7 @@ func (k *OwnerState) findTouched(ctx context.Context, view *gitops.OwnerView) ([
 	return slices.DeleteFunc(touched, func(host string) bool { return taken[host] }), err
 }
 
-// unsigned says which touched records no allowed key has signed.
+// findUnsigned returns the touched records that none of the allowed keys has signed.
 func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
@@ -157,7 +156,7 @@ func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) (
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// otherHolder names the commit by which another state has taken over touched records; "" where none has.
+// findOtherHolder names the commit by which another state took touched records over.
 func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil
@@ -169,8 +168,7 @@ func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView
 	return writer.String(), nil
 }
 
-// ignoreTaken does not report folders that another owner has taken over as drift. An apply that changes
-// something decides about them.
+// ignoreTaken removes folders from the drift that another owner took over. The next apply with changes decides about them.
 func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) error {
 	there := folder.Trees{}
 	for key, tree := range k.Drift.Trees {
@@ -181,7 +179,7 @@ func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) er
 	if len(there) == 0 {
 		return nil
 	}
-	claimed, err := view.FindConflicts(ctx, there, nil, "") // those that our record lists are ours
+	claimed, err := view.FindConflicts(ctx, there, nil, "") // folders in our own record are ours
 	if err != nil {
 		return err
 	}
@@ -193,10 +191,10 @@ func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) er
 	return nil
 }
 
-// notBelieved stands in the place of a record's id, so that the record is one that others have changed.
+// notBelieved replaces the id of an unsigned record: it then counts as changed by others.
 const notBelieved = "not believed"
 
-// readRecords sets what was written to what the owner's records say.
+// readRecords sets the state to the owner's records.
 func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	records, err := view.ReadRecords(ctx, "")
 	if err != nil {
@@ -219,7 +217,7 @@ func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) er
 		k.Imported = writer.String()
 	}
 	if len(unsigned) > 0 {
-		k.Holder = "" // any of them may have made it up
+		k.Holder = "" // anybody may have written it
 	}
 	for host := range unsigned {
 		k.Records[host] = notBelieved

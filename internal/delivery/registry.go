@@ -18,17 +18,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrDuplicate is the error of a second flotilla_assignment of one name at one location.
+// ErrDuplicate reports a second flotilla_assignment of one name at one location.
 var ErrDuplicate = errors.New("another flotilla_assignment of this configuration has the same name, repository, branch and path")
 
-// NewHolder returns a random text, by which an object of one Terraform state differs from that of another.
+// NewHolder returns a random text that distinguishes an object in one Terraform state from the same object in another.
 func NewHolder() string {
 	var random [gitops.HolderLength]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // never fails
 	return hex.EncodeToString(random[:])
 }
 
-// Registry remembers the plans of this process, to find resources that get in each other's way.
+// Registry remembers the plans of this process, to find resources that collide.
 type Registry struct {
 	reader *Reader
 
@@ -40,11 +40,11 @@ type Registry struct {
 	writes   atomic.Bool
 }
 
-// plannedFolders are the folders at one location that an owner adds, and those that it removes.
+// plannedFolders are the folders that an owner adds and removes at a location.
 type plannedFolders struct {
 	owner         string
 	at            folder.Location
-	tip           string // of the branch; "" where that is not known
+	tip           string // of the branch; "" if unknown
 	adds, removes folder.Trees
 }
 
@@ -60,11 +60,11 @@ func newOwnerKey(owner Owner) ownerKey {
 	}
 }
 
-// MarkWriting notes that this process writes. What it plans to destroy after that are objects that it has replaced:
-// Terraform plans everything else in another process.
+// MarkWriting records that this process applies. Objects that it then plans to destroy are being replaced: Terraform plans
+// all others in another process.
 func (r *Registry) MarkWriting() { r.writes.Store(true) }
 
-// MarkReplaced notes that this process creates another object of an owner, which takes over what the present one has.
+// MarkReplaced records that this process creates a new object of an owner, which takes over the content of the present one.
 func (r *Registry) MarkReplaced(owner Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,11 +77,11 @@ func (r *Registry) isReplaced(owner Owner) bool {
 	return r.replaced[newOwnerKey(owner)]
 }
 
-// IsWriting says whether Writes was called.
+// IsWriting reports whether MarkWriting was called.
 func (r *Registry) IsWriting() bool { return r.writes.Load() }
 
-// RegisterOwner notes that an owner is planned, and fails for a second one of its name. Terraform plans a resource that it
-// replaces twice; the caller has to recognise that.
+// RegisterOwner remembers a planned owner. It fails for a second one of its name. Terraform plans a replaced resource
+// twice; callers must recognize that.
 func (r *Registry) RegisterOwner(owner Owner) error {
 	return r.register(newOwnerKey(owner), owner.Location, owner.Name, ErrDuplicate)
 }
@@ -102,7 +102,7 @@ func (r *Registry) registerHolder(key ownerKey, holder string) {
 	r.holders[key] = append(r.holders[key], holder)
 }
 
-// sameNames are the locations, at other URLs, of planned owners of the same name, branch and path. They may be
+// findSameNames returns the locations of planned owners with the same name, branch and path at other URLs. They may be
 // mirrors.
 func (r *Registry) findSameNames(owner Owner) []folder.Location {
 	r.mu.Lock()
@@ -117,8 +117,8 @@ func (r *Registry) findSameNames(owner Owner) []folder.Location {
 	return locations
 }
 
-// checkDuplicate fails for an owner at a mirror of a location where another planned owner of its name is: the tip
-// of the one is the tip of the other. With afresh both are read again.
+// checkDuplicate fails for an owner at a mirror of a location with another planned owner of its name. With afresh, it reads
+// both again.
 func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
 	for _, location := range r.findSameNames(owner) {
 		if afresh {
@@ -127,7 +127,7 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 		}
 		there, err := r.reader.tip(ctx, location)
 		if err != nil {
-			continue // the error is reported for that owner
+			continue // reported for that owner
 		}
 		here, err := r.reader.tip(ctx, owner.Location)
 		if err != nil {
@@ -147,14 +147,14 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 	return nil
 }
 
-// RegisterPlan notes what an owner adds and removes, and returns what is wrong with that beside what other owners
-// of this process do: see overlaps.
+// RegisterPlan remembers the folders that a plan adds and removes, and returns collisions with other plans of this process.
 func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan) []PlanProblem {
 	adds := desired.After
 	if desired.State != nil && plan.Identity != Moved {
 		adds = desired.After.Without(desired.State.Trees)
 	}
-	own := []plannedFolders{{owner: desired.Owner.Name, at: desired.Owner.Location, adds: adds, removes: plan.folders().Without(desired.After)}}
+	removes := plan.folders().Without(desired.After)
+	own := []plannedFolders{{owner: desired.Owner.Name, at: desired.Owner.Location, adds: adds, removes: removes}}
 	if len(plan.Cleared) > 0 {
 		former := desired.State.Owner
 		own = append(own, plannedFolders{owner: former.Name, at: former.Location, removes: plan.Cleared})
@@ -162,18 +162,18 @@ func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan
 	return r.addFolders(ctx, own)
 }
 
-// RegisterDestroy notes what a destroy removes, and returns what is wrong with that likewise.
+// RegisterDestroy does the same for a destroy.
 func (r *Registry) RegisterDestroy(ctx context.Context, known *OwnerState, plan *Plan) []PlanProblem {
 	return r.addFolders(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: plan.Remove}})
 }
 
-// overlaps finds folders that two owners add, and those that one owner removes and another one adds. Terraform
-// applies the two in any order, in a process that does not know the plan of the other: so clusters could remove
-// what they run in between. Whichever of the two is planned second reports it.
+// addFolders returns an error for folders that two owners add, or that one owner removes and another adds. Terraform
+// applies both in any order, in a process that knows only one of the plans, and clusters could remove running workloads in
+// between. The plan that comes second reports it.
 func (r *Registry) addFolders(ctx context.Context, own []plannedFolders) []PlanProblem {
 	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
 	for i := range own {
-		own[i].tip, _ = r.reader.tip(ctx, own[i].at) // an error is reported where the location is read
+		own[i].tip, _ = r.reader.tip(ctx, own[i].at) // reported when the location is read
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,8 @@ func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 		}
 		if both := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
 			problems = append(problems, PlanProblem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
-				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the deployment targets out of one of the fleets",
+				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the "+
+					"deployment targets out of one of the fleets",
 				other.owner,
 				mine.owner,
 				wording.Count(len(both), "folder", "folders"),
@@ -214,10 +215,10 @@ func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 	return problems
 }
 
-// handover is the error of folders that are removed and added in one apply.
 func newHandoverProblem(from, to string, folders []string) PlanProblem {
 	problem := PlanProblem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
-		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters could remove what they run in between.",
+		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters "+
+			"could remove what they run in between.",
 		from,
 		wording.Count(len(folders), "folder", "folders"),
 		to,
@@ -238,7 +239,7 @@ func newHandoverProblem(from, to string, folders []string) PlanProblem {
 	return problem
 }
 
-// sameFolders are the paths of folders that two owners have.
+// findCommonFolders returns the paths of folders that two owners have.
 func findCommonFolders(onePath string, one folder.Trees, otherPath string, other folder.Trees) []string {
 	if len(one) == 0 || onePath != otherPath && !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// moves refuses to move the folders of a host that has another name now where others have something beside them: the folder
-// of the host would stay, and agents that follow it would remove what has moved.
+// checkMoves refuses to move the folders of a renamed host if others have something beside them: the host's folder would
+// stay, and its agents would remove the moved content.
 func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan *Plan) error {
 	moving := folder.Trees{}
 	for former := range desired.Renames {
@@ -34,8 +34,10 @@ func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan *Plan) e
 
 func foreignEntriesText(beside []string) string {
 	return fmt.Sprintf(
-		"Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and agents that follow it would remove what moves. "+
-			"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the cluster type, rename, and give them back: "+
+		"Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and "+
+			"agents that follow it would remove what moves. "+
+			"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the "+
+			"cluster type, rename, and give them back: "+
 			"the guide \"Assignments\" has the steps.",
 		wording.List(wording.Quoted(beside), wording.Named),
 	)

@@ -12,11 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// pending returns the view of the branch that shows what is deployed: that of the owner's open pull request, whose changes
-// are pending and no drift, or the location's own once the request is merged or closed. An open request is not pending
-// if it is not the one in the state, should have been merged at once, was not completed by the last apply, goes into another
-// branch, or comes from another one or from one that does not exist any more. The request is the open one, else that of
-// the state; nil where there is none.
+// readPending returns the branch with the present content: the branch of the owner's open pull request, whose changes are
+// pending and no drift, or else the location's branch. It ignores an open request that is not the one in the state, should
+// have been merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one,
+// or else the one in the state.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
@@ -46,8 +45,8 @@ func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *g
 	return view, request, err
 }
 
-// intoAnother is the branch that the open pull request goes into, where that is not the location's; else "". Git hosts have
-// the requests into a branch that is renamed go into it under its new name.
+// otherBase returns the base of the open pull request if it is not the location's branch. Git hosts redirect requests when
+// their base is renamed.
 func otherBase(known *OwnerState, request *forge.PullRequest) string {
 	if request == nil || request.State != forge.Open || request.Base == known.Owner.Location.Branch {
 		return ""
@@ -55,9 +54,8 @@ func otherBase(known *OwnerState, request *forge.PullRequest) string {
 	return request.Base
 }
 
-// compareRequest adds to Drift why the pull request cannot be merged, or is no longer there to be merged. A folder that
-// the request changes, and that was changed on the branch since to something else, is a conflict: it is found here
-// and not by what the Git host says, since some Git hosts say that they are still checking for ever.
+// compareRequest explains in Drift why the pull request cannot be merged. A folder that both the request and its base
+// changed is a conflict. The answer of the Git host is not used: some hosts report that they are still checking, for ever.
 func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
 	if request == nil || request.State == forge.Merged {
 		return nil
@@ -115,8 +113,7 @@ func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, reque
 	return nil
 }
 
-// noBranch explains that a pull request has no branch to go into. into is the branch that the open one goes into, if there
-// is one.
+// noBranchText explains that a pull request has no base. into is the base of the open request, if there is one.
 func noBranchText(at folder.Location, into string) string {
 	text := fmt.Sprintf("There is no branch %q at %s, and a pull request needs a branch to go into. ", at.Branch, at.URL)
 	if into != "" {
@@ -125,15 +122,14 @@ func noBranchText(at folder.Location, into string) string {
 	return text + "If it was renamed, set its new name in gitops_repo. If it was deleted, create it."
 }
 
-// noBranchError is the git.ErrNoBranch of an apply.
 type noBranchError struct{ text string }
 
 func (e *noBranchError) Error() string { return e.text }
 func (e *noBranchError) Unwrap() error { return git.ErrNoBranch }
 
-// CheckBaseBranch fails where a pull request is wanted and the branch that it goes into does not exist. It looks at the branch.
+// CheckBaseBranch fails if the base of a wanted pull request does not exist.
 //
-// Errors: git.ErrNoBranch with the branch that the open request goes into now, or as of a look.
+// Errors: git.ErrNoBranch with the base of the open request, or see gitops.BranchClient.ReadBranch.
 func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owner Owner, known *OwnerState) error {
 	if !settings.PullRequest {
 		return nil
@@ -142,7 +138,7 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 	if err != nil || tip != "" {
 		return err
 	}
-	r.reader.forget(owner.Location) // it may be made while the error is read
+	r.reader.forget(owner.Location) // it may be created while the error is read
 	host, err := r.hosts.gitHost(settings, owner.Location)
 	if err != nil {
 		return err
@@ -154,7 +150,7 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 	return &noBranchError{noBranchText(owner.Location, into)}
 }
 
-// checkBase reports a pull request whose branch does not exist.
+// checkBaseBranch reports a pull request without a base.
 func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) error {
 	if !desired.Settings.PullRequest {
 		return nil
@@ -174,7 +170,8 @@ func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) erro
 			p.addWarning(
 				"gitops_repo",
 				"Branch does not exist yet",
-				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply succeeds; otherwise it fails.",
+				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply "+
+					"succeeds; otherwise it fails.",
 				at.Branch,
 				at.URL,
 			)

@@ -7,20 +7,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// Settings are how commits reach the branch. The zero value pushes to it.
+// Settings describe how commits reach the branch. The zero value pushes to it.
 type Settings struct {
 	PullRequest bool
-	Forge       forge.Forge // "": by the Git host's name
+	Forge       forge.Forge // "" derives it from the URL
 	APIURL      string
-	Head        string // branch of the pull request; "": by the owner's name
+	Head        string // branch of the pull request; "" derives it from the owner
 	Title       string
 	Labels      []string
 	Reviewers   []string
-	Merge       forge.MergeMode // "": it is not merged by the apply
+	Merge       forge.MergeMode // "" does not merge
 }
 
-// request names the owner's pull request. Its branch differs for owners of one name on different branches or
-// paths.
+// selector identifies the owner's pull request. Owners of one name on different branches or paths have different heads.
 func (s Settings) selector(owner Owner) forge.Selector {
 	mark := strings.TrimPrefix(owner.Location.Path+"/"+owner.Name, "/")
 	return forge.Selector{Owner: mark, Base: owner.Location.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Location.Branch+"/"+mark)}

@@ -11,19 +11,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// ErrProposed is the error of a commit that was pushed to its branch, while its pull request could not be
-// opened, updated or merged.
+// ErrProposed reports that the commit was pushed, but its pull request could not be opened, updated or merged.
 var ErrProposed = errors.New("the commit is pushed, but its pull request is not complete")
 
-// written is the outcome of an edit.
 type writeOutcome struct {
 	gitops.ApplyResult
-	commit string // that holds the edit
-	url    string // of the pull request; "" where there is none
+	commit string // with the content of the edit
+	url    string // of the pull request; "" if there is none
 }
 
-// write applies an edit as the settings say. known is what the state has of the owner, if anything. With ErrProposed the
-// URL of the pull request is returned, too, where there is one.
+// write applies an edit by push or by pull request. With ErrProposed it also returns the URL of the request, if there is
+// one.
 func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, known *OwnerState, edit gitops.Edit) (writeOutcome, error) {
 	remote := w.reader.remote(owner.Location)
 	defer w.reader.branches.forget(remote)
@@ -56,7 +54,7 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 		return writeOutcome{}, err
 	}
 	if result.HeadCommit == "" {
-		if !result.Held { // else the request is the other holder's
+		if !result.Held { // otherwise the request belongs to the other holder
 			err = closeRequest(ctx, host, selector, known.requestNumber())
 		}
 		return writeOutcome{result, result.Commit, ""}, err
@@ -78,9 +76,11 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 	return done, err
 }
 
-// free makes sure that no other open request comes from the branch that is proposed. The owner's own is closed where the Git
-// host has it go into another branch, since the owner's branch was deleted or renamed.
-func (w *Writer) freeHead(ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool) error {
+// freeHead makes sure that no other open request comes from the proposed branch. It closes the owner's own request if the
+// Git host has redirected that to another base, since the owner's branch was deleted or renamed.
+func (w *Writer) freeHead(
+	ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool,
+) error {
 	selector := settings.selector(owner)
 	err := host.Free(ctx, selector)
 	if !errors.Is(err, forge.ErrNotOwned) {
@@ -101,13 +101,13 @@ func (w *Writer) freeHead(ctx context.Context, host *forge.GitHost, settings Set
 	return host.Free(ctx, selector)
 }
 
-// propose opens or updates the owner's pull request, and merges it where that is wanted. The request is returned with an
-// error, too, where there is one.
+// propose opens or updates the pull request, and merges it if the settings say so. It may return a request together with an
+// error.
 func propose(ctx context.Context, host *forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		if request == nil {
-			request, _ = host.Current(ctx, wanted.Selector, 0) // it was open before
+			request, _ = host.Current(ctx, wanted.Selector, 0) // opened earlier
 		}
 		return request, err
 	}
@@ -125,8 +125,7 @@ func requestBody(edit gitops.Edit, result gitops.ApplyResult, limit int) string 
 	return forge.Body(result.Changes, limit)
 }
 
-// closeRequest closes the owner's open pull request, since nothing is left to propose: the one that the selector names,
-// else that of the number.
+// closeRequest closes the owner's open pull request, found by the selector else by the number.
 func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector, number int) error {
 	request, err := host.Current(ctx, selector, number)
 	if err != nil || request == nil {
@@ -135,8 +134,8 @@ func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selec
 	return host.Close(ctx, request)
 }
 
-// CloseFormerRequest closes the open pull request from before the owner got other settings, another name or a branch that was
-// renamed, unless it is the same request.
+// CloseFormerRequest closes the open pull request from before a change of settings, name or branch, unless it is still in
+// use.
 func (w *Writer) CloseFormerRequest(ctx context.Context, known *OwnerState, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.selector(known.Owner)
 	if !known.Settings.PullRequest {

@@ -16,39 +16,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// ApplyRequest is what an owner wants, with everything that is needed to apply it.
+// ApplyRequest is the input of Apply.
 type ApplyRequest struct {
 	Desired
-	// Decisions say what happens to each folder; their trees are all known.
+	// Decisions has the action for each folder. All trees are known.
 	Decisions rollout.Decisions
-	// Contents returns what a folder gets. It is asked for folders that are kept, too, which may be relocated.
+	// Contents returns the content of a folder. Kept folders may be relocated, so it is called for them as well.
 	Contents func(host, deploymentTarget string) gitops.FolderEdit
-	// Verify finds what is wrong with the files of a folder at a place, before anything is pushed; nil accepts all.
+	// Verify checks the files of a folder at a location before the push; nil accepts all.
 	Verify func(files []git.File, at folder.Location) error
-	// Subject begins the commit message; "" counts what changed.
+	// Subject begins the commit message; "" means a summary of the changes.
 	Subject string
-	// Source says where the changes come from; "" where that is not known.
+	// Source is the origin of the changes, if known.
 	Source folder.Source
 }
 
-// ApplyOutcome is the outcome of a request.
+// ApplyOutcome is the outcome of Apply.
 type ApplyOutcome struct {
 	Commit      string
-	PullRequest string            // URL; "" where there is none
-	Records     map[string]string // ids of the owner's records, by host
-	Holder      string            // in the records
-	Time        time.Time         // of the commit that changed something; zero where there was none
-	Proposed    bool              // what was written is in a pull request that is open
-	// Replaced are the folders that the pull request changes, with the trees that they had; see State.
+	PullRequest string            // URL; "" without a request
+	Records     map[string]string // ids of the owner's records by host
+	Holder      string
+	Time        time.Time // of the commit with the changes; zero without changes
+	Proposed    bool      // in an open pull request
+	// Replaced is OwnerState.Replaced of the new state.
 	Replaced map[folder.Key]string
 	Identity Identity
-	// FormerGone says that the owner moved from a branch or a repository that does not exist any more.
+	// FormerGone reports that the owner moved from a branch or repository that no longer exists.
 	FormerGone bool
-	Former     folder.Former // names of hosts and the owner from before this and earlier renames
-	Problems   []PlanProblem // warnings about what follows the commit
+	Former     folder.Former // names from before this and earlier renames
+	Problems   []PlanProblem // warnings about the time after the commit
 }
 
-// HeldError is the error of a request, or a destroy, that protection or other problems prevent. Nothing was written.
+// HeldError reports that protection or other problems prevent an apply or a destroy. Nothing was written.
 type HeldError struct{ Problems []PlanProblem }
 
 func (e *HeldError) Error() string {
@@ -68,14 +68,12 @@ type Writer struct {
 	names wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
 }
 
-// Apply writes what a request wants: one commit at the location, or none where everything is there. A former
-// location is cleared after that. It changes what follows from what is wanted, and nothing else: a folder that is to be
-// written or removed and is not what the state knows, and folders that others wrote under the owner's name, are a
-// gitops.ErrUnplanned that names the commit. What others made of the owner's other folders stays.
+// Apply writes the target state: one commit at the location, or none if it is there already. Then it clears the former
+// location. A folder to be written or removed that differs from the state, or that others wrote under the owner's name, is
+// a gitops.ErrUnplanned that names the commit. Other changes by others stay.
 //
-// Errors: *HeldError with what protection holds and with conflicts, ErrDuplicate, ErrProposed, or as of
-// gitops.BranchClient.Apply. With all but ErrProposed nothing was written, unless the text says that this is
-// not known.
+// Errors: *HeldError, ErrDuplicate, ErrProposed, or see gitops.BranchClient.Apply. Nothing was written, except with
+// ErrProposed or if the text says that this is unknown.
 func (w *Writer) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome, error) {
 	release, err := w.names.Take(ctx, request.Owner.Location.Branch+" "+request.Owner.Location.Path+" "+request.Owner.Name)
 	if err != nil {
@@ -128,7 +126,8 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: request.Owner.repositoryOwner(), Hosts: make(gitops.FolderEdits, len(request.Decisions)),
 		Written: plan.folders(), Remove: plan.folders().Without(request.After),
-		Author: w.options.Author, Subject: request.Subject, Release: w.options.Release, Run: w.options.Run, Source: request.Source, Adopt: request.Adopt,
+		Author: w.options.Author, Subject: request.Subject, Release: w.options.Release, Run: w.options.Run, Source: request.Source,
+		Adopt:   request.Adopt,
 		Renames: request.Renames, FormerHosts: request.Former.Hosts,
 	}
 	switch plan.Identity {
@@ -137,9 +136,9 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 		fallthrough
 	case Same:
 		edit.Written, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
-	case Created, Moved: // a mirror of the new location does not lose with the old one what was just written
+	case Created, Moved: // the new location may be a mirror: it must not lose the new content together with the old one
 	}
-	// A record that no allowed key has signed is written again, whatever holder it says.
+	// Records without a signature by an allowed key are rewritten, whatever their holder.
 	edit.TakesOver = edit.Holder == "" || request.Adopt || request.State.Imported != "" || len(request.State.Drift.Unsigned) > 0
 	if edit.Holder == "" || request.State.Imported != "" {
 		edit.Holder = NewHolder()
@@ -168,8 +167,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 	return edit
 }
 
-// nameCommits adds to an error about changed folders which commits changed them. They are only shown: it is no error
-// when they cannot be found.
+// addCommits adds the commits that changed folders to an error about them, if it finds any.
 func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	changed, ok := errors.AsType[*gitops.ChangedError](err)
 	if !ok {
@@ -192,8 +190,7 @@ func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	return err
 }
 
-// checkFormer finds folders at the former location that are to be removed and that others have changed since the plan saw
-// them, before anything is written.
+// checkFormerLocation fails if others changed folders at the former location after the plan.
 func (w *Writer) checkFormerLocation(ctx context.Context, known *OwnerState, plan *Plan) error {
 	if plan.Cleared == nil || known.Proposed {
 		return nil
@@ -216,8 +213,8 @@ func (w *Writer) checkFormerLocation(ctx context.Context, known *OwnerState, pla
 	return addCommits(ctx, w.reader, known.Owner, e)
 }
 
-// clearFormer removes what the owner had at its former location, or only its records where the folders are
-// to stay. What has another holder there stays: it turned out to be the same location, or another assignment has it.
+// clearFormerLocation removes the owner's folders at its former location, or only its records if the folders stay. Folders
+// with another holder stay: it is the same location, or another assignment has it.
 func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, letGo bool, done *ApplyOutcome) {
 	known := request.State
 	settings := known.Settings
@@ -227,18 +224,19 @@ func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, 
 	if _, err := w.write(ctx, settings, known.Owner, known, w.newRemoval(known, request.Subject, letGo)); err != nil && !isGone(err) {
 		done.Problems = append(done.Problems, PlanProblem{
 			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
-			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: %s.", addCommits(ctx, w.reader, known.Owner, err)),
+			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: "+
+				"%s.", addCommits(ctx, w.reader, known.Owner, err)),
 		})
 	}
 }
 
-// removal is an edit that removes all that is known of an owner, as it was seen; with leave, only its records.
+// newRemoval returns an edit that removes an owner as it was seen; with leave, only its records.
 func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.repositoryOwner(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,
 		Holder: known.Holder, Records: known.Records, Author: w.options.Author, Subject: subject, Release: w.options.Release, Run: w.options.Run,
 	}
-	if !known.Proposed { // else the branch has something else than what was seen
+	if !known.Proposed { // otherwise the branch has other content
 		edit.Seen = known.Current()
 	}
 	if leave {
@@ -247,12 +245,12 @@ func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitop
 	return edit
 }
 
-// Destroy removes what is known of an owner; with leave, only its records. What has another holder stays: it was
-// created anew, or another state has taken it over. Protection holds it here, too, since Terraform does not plan the
-// destroying half of a replacement. A repository that does not exist any more has nothing to remove. What others have
-// changed since the last refresh is an error, and nothing is removed.
+// Destroy removes an owner; with leave, only its records. Folders with another holder stay: the owner was created anew, or
+// another state has it. Protection is checked here as well, since Terraform does not plan the destroy half of a
+// replacement. A missing repository has nothing to remove. If others changed folders after the last refresh, nothing is
+// removed.
 //
-// Errors: as of Apply.
+// Errors: see Apply.
 func (w *Writer) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {
 	if plan := w.planner.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
 		return newHeldError(plan)

@@ -1,10 +1,8 @@
-// Package claim decides which clusters of a pool a claim has. It is pure: what clusters there are, what the claim
-// has and what others have goes in, names and reasons come out.
+// Package claim decides which clusters of a pool a claim has. It is pure.
 //
-// A claim keeps what it has, in the order in which it took it, as long as the fleet has the cluster and no other
-// claim does. Wanting more, it takes clusters of the pool that no other claim has, in the order of their names.
-// Wanting fewer, it releases those that it took last. So the result depends on the input alone, and not on a clock, on
-// chance, or on the order in which clusters were added.
+// A claim keeps its clusters, in the order in which it took them, while the fleet has them and no other claim does. To
+// grow, it takes free clusters of the pool in the order of their names. To shrink, it releases the clusters that it took
+// last. The result does not depend on a clock, on chance, or on the order in which clusters were added.
 package claim
 
 import (
@@ -18,32 +16,31 @@ import (
 
 // Situation is the input of a decision.
 type Situation struct {
-	// Number is how many clusters are wanted.
+	// Number is the wanted number of clusters.
 	Number int
-	// Fleet names all clusters of the fleet, and Pool those that the claim may take from, in any order.
+	// Fleet has all clusters of the fleet, and Pool the selectable ones, in any order.
 	Fleet, Pool []string
-	// Held is what the claim has, in the order in which it was taken. Names may be there twice.
+	// Held are the claim's clusters in the order in which it took them. It may have duplicates.
 	Held []string
-	// Elsewhere maps the clusters that other claims have to the names of those claims.
+	// Elsewhere maps the clusters of other claims to the names of those claims.
 	Elsewhere map[string]string
 }
 
-// Decision is what a claim gets.
+// Decision is the outcome for a claim.
 type Decision struct {
-	// Clusters in the order in which they were taken; those that are taken now come last.
+	// Clusters are in the order in which they were taken, new ones last.
 	Clusters []string
-	// Taken are those of them that the claim did not have.
+	// Taken are new clusters.
 	Taken []string
-	// Released are those beyond the wanted number.
+	// Released are clusters beyond the wanted number.
 	Released []string
-	// Gone are those that the fleet does not have any more.
+	// Gone are clusters that left the fleet.
 	Gone []string
-	// Lost are those that another claim has.
+	// Lost are clusters that another claim has.
 	Lost []string
 }
 
-// Keep decides which clusters the claim keeps. It takes none, and ignores the pool: a cluster whose labels have
-// changed stays.
+// Keep decides which clusters the claim keeps. It takes none. A cluster stays even if the pool no longer selects it.
 func Keep(s Situation) Decision {
 	fleet := setOf(s.Fleet)
 	var d Decision
@@ -68,9 +65,7 @@ func Keep(s Situation) Decision {
 	return d
 }
 
-// Decide is Keep, and then takes the clusters that are missing.
-//
-// Errors: *ShortError.
+// Decide calls Keep and then takes the missing clusters. Errors: *ShortError.
 func Decide(s Situation) (Decision, error) {
 	d := Keep(s)
 	wanting := s.Number - len(d.Clusters)
@@ -86,7 +81,7 @@ func Decide(s Situation) (Decision, error) {
 	return d, nil
 }
 
-// Free are the clusters of the pool that may be taken, in order: those that neither the claim nor another one has.
+// Free returns the clusters of the pool that no claim has, in order.
 func Free(s Situation, kept []string) []string {
 	has := setOf(kept)
 	var free []string
@@ -98,7 +93,7 @@ func Free(s Situation, kept []string) []string {
 	return free
 }
 
-// Elsewhere are the clusters of the pool that other claims have, by claim, in order.
+// Elsewhere returns the clusters of the pool that other claims have, by claim, in order.
 func Elsewhere(s Situation) map[string][]string {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
@@ -117,13 +112,13 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// ShortError says that a pool has fewer clusters than are wanted.
+// ShortError reports that a pool has too few free clusters.
 type ShortError struct {
 	Number    int                 // wanted
-	Kept      int                 // of those that the claim has
-	Free      []string            // what could be taken
+	Kept      int                 // clusters that the claim has
+	Free      []string            // could be taken
 	Pool      int                 // clusters in all
-	Elsewhere map[string][]string // what others have of the pool, by claim
+	Elsewhere map[string][]string // clusters of the pool by other claim
 }
 
 func (e *ShortError) Error() string {

@@ -12,9 +12,8 @@ import (
 // ownershipCheck finds folders of an edit that belong to other owners, and takes them over if the edit adopts them.
 type ownershipCheck struct{ *staging }
 
-// adopt takes over those conflicts that are a whole folder of another owner, or a
-// folder in no record, and returns the others. The former owner's records are
-// rewritten in the same commit; its marker and its other folders stay.
+// takeOver takes over conflicts that are a whole folder of another owner, or a folder in no record, and returns the rest.
+// It rewrites the former owner's records in the same commit. The marker and other folders of that owner stay.
 func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	type ownedHost struct {
 		owner Owner
@@ -49,7 +48,7 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 		}
 		delete(record.DeploymentTargets, target)
 		s.change.adopted = append(s.change.adopted, c)
-		s.taken[c.Key] = folder // what was recorded of it until then
+		s.taken[c.Key] = folder // the former owner's record
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
 		return folder.Key.Compare(
@@ -67,8 +66,7 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	return left, nil
 }
 
-// recordOf reads a record of another owner, which was fetched to find that the
-// folder is its.
+// readRecordOf reads a record of another owner, which the search for conflicts has fetched.
 func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, error) {
 	e, ok := s.Lookup(owner.RecordPath(host))
 	if !ok {
@@ -81,7 +79,7 @@ func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, err
 	return parseRecord(content)
 }
 
-// adoptedTexts are the folders that were taken over, for a commit message.
+// adoptedTexts lists the folders taken over, for a commit message.
 func (c *change) adoptedTexts() []string {
 	var texts []string
 	for _, a := range c.adopted {

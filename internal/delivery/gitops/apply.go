@@ -12,52 +12,46 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// ApplyResult is the outcome of an Apply.
+// ApplyResult is the outcome of Apply.
 type ApplyResult struct {
-	// Commit is a commit that holds what was wanted: the branch's tip when it was
-	// last read; "" when the branch does not exist and nothing was to be written.
+	// Commit is the tip of the branch when last read, which has the wanted content; "" if there is no branch and nothing to
+	// write.
 	Commit string
-	// Committed says that this Apply made a commit.
+	// Committed reports that this Apply made a commit.
 	Committed bool
-	// Time is that of the commit with the changes below; zero where there are none.
+	// Time is the time of the commit with Changes; zero without changes.
 	Time time.Time
-	// Pushes counts the packs that were sent with this edit in them.
+	// Pushes counts the packs sent with this edit.
 	Pushes int
-	// Changes are the folders that the commit changed, ordered by key.
+	// Changes has the changed folders, ordered by key.
 	Changes []folder.Change
-	// Subject is the first line of the commit's message; "" where there is none.
+	// Subject is the first line of the commit message; "" without a commit.
 	Subject string
-	// HeadCommit is the tip of Edit.Head, which holds what is proposed against
-	// Commit; the changes above are then those of the proposal, whether this
-	// Apply made a commit or an earlier one did. It is "" when there is nothing to
-	// propose: Commit has it all.
+	// HeadCommit is the tip of Edit.Head. It proposes Changes against Commit, whether this Apply or an earlier one made the
+	// commit. It is "" if Commit already has everything.
 	HeadCommit string
-	// Held says that some or all of the owner's records have another holder, here or
-	// on Edit.Head, so that a destroy left them as they are.
+	// Held reports that records of the owner have another holder, on the branch or on Edit.Head. A destroy left those hosts
+	// as they are.
 	Held bool
-	// Records are the ids of all of the owner's records by host, for the next Edit.
+	// Records has the ids of all records of the owner by host, for the next Edit.
 	Records map[string]string
 
-	claim *claimChange // the outcome of an edit of a claim
+	claim *claimChange // set by an edit of a claim
 }
 
-// Apply makes the tip of the branch hold exactly what the edit wants of its
-// owner, by one commit, or by none when it does already. No file of others
-// changes. The push is a compare-and-swap and never forced; when others move
-// the branch first, the edit is computed again on the new tip.
+// Apply brings the owner's part of the branch to the content of the edit with one commit, or with none if it is there
+// already. It does not change files of others. The push is a compare-and-swap and never forced. If others move the branch
+// first, Apply computes the edit again on the new tip.
 //
-// Edits that go to one branch through one Client wait for each other: each is a
-// commit of its own.
+// Edits of one branch through one BranchClient wait for each other: each is a commit of its own.
 //
-// A local repository that does not exist is created, bare, when there is
-// something to write. A branch that does not exist begins with this commit.
+// Apply creates a missing local repository, bare, if there is something to write. On a missing branch, the commit is the
+// first one.
 //
-// Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the
-// server's words), ErrRace, ErrTooLarge, ErrConflict or ErrUnplanned (with the
-// folders in the text; the latter may be a *ChangedError), *git.BlockedError,
-// git.ErrCommit, the context's, or what is wrong with the edit. With any of
-// them, the branch does not have the commit, unless the text says that this is
-// not known.
+// Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the server's words), ErrRace, ErrTooLarge,
+// ErrConflict or ErrUnplanned (with the folders in the text; the latter may be a *ChangedError), *git.BlockedError,
+// git.ErrCommit, a context error, or an error about the edit. After an error, the branch does not have the commit, unless
+// the text says that this is unknown.
 func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ApplyResult{}, describeError(remote, err)
@@ -69,8 +63,7 @@ func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) 
 	return result, describeError(remote, err)
 }
 
-// write brings an edit to its branch when no other edit of this Client is on its
-// way there.
+// write runs an edit while no other edit of this client writes to the branch.
 func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	a := &applyLoop{client: c, remote: remote, edit: edit}
 	began := time.Now()
@@ -91,23 +84,23 @@ func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) 
 	}
 }
 
-// application is the state of an apply across its attempts.
+// applyLoop is the state of an Apply across its attempts.
 type applyLoop struct {
 	client *BranchClient
 	remote git.Remote
 	edit   Edit
 	now    time.Time   // of the attempt
-	result ApplyResult // once it is done
+	result ApplyResult // set at the end
 
 	race   race
 	pushes int
-	// unconfirmed is the change of the last push, when that may have been applied:
-	// when the next attempt finds nothing to do, this push was.
+	// unconfirmed is the change of the last push, if the server may have applied it. If the next attempt finds nothing to
+	// do, the server did.
 	unconfirmed *change
 }
 
-// attempt computes the changes at the tip, and pushes them. It is done when the
-// tip holds what is wanted; not done and no error means to try again.
+// attempt computes the change at the tip and pushes it. It returns done if the tip has the wanted content. Neither done nor
+// an error means: try again.
 func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.treeLevels())
 	if err != nil {
@@ -118,13 +111,13 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 		switch {
 		case a.edit.Head != "":
 			return false, fmt.Errorf("branch %q %w, and a pull request needs a branch to go into", a.remote.Branch, git.ErrNoBranch)
-		case a.edit.Seen.Count() > 0: // a new branch would have what changes, and nothing else
+		case a.edit.Seen.Count() > 0: // a new branch would lack all unchanged folders
 			return false, fmt.Errorf("branch %q %w any more, and the plan has seen it: plan again", a.remote.Branch, git.ErrNoBranch)
 		}
 	}
 	a.now = a.client.options.Now()
 	own := t.Reference(a.edit.Head)
-	ahead, err := t.Beyond(ctx, own) // nothing where nothing is proposed
+	ahead, err := t.Beyond(ctx, own) // empty without a proposal
 	if err != nil {
 		return false, a.retryUnanswered(ctx, err)
 	}
@@ -147,11 +140,11 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	case c.isEmpty():
 		a.setResult(t.Commit, git.Hash{}, c, nil)
 		return true, nil
-	case a.edit.Head != "" && t.Commit.IsZero(): // nothing is there to be removed
+	case a.edit.Head != "" && t.Commit.IsZero(): // nothing to remove
 		return false, fmt.Errorf("branch %q %w", a.remote.Branch, git.ErrNoBranch)
 	}
 	pack := git.NewPack()
-	root := work.Write(pack.AddTree) // then the trees need no memory while the folders are rendered and packed
+	root := work.Write(pack.AddTree) // frees the trees' memory before folders are rendered and packed
 	if err := c.addToPack(pack); err != nil {
 		return false, err
 	}
@@ -179,11 +172,12 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	return a.push(ctx, t.Commit, old, commit, pack, c)
 }
 
-// parentsOf are the parents of a commit with this root that is proposed on a branch; none where the branch has it already. own
-// is the branch's tip, and ahead are its commits that the base has not. The tree is the base's with the edit applied, so that
-// other changes on the branch are reverted. The branch is never forced: while the base does not contain its tip, that is a
-// parent of the new commit. The base's tip is another, also where only that is new: the base may have changed what is proposed,
-// and a Git host does not merge what conflicts with its base.
+// parentsOf returns the parents of a proposed commit with this root; nil if the proposed branch already has it. own is the
+// tip of that branch, and ahead has its commits that the base lacks.
+//
+// The tree is that of the base with the edit applied, which reverts other changes on the branch. The branch is never
+// forced: its tip is a parent until the base contains it. The tip of the base is a parent even if nothing else is new: the
+// base may have changed proposed folders, and a Git host does not merge a request that conflicts with its base.
 func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []git.Hash {
 	switch at, ok := ahead[own]; {
 	case !ok:
@@ -196,7 +190,6 @@ func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []gi
 	return []git.Hash{own}
 }
 
-// target is the branch that is pushed to.
 func (a *applyLoop) targetBranch() string {
 	if a.edit.Head != "" {
 		return a.edit.Head
@@ -204,9 +197,8 @@ func (a *applyLoop) targetBranch() string {
 	return a.remote.Branch
 }
 
-// succeed fills in the result: commit holds what is wanted, or head, which proposes
-// the change against commit. staged is what the edit is at the tip, and made the
-// change that was pushed or proposed; nil where there is none, or the tip has it.
+// setResult fills in the result. commit has the wanted content, or head proposes it against commit. staged is the change at
+// the tip. made is the change that was pushed or proposed; nil if the tip has it.
 func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrEmpty(commit), HeadCommit: hexOrEmpty(head), Committed: a.unconfirmed != nil}
 	if made == nil {
@@ -219,7 +211,7 @@ func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held
 }
 
-// recordIDs are the owner's records with the change, by host.
+// recordIDs returns the owner's records after the change, by host.
 func (c *change) recordIDs() map[string]string {
 	records := c.records
 	if c.isEmpty() {
@@ -239,7 +231,6 @@ func hexOrEmpty(id git.Hash) string {
 	return id.String()
 }
 
-// pack adds the files and folders that the change writes.
 func (c *change) addToPack(pack *git.Pack) error {
 	failures := make([]error, len(c.put))
 	// Compressing the folders is most of the work of a large apply.
@@ -280,8 +271,8 @@ func packFolder(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string
 	return nil
 }
 
-// unansweredBy allows another attempt after one that failed for a passing reason,
-// and returns the error when there were enough attempts.
+// retryUnanswered returns nil, to allow another attempt, after a transient failure. It returns the error after too many of
+// them.
 func (a *applyLoop) retryUnanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !git.Transient(err) {
 		return err

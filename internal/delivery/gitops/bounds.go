@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// maxRecordDepth bounds how deep members may be that this version does not know.
+	// maxRecordDepth bounds the nesting of unknown members.
 	maxRecordDepth = 32
-	// The least size of an object and of a value in a record that Flotilla writes, in bytes. A record with more of them
-	// takes many times its size in memory when it is read.
+	// leastObject and leastValue are the smallest sizes in bytes of an object and of a value in records that Flotilla
+	// writes. A record with smaller ones takes many times its size in memory.
 	leastObject, leastValue = 16, 4
 )
 
 const (
-	// maxRecords bounds the bytes of all assignments' records that are read at once: those of 600,000 folders.
+	// maxRecords bounds the bytes of all assignment records read at once: those of 600,000 folders.
 	maxRecords = 256 << 20
-	// maxClaims bounds the bytes of all claims' records at a path: those of 300,000 clusters.
+	// maxClaims bounds the bytes of all claim records at a path: those of 300,000 clusters.
 	maxClaims = 32 << 20
-	// maxVisited bounds the folders and records that one inventory visits: ten times those of a fleet of 3,000 clusters.
+	// maxVisited bounds the folders and records of one inventory: ten times those of a fleet of 3,000 clusters.
 	maxVisited = 500_000
 )
 
-// budget bounds what one read of a branch costs. Git stores equal files and folders once: a repository of some kilobytes
-// can have billions of them, and anybody who may push can make one.
+// budget bounds the cost of one read. Git stores equal files and folders once, so a repository of a few kilobytes can
+// contain billions of them, and anybody with push access can make one.
 type budget struct {
 	left    int
-	problem string // the error when it is used up
+	problem string // text of the error
 }
 
 func recordBudget() *budget {
@@ -45,7 +45,7 @@ func visitBudget(begin string) *budget {
 	}
 }
 
-// spend reports an error once more was spent than there is.
+// spend returns an error when the budget is used up.
 func (b *budget) spend(amount int) error {
 	if b.left -= amount; b.left < 0 {
 		return newCompleteError(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))
@@ -53,8 +53,8 @@ func (b *budget) spend(amount int) error {
 	return nil
 }
 
-// checkBounds finds what no record that Flotilla wrote has, before the record is read: anybody who may push can have
-// written it. It takes no memory.
+// checkBounds rejects content that Flotilla never writes, before it is parsed. Anybody with push access may have written
+// it. It allocates nothing.
 func checkBounds(content []byte, limit int) error {
 	if len(content) > limit {
 		return fmt.Errorf("the record is longer than %d MiB", limit>>20)
@@ -87,7 +87,6 @@ func checkBounds(content []byte, limit int) error {
 	return nil
 }
 
-// texts are all texts of a folder's record.
 func (f folderRecord) listTexts() []string {
 	texts := append([]string{f.Workload, f.Workspace, f.DeploymentTarget, f.ClusterType, f.ConfigVersion, f.OwnerLabel}, f.Policies...)
 	for _, object := range f.Objects {

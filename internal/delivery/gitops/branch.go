@@ -10,27 +10,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Branch is the tip of a branch, read once for all owners that are there. It does
-// not change when the branch moves on. It is safe for concurrent use: requests
-// are made one after the other, and waiting ends with the caller's context.
+// Branch is the tip of a branch, read once for all owners. It does not change when the branch moves on. It is safe for
+// concurrent use: requests run one after the other, and waiting ends with the caller's context.
 type Branch struct {
 	remote git.Remote
 	git    *git.Client
-	lock   wait.Locks // one, while the tip is in use
+	lock   wait.Locks // held while the tip is in use
 	tip    *git.Tip
-	levels int      // of trees that are here everywhere
-	seen   *layout  // what was opened to find owners; its directories are never edited
-	past   *lineage // the history of the tip, or of a later one
+	levels int      // of trees fetched everywhere
+	seen   *layout  // directories opened to find owners; never edited
+	past   *lineage // history of the tip, or of a later one
 
-	signers *git.Verifier // nil: every record is believed
+	signers *git.Verifier // nil believes every record
 }
 
-// ReadBranch reads the tip of a branch. owners may name some whose views will be asked
-// for: their trees then come with the first request. A branch that does not
-// exist, and a local repository that does not, is an empty Branch.
+// ReadBranch reads the tip of a branch. The trees of the named owners come with the first request. A missing branch or
+// local repository is an empty Branch.
 //
-// Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable,
-// git.ErrTooLarge, or what is wrong with the remote.
+// Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable, git.ErrTooLarge, or an error about the remote.
 func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
 	levels, err := 1, remote.Check()
 	for _, owner := range owners {
@@ -55,21 +52,19 @@ func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners
 	}, nil
 }
 
-// Tip is the branch's commit, in hex; "" when the branch does not exist.
+// Tip returns the branch's commit in hex; "" if there is no branch.
 func (l *Branch) Tip() string { return hexOrEmpty(l.tip.Commit) }
 
-// Missing says that the repository itself does not exist: a local path that the
-// first Apply creates.
+// Missing reports that the local repository does not exist. The first Apply creates it.
 func (l *Branch) Missing() bool { return l.tip.Missing }
 
-// Conflict is a branch beside which this one, which does not exist, cannot be created; "" for none.
+// Conflict returns an existing branch beside which Git cannot create this one; "" if there is none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }
 
-// ReadOwner reads the trees on the way to an owner's path, its hosts and its records,
-// and no file. What one owner's view fetches is fetched for all owners that are
-// found on the way, so that their views need no request.
+// ReadOwner reads the trees on the way to an owner's path, its hosts and its records, and no file. It fetches the same for
+// all owners found on the way, so their views need no request.
 //
-// Errors: as of Branch, *git.BlockedError, or what is wrong with the owner.
+// Errors: see ReadBranch, or *git.BlockedError, or an error about the owner.
 func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
 		return nil, describeError(l.remote, err)
@@ -81,7 +76,7 @@ func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error)
 			}
 			l.levels = levels
 		}
-		// What is wrong with others' trees is no error.
+		// Malformed trees of others are no error.
 		if err := l.fetchOwners(ctx, owner.Path); err != nil && (ctx.Err() != nil || git.Classify(err) != nil) {
 			return nil, err
 		}
@@ -91,7 +86,7 @@ func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error)
 	})
 }
 
-// using does what needs the tip, when it is not in use.
+// withTip runs do while no other request uses the tip.
 func withTip[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
 	release, err := l.lock.Take(ctx, "")
 	if err != nil {
@@ -103,12 +98,10 @@ func withTip[T any](ctx context.Context, l *Branch, do func() (T, error)) (resul
 	return result, describeError(l.remote, err)
 }
 
-// recordLevels are the levels of trees of a records folder: its own, its owners',
-// and their clusters'.
+// recordLevels is the depth of a records folder: itself, its owners, and their clusters.
 const recordLevels = 3
 
-// fetchOwners brings the records folders and the hosts of all owners whose paths
-// are no deeper than this one, as far as the directories on the way show them.
+// fetchOwners fetches the records and hosts of all owners that the directories on the way to a path show.
 func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	if err := l.seen.Open(ctx, []string{at}); err != nil {
 		return err
@@ -136,8 +129,7 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	return l.tip.Need(ctx, hosts)
 }
 
-// pathsOfOwners finds directories with a records folder, among those that are
-// here: on the way to a path, and beside it.
+// pathsOfOwners returns the fetched directories with a records folder, on the way to a path and beside it.
 func (l *Branch) pathsOfOwners(at string) []string {
 	var paths []string
 	var walk func(p string, left int)

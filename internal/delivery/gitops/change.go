@@ -9,24 +9,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// change is what an edit changes at one tip. It is computed completely before any
-// part is applied.
+// change is the complete effect of an edit on one tip. It is computed before any part is applied.
 type change struct {
 	edit     Edit
-	at       time.Time       // of its commit
-	letGo    []folder.Key    // folders that stay and have no owner from then on
-	hosts    []string        // whose marker or record is written or removed
-	adopted  []Conflict      // folders that another owner had
-	formerly string          // the name that the owner had until then; "" when nothing is of it
-	claim    *claimChange    // nil where the edit is of an owner
-	folders  []folder.Change // with config versions, in order
+	at       time.Time       // time of its commit
+	letGo    []folder.Key    // folders that stay without an owner
+	hosts    []string        // hosts whose marker or record changes
+	adopted  []Conflict      // folders taken over from other owners
+	formerly string          // former name of the owner, if its records are handed over
+	claim    *claimChange    // nil for an edit of an owner
+	folders  []folder.Change // ordered by key
 
-	newHosts, renamedHosts, goneHosts int // of hosts; the others are repaired
+	newHosts, renamedHosts, goneHosts int // subsets of hosts; the rest is repaired
 
-	held bool // by another holder: some or all hosts stay as they are
+	held bool // another holder has some or all hosts
 
-	atTip   map[string]git.Hash // the owner's records before, by host
-	records map[string]git.Hash // and after
+	atTip   map[string]git.Hash // the owner's records before the change, by host
+	records map[string]git.Hash // the same after it
 
 	remove []string // paths
 	put    []putFile
@@ -38,12 +37,11 @@ type putFile struct {
 	id      git.Hash
 	content []byte                     // of a file
 	folder  bool                       // it is a folder
-	files   func() ([]git.File, error) // of a folder
+	files   func() ([]git.File, error) // files of a folder
 	there   bool                       // the repository has it already
 }
 
-// empty reports whether the tip is already as the edit wants it. Records that
-// differ only in what they say about a folder are no reason for a commit.
+// isEmpty reports whether the tip needs no commit. Records that differ only in their statements about a folder need none.
 func (c *change) isEmpty() bool {
 	if c.claim != nil {
 		return len(c.put)+len(c.remove) == 0
@@ -51,7 +49,7 @@ func (c *change) isEmpty() bool {
 	return len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
-// with are the folders with which the change does one of these, in order.
+// keysWith returns the folders with one of these actions, in order.
 func (c *change) keysWith(actions ...folder.Action) []folder.Key {
 	var keys []folder.Key
 	for _, change := range c.folders {
@@ -62,14 +60,14 @@ func (c *change) keysWith(actions ...folder.Action) []folder.Key {
 	return keys
 }
 
-// back are the folders that are rolled back, of those added and changed.
+// rolledBackKeys returns the written folders that are rolled back.
 func (c *change) rolledBackKeys() []folder.Key {
 	return slices.DeleteFunc(c.keysWith(folder.Added, folder.Changed, folder.Moved), func(k folder.Key) bool {
 		return c.edit.Hosts[k.Host][k.DeploymentTarget].Action != RollBack
 	})
 }
 
-// do edits the trees. After it the layout has the change.
+// applyTo edits the trees of the tip.
 func (c *change) applyTo(ctx context.Context, w *layout) error {
 	directories := make([]string, 0, len(c.put))
 	for _, file := range c.put {

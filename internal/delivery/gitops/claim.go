@@ -14,67 +14,66 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrClaimHeld is the error of an edit of a claim whose record is another holder's.
+// ErrClaimHeld reports that the record of the claim belongs to another holder.
 var ErrClaimHeld = errors.New("the claim belongs to another Terraform state")
 
-// ErrClaimUnreadable is the error of an edit that wants clusters while the record of another claim cannot be read:
-// which ones are free cannot be told.
+// ErrClaimUnreadable reports that the record of another claim cannot be read. Its clusters are unknown, so no cluster is
+// surely free.
 var ErrClaimUnreadable = errors.New("the record of a claim cannot be read")
 
-// ErrClaimTwice is the error of an edit of a claim whose record lists a cluster that the record of another claim lists,
-// too: which of the two has it cannot be told.
+// ErrClaimTwice reports that the records of two claims list the same cluster.
 var ErrClaimTwice = errors.New("the records of two claims list one cluster")
 
-// ClaimEdit is what one claim wants its record to say.
+// ClaimEdit is the target state of one claim.
 type ClaimEdit struct {
-	// Name and Path together are the claim.
+	// Name and Path identify the claim.
 	Name, Path string
-	// FormerName, when not "", is the name that the claim had at the same path. Its record becomes the claim's, in the
-	// same commit.
+	// FormerName is the claim's former name at the same path, if it has one. Its record becomes the claim's in the same
+	// commit.
 	FormerName string
-	// Environment is what the record and the commit say; it decides nothing.
+	// Environment is a label in the record and the commit. It decides nothing.
 	Environment string
-	// Holder is who has the claim from then on. Whoever has another one finds the claim taken over.
+	// Holder is the new holder of the claim. Other holders then find it taken over.
 	Holder string
-	// Holders are those whose records are the claim's own, beside Holder. A record without a holder is of "".
+	// Holders are further holders whose records are the claim's own. A record without a holder has the holder "".
 	Holders []string
 	// Adopt takes over the record of any holder.
 	Adopt bool
-	// Choose decides what the claim has, by what the tip says. It is called again when a race was lost. Its error is
-	// that of the edit. Without it the record goes, if it is the claim's own.
+	// Choose returns the claim's clusters for a tip. It is called again after a lost race. Its error is the error of the
+	// edit. If Choose is nil, the edit removes the claim's own record.
 	Choose func(ClaimTip) ([]string, error)
-	// Author is author and committer.
+	// Author is the author and committer.
 	Author git.Signature
-	// Subject begins the commit message; default: "claim team-a: 2 taken, 1 released".
+	// Subject begins the commit message. Default: "claim team-a: 2 taken, 1 released".
 	Subject string
-	// Release goes into the trailer Flotilla-Release; "" leaves that out.
+	// Release is the trailer Flotilla-Release, if not empty.
 	Release string
-	// Run goes into the trailer Flotilla-Run; "" leaves that out.
+	// Run is the trailer Flotilla-Run, if not empty.
 	Run string
 }
 
-// ClaimTip is what a tip says of claims.
+// ClaimTip has the claims of a tip, as one claim sees them.
 type ClaimTip struct {
-	// Held is what the claim's own record lists, in the order in which it was taken.
+	// Held are the clusters in the claim's own record, in the order in which they were taken.
 	Held []string
-	// Elsewhere maps the clusters that other claims have to the names of those.
+	// Elsewhere maps the clusters of other claims to the names of those claims.
 	Elsewhere map[string]string
 }
 
-// ClaimResult is the outcome of an edit of a claim.
+// ClaimResult is the outcome of WriteClaim.
 type ClaimResult struct {
 	ApplyResult
-	// Clusters are what the claim has.
+	// Clusters are the claim's clusters.
 	Clusters []string
-	// Record is the id of its record's blob, in hex; "" where it has none.
+	// Record is the id of the record's blob in hex; "" without a record.
 	Record string
 }
 
-// WriteClaim makes the record of a claim say what Choose decides, by one commit, or by none when it does already. The push
-// is a compare-and-swap: what Choose sees is what the commit is made on, so that no two claims get the same cluster,
-// however many there are. Edits of claims and of owners of one branch wait for each other, as Apply says.
+// WriteClaim writes the choice of the edit into the claim's record with one commit, or with none if it is there already.
+// The push is a compare-and-swap on the tip that Choose saw: two claims never get the same cluster. Edits of one branch
+// wait for each other, as in Apply.
 //
-// Errors: as of Apply, ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or what Choose returned.
+// Errors: see Apply, or ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or the error of Choose.
 func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ClaimResult{}, describeError(remote, err)
@@ -103,16 +102,16 @@ func (e ClaimEdit) check() error {
 	)
 }
 
-// claimChange is what an edit of a claim changes at one tip.
+// claimChange is the effect of a claim's edit on one tip.
 type claimChange struct {
 	clusters        []string
 	record          string // id of the blob
 	taken, released []string
 	formerly        string
-	gone            bool // the record goes
+	gone            bool // the record is removed
 }
 
-// stageClaim works out what the edit changes at this tip. It only reads.
+// stageClaim computes the change at a tip. It only reads.
 func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*change, error) {
 	e := edit.claim
 	c := &change{edit: edit, claim: &claimChange{}}
@@ -157,7 +156,7 @@ func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*chan
 	return c, nil
 }
 
-// choose lets the edit decide, and checks what it says.
+// chooseClusters calls Choose and checks the result.
 func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	for _, cluster := range s.own.Names() {
 		if other, twice := s.elsewhere[cluster]; twice {
@@ -192,24 +191,23 @@ func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	return clusters, nil
 }
 
-// without are the names of a list that another one does not have.
+// subtractNames returns the names that are not in others.
 func subtractNames(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// claimsAtTip is what a tip says of claims at a path, as one of them sees it.
+// claimsAtTip has the claims at a path, as one of them sees them.
 type claimsAtTip struct {
-	own        Claim    // the claim's own record; the one of its former name where there is no other
+	own        Claim    // the claim's own record, under its name or else its former name
 	id         git.Hash // of the record with the claim's name
-	there      bool     // there is a record with the claim's name
-	is         bool     // that record is the claim's own
-	held       bool     // that record is another holder's
-	moves      bool     // there is a record of the claim's own with its former name
+	there      bool     // a record with the claim's name exists
+	is         bool     // it is the claim's own
+	held       bool     // it belongs to another holder
+	moves      bool     // the claim has a record under its former name
 	elsewhere  map[string]string
 	unreadable []string // paths of records
 }
 
-// claimsFor reads the records of all claims at the path.
 func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error) {
 	entries, err := w.openClaims(ctx, e.Path)
 	if err != nil {
@@ -247,7 +245,7 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 	return s, nil
 }
 
-// recorded is the name in whose record the claim's clusters are.
+// recordedName returns the name of the record with the claim's clusters.
 func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	if s.is {
 		return e.Name
@@ -255,8 +253,8 @@ func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	return e.FormerName
 }
 
-// isOwn reports whether the record of a name is the claim's own. One that cannot be read may have any holder; a claim
-// that has a holder of its own replaces it.
+// isOwn reports whether the record of a name is the claim's own. An unreadable record may have any holder; a claim with a
+// holder of its own replaces it.
 func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
 	claim, ok := readable[name]
 	if !ok {
@@ -265,7 +263,6 @@ func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
 	return claim.Holder != "" && claim.Holder == e.Holder || slices.Contains(e.Holders, claim.Holder)
 }
 
-// subject is the first line of a commit message.
 func (c *claimChange) subject(name string) string {
 	var parts []string
 	if c.formerly != "" {

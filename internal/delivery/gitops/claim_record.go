@@ -11,48 +11,46 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// claimFormat is the format of the records of claims that are written. One of a newer format is read as far as it is
-// known, and keeps its format and the rest.
+// claimFormat is the format of written records. Members of a newer format survive, together with the format.
 const claimFormat = 1
 
 const (
-	// claimsFolder is beside the folders of owners' records. No owner has its name, since none begins with a dot.
+	// claimsFolder is a sibling of the owners' records folders. Names of owners cannot begin with a dot.
 	claimsFolder = ".claims"
-	maxClaim     = 4 << 20 // bytes of a record
-	// MaxClaimed is how many clusters a claim may have.
+	maxClaim     = 4 << 20 // bytes
+	// MaxClaimed is the largest number of clusters in a claim.
 	MaxClaimed = 10_000
 	// maxClaimText bounds the holder and the environment.
 	maxClaimText = 253
 )
 
-// Claim is what the branch says that a claim has.
+// Claim is the record of a claim.
 type Claim struct {
-	// Name and Path together are the claim: two of one name at two paths are two.
+	// Name and Path identify the claim.
 	Name, Path string
-	// Environment is what the record says; it decides nothing.
+	// Environment is a label. It decides nothing.
 	Environment string
-	// Holder is a random text from the Terraform state that has the claim, to tell it from others. "" where the
-	// record does not say.
+	// Holder is the random text of the Terraform state that has the claim; "" if the record has none.
 	Holder string
 	// Clusters are in the order in which they were taken.
 	Clusters []ClaimedCluster
-	// Record is the id of the record's blob, in hex.
+	// Record is the id of the record's blob in hex.
 	Record string
 
 	format int
-	more   fields // of the record, that this version does not know
+	more   fields // unknown members of the record
 }
 
 // ClaimedCluster is one cluster of a claim.
 type ClaimedCluster struct {
 	Name string
-	// Since is the time of the commit that took it; zero where the record does not say.
+	// Since is the time of the commit that took the cluster; zero if the record has none.
 	Since time.Time
 
 	more fields
 }
 
-// Names are the names of the clusters, in order.
+// Names returns the names of the clusters, in order.
 func (c Claim) Names() []string {
 	names := make([]string, len(c.Clusters))
 	for i, cluster := range c.Clusters {
@@ -61,13 +59,12 @@ func (c Claim) Names() []string {
 	return names
 }
 
-// claimsAt is the folder of the records of claims.
 func claimsPath(at string) string { return path.Join(at, recordsFolder, claimsFolder) }
 
-// ClaimRecordPath is the file that records what a claim at a path has.
+// ClaimRecordPath returns the path of a claim's record.
 func ClaimRecordPath(at, name string) string { return path.Join(claimsPath(at), name+recordSuffix) }
 
-// CheckClaim reports what is wrong with the name of a claim.
+// CheckClaim checks the name of a claim.
 func CheckClaim(name string) error {
 	if err := git.CheckName(name); err != nil {
 		return err
@@ -78,7 +75,7 @@ func CheckClaim(name string) error {
 	return nil
 }
 
-// encode writes the record canonically, in lines that make a readable diff.
+// encode writes the record canonically, in lines that give a readable diff.
 func (c Claim) encode() []byte {
 	b := append(appendHead(nil, c.format, c.Environment, c.Holder), `  "clusters": [`...)
 	for i, cluster := range c.Clusters {
@@ -97,7 +94,7 @@ func (c Claim) encode() []byte {
 	return append(c.more.encode(append(b, ']'), "  "), "\n}\n"...)
 }
 
-// parseClaim reads a record. Anybody who may push can have written it, so each name is checked.
+// parseClaim parses a record. Anybody with push access may have written it, so every name is checked.
 func parseClaim(content []byte) (Claim, error) {
 	if err := checkBounds(content, maxClaim); err != nil {
 		return Claim{}, err
@@ -147,11 +144,10 @@ func parseClaimedCluster(members fields) (ClaimedCluster, error) {
 		return ClaimedCluster{}, err
 	}
 	err := cluster.more.takeMember("since", &since)
-	cluster.Since, _ = time.Parse(time.RFC3339, since) // it is only shown
+	cluster.Since, _ = time.Parse(time.RFC3339, since) // only shown
 	return cluster, err
 }
 
-// checkClaimTexts reports what is wrong with the environment or the holder of a claim.
 func checkClaimTexts(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > maxClaimText || strings.ContainsFunc(text, isControl) {
@@ -161,8 +157,8 @@ func checkClaimTexts(texts ...string) error {
 	return nil
 }
 
-// checkClaimed refuses names that no cluster of a fleet can have, since [checkHost] refuses them as hosts. The names become
-// values in Terraform, which configurations put into file names and addresses.
+// checkClusterName rejects names that no cluster of a fleet has, since [checkHost] rejects them as hosts. The names become
+// values in Terraform, and configurations put those into file names and addresses.
 func checkClusterName(name string) error {
 	if git.CheckSegment(name) != nil {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)
@@ -170,7 +166,7 @@ func checkClusterName(name string) error {
 	return nil
 }
 
-// with is the claim with these clusters. Those that it has stay as they are, the others are since now.
+// withClusters returns the claim with these clusters. New ones are taken at the time now.
 func (c Claim) withClusters(clusters []string, now time.Time) Claim {
 	had := make(map[string]ClaimedCluster, len(c.Clusters))
 	for _, cluster := range c.Clusters {

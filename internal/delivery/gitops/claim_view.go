@@ -14,18 +14,18 @@ import (
 
 // Claims are all claims at one path of a branch.
 type Claims struct {
-	// Commit is the tip, in hex; "" when the branch does not exist.
+	// Commit is the tip in hex; "" if there is no branch.
 	Commit string
 	// Claims are ordered by name.
 	Claims []Claim
-	// Unreadable are the paths of records that cannot be read, in order.
+	// Unreadable has the paths of unreadable records, in order.
 	Unreadable []string
 }
 
-// ClaimedTwice is a cluster that the records of more than one claim at a path list.
+// ClaimedTwice is a cluster in the records of several claims.
 type ClaimedTwice struct {
 	Path, Cluster string
-	// Claims are their names.
+	// Claims are the names of the claims.
 	Claims []string
 }
 
@@ -38,7 +38,7 @@ func (t ClaimedTwice) String() string {
 	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, wording.Named))
 }
 
-// FindClaimedTwice are the clusters that more than one of these claims at one path has, by path and name.
+// FindClaimedTwice returns the clusters that several claims at one path have, ordered by path and name.
 func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 	type place struct{ path, cluster string }
 	by := map[place][]string{}
@@ -65,7 +65,7 @@ func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 
 // ReadClaims reads the records of all claims at a path.
 //
-// Errors: as of Branch, or a path that cannot be one.
+// Errors: see ReadBranch, or an error about the path.
 func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	return withTip(ctx, l, func() (Claims, error) {
 		entries, err := l.seen.openClaims(ctx, at)
@@ -78,7 +78,7 @@ func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	})
 }
 
-// openClaims opens the folder of the records of claims, and lists these.
+// openClaims opens the folder with the records of claims and lists them.
 func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash, error) {
 	if err := git.CheckPath(at); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash
 	return w.claimEntries(at), nil
 }
 
-// claimEntries lists the records of claims, by name. Their folder must have been opened.
+// claimEntries lists the records of claims by name. Their folder must be open.
 func (w *layout) claimEntries(at string) map[string]git.Hash {
 	entries := map[string]git.Hash{}
 	w.eachEntry(claimsPath(at), func(e git.Entry) {
@@ -104,7 +104,6 @@ func (w *layout) claimEntries(at string) map[string]git.Hash {
 	return entries
 }
 
-// readClaims fetches and reads the claims at a path, whose records are these.
 func (w *layout) readClaims(ctx context.Context, at string, entries map[string]git.Hash) (found Claims, err error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return found, err

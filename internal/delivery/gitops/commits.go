@@ -11,44 +11,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReportedCommit is what is known of a commit that a report names.
+// ReportedCommit is a commit that a cluster reports, as found in the history of the branch.
 type ReportedCommit struct {
-	// ID is the full id of the commit; "" when the branch does not have it.
+	// ID is the full id; "" if the branch does not have the commit.
 	ID string
-	// Reason says why there is no ID: the branch does not have such a commit, or
-	// not any more, or the id is the beginning of several.
+	// Reason explains a missing ID: the branch does not have the commit, no longer has it, or the prefix is ambiguous.
 	Reason string
-	// Time is when it was committed.
+	// Time is the commit time.
 	Time time.Time
-	// Behind is how many commits the branch had that this one does not contain,
-	// when it was looked at, and Since when the oldest of them was committed.
+	// Behind counts the commits that the branch had when it was read and that this one does not contain. Since is the time
+	// of the oldest of them.
 	Behind int
 	Since  time.Time
-	// Ahead says that the branch has got the commit since it was looked at.
+	// Ahead reports that the branch got the commit after it was read.
 	Ahead bool
-	// Trees are the folders that were asked for as they are at the commit. A
-	// folder that is not there is absent. Commits share the maps of hosts that are
-	// the same: they must not be changed.
+	// Trees has the requested folders at the commit; missing ones are absent. Commits share the maps of equal hosts:
+	// callers must not change them.
 	Trees folder.Trees
 }
 
-// FindCommits looks commits up in the history of the branch, by their ids, full or
-// of seven digits at least, and reads the trees that the wanted folders have at
-// each. It fetches the commits of the branch as far back as it has to, and
-// then, in a request for each level, the trees on the way to the wanted hosts
-// that are not here yet; no file. A branch that lacks a commit is looked at once
-// more, since it may have moved. What was fetched is kept with the Branch.
+// FindCommits looks up commits in the history of the branch, by full ids or prefixes of at least seven digits, and reads
+// the trees of the wanted folders at each. It fetches the history as far back as needed, then the missing trees with one
+// request for each level, and no file. If a commit is missing, it reads the branch once more, since it may have moved. The
+// Branch keeps all fetched data.
 //
-// A commit that is not found is no error. Errors: as of Branch.
+// A missing commit is no error. Errors: see ReadBranch.
 func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
 	return withTip(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.findCommits(ctx, v.owner, ids, want) })
 }
 
-// ListRecentCommits returns the newest commits of the branch, newest first, and none before
-// one that it contains; fewer where there are fewer. It looks where the branch is
-// now.
+// ListRecentCommits fetches the branch again and returns its newest commits, newest first. A commit comes after all that
+// contain it.
 //
-// Errors: as of Branch.
+// Errors: see ReadBranch.
 func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, error) {
 	return withTip(ctx, l, func() ([]string, error) {
 		if _, err := l.refetchTip(ctx); err != nil {
@@ -103,10 +98,10 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 	return commits, nil
 }
 
-// minPrefix is how many digits name a commit: what git shows of one.
+// minPrefix is the number of digits that git shows of a commit.
 const minPrefix = 7
 
-// commitPrefix is an id, or the beginning of one, in lower case.
+// commitPrefix is an id, or a prefix of one, in lower case.
 type commitPrefix struct{ asked, digits string }
 
 func parsePrefix(id string) (commitPrefix, bool) {
@@ -116,10 +111,11 @@ func parsePrefix(id string) (commitPrefix, bool) {
 	return commitPrefix{asked: id, digits: strings.ToLower(id)}, true
 }
 
-// find looks for commits: in what is here, then in the last commits of the
-// branch, then in those that it has got since, and then as far back as there are
-// any. Those that are nowhere get a reason.
-func (l *Branch) findPrefixes(ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit) (map[string]git.Hash, error) {
+// findPrefixes searches the fetched history, then the last commits of the branch, then its new commits, then its complete
+// history. Commits that are still missing get a reason.
+func (l *Branch) findPrefixes(
+	ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit,
+) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
 	missing := l.past.matchPrefixes(sought, found, commits)
 	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
@@ -149,11 +145,11 @@ func (l *Branch) findPrefixes(ctx context.Context, sought []commitPrefix, commit
 	return found, nil
 }
 
-// maxTips is from how many tips the branch is read back, when it keeps moving.
+// maxTips bounds how often the history is read from a new tip while the branch keeps moving.
 const maxTips = 4
 
-// deepen reads the branch further back. A server may refuse a tip that the branch
-// has left behind: then it goes from the one that it has now.
+// deepenHistory fetches more of the history. A server may refuse a tip that is no longer current; it then continues from
+// the new one.
 func (l *Branch) deepenHistory(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := l.past.deepen(ctx)
@@ -166,7 +162,7 @@ func (l *Branch) deepenHistory(ctx context.Context) error {
 	}
 }
 
-// lookAgain finds out where the branch is now, and goes from there if it moved.
+// refetchTip reads the tip again and continues the history from there if the branch moved.
 func (l *Branch) refetchTip(ctx context.Context) (moved bool, err error) {
 	now, err := l.git.OpenPatiently(ctx, l.remote, 1)
 	if err != nil {
@@ -177,7 +173,7 @@ func (l *Branch) refetchTip(ctx context.Context) (moved bool, err error) {
 		return false, nil
 	}
 	if !l.tip.Commit.IsZero() {
-		now = l.tip.At(now.Commit, now.Root) // whose trees are here for the most part
+		now = l.tip.At(now.Commit, now.Root) // shares the fetched trees
 	}
 	l.past = newLineage(now)
 	return true, nil

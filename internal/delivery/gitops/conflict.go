@@ -12,19 +12,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Conflict is one wanted folder that is not the owner's to write.
+// Conflict is one wanted folder that the owner must not write.
 type Conflict struct {
-	// Key is the folder's. A host without any, which would be inside another owner's
-	// folder, has no DeploymentTarget.
+	// Key identifies the folder. It has no DeploymentTarget if the host itself would be inside another owner's folder.
 	folder.Key
-	// Folder is its path from the root of the repository.
+	// Folder is the path from the root of the repository.
 	Folder string
-	// Owner is the name of the owner whose record lists the folder; "" when the
-	// folder has files that no record lists.
+	// Owner is the name of the owner whose record lists the folder; "" if the folder has files and is in no record.
 	Owner string
-	// OwnerPath is that owner's path.
+	// OwnerPath is the path of that owner.
 	OwnerPath string
-	// Record is the owner's own record, where it lists the folder, too; else "".
+	// Record is the owner's own record, if it lists the folder as well.
 	Record string
 }
 
@@ -39,15 +37,16 @@ func (c Conflict) String() string {
 	text := fmt.Sprintf("folder %q belongs to the assignment %q at %s", c.Folder, c.Owner, at)
 	if c.Record != "" {
 		text += fmt.Sprintf(
-			", and the record %q lists it, too: mend or remove that record, or set adopt = true, with which the apply writes it again without the folder",
+			", and the record %q lists it, too: mend or remove that record, or set adopt = true, with which the apply writes "+
+				"it again without the folder",
 			path.Clean(c.Record),
 		)
 	}
 	return text
 }
 
-// Adoptable says whether Edit.Adopt takes the folder over. It does not when another
-// owner's folder or path is inside of the folder, or around it.
+// Adoptable reports whether Edit.Adopt takes the folder over. It does not if another owner's folder or path is inside the
+// folder, or around it.
 func (c Conflict) Adoptable() bool {
 	from := Owner{Name: c.Owner, Path: c.OwnerPath}
 	host, target, inside := from.splitFolder(c.Folder)
@@ -58,13 +57,11 @@ func (c Conflict) Adoptable() bool {
 type ownership struct {
 	*layout
 	owner Owner
-	names []string // under which the owner's own records are
+	names []string // of the owner's own records
 }
 
-// conflicts decides for folders that the owner's records do not list. Those in
-// known (from the state) may have any content but another owner's; of the
-// others, what is there must be what is wanted. names are all names whose
-// records are the owner's own.
+// findConflicts checks folders that are not in the owner's records. Known folders (from the state) may have any content,
+// unless another owner's record lists them. Others must have the wanted content or none.
 func (o *ownership) findConflicts(
 	ctx context.Context, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
 ) ([]Conflict, error) {
@@ -98,14 +95,13 @@ func (o *ownership) findConflicts(
 	return found, nil
 }
 
-// conflict is that of an owner's folder which is by's.
+// newConflict returns the conflict about an owner's folder that belongs to by.
 func (o Owner) newConflict(k folder.Key, by Owner) Conflict {
 	return Conflict{Key: k, Folder: o.folderPath(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
 }
 
-// hostConflicts finds new hosts without folders that would be inside another
-// owner's folder: a marker there would be a change of that folder. Those with
-// folders conflict for these.
+// findHostConflicts finds new hosts without folders inside another owner's folder: a marker there would change that folder.
+// Hosts with folders conflict through those.
 func (o *ownership) findHostConflicts(
 	ctx context.Context, want folder.Trees, known ...map[string]git.Hash,
 ) ([]Conflict, error) {
@@ -119,8 +115,7 @@ func (o *ownership) findHostConflicts(
 	return o.findListedByOthers(ctx, keys)
 }
 
-// filled returns the folders of these keys that are there with other content
-// than is wanted.
+// findFilled returns the folders that exist with other than the wanted content.
 func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	var folders []string
 	for _, k := range keys {
@@ -132,12 +127,11 @@ func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	return folders
 }
 
-// ownersInside finds owners whose path is one of the folders or is inside one.
-// It reads all trees of the folders: what we write is flat, so that folders
-// inside a folder are rare.
+// findOwnersInside finds owners with a path in one of the folders, or equal to one. It reads all trees of the folders.
+// Flotilla writes flat folders, so nested ones are rare.
 func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
 	inside := map[string]Owner{}
-	at := map[string]string{} // a folder on this level to the one that it is in
+	at := map[string]string{} // directory on this level to the folder around it
 	for _, folder := range folders {
 		at[folder] = folder
 	}
@@ -170,8 +164,7 @@ func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map
 	return inside, nil
 }
 
-// ownersAt lists the owners whose path is this directory, by name. Its records
-// folder must have been opened.
+// listOwners returns the names of the owners at a path. The records folder must be open.
 func (w *layout) listOwners(at string) []string {
 	var names []string
 	w.eachEntry(path.Join(at, recordsFolder), func(e git.Entry) {
@@ -183,9 +176,8 @@ func (w *layout) listOwners(at string) []string {
 	return names
 }
 
-// listings finds which of the folders another owner's records list. Folders
-// decide, not paths: that owner's path may be any directory above the folder,
-// our own path included.
+// findListings returns the folders in records of other owners. It compares folders, not paths: another owner's path may be
+// any directory above the folder, including our own path.
 func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[folder.Key]Owner, error) {
 	above, err := o.openAbove(ctx, keys)
 	if err != nil {
@@ -209,8 +201,7 @@ func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[fo
 	return o.matchListings(ctx, others, keys)
 }
 
-// openAbove opens the records folder of every directory above the folders, and
-// returns those directories, from the root down.
+// openAbove opens the records folder of every directory above the folders, and returns the directories from the root down.
 func (o *ownership) openAbove(ctx context.Context, keys []folder.Key) ([]string, error) {
 	seen := map[string]bool{}
 	for _, k := range keys {
@@ -229,12 +220,12 @@ func (o *ownership) openAbove(ctx context.Context, keys []folder.Key) ([]string,
 	return above, o.Open(ctx, directories)
 }
 
-// listing is a folder that other may own: its record for the host decides.
+// listing is a folder that may be in a record of another owner.
 type listing struct {
 	key    folder.Key
 	other  Owner
 	record git.Hash
-	target string // "" when the record alone decides
+	target string // "" if the existence of the record decides
 }
 
 func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []folder.Key) (map[folder.Key]Owner, error) {
@@ -276,7 +267,7 @@ func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []fo
 			}
 			record, err := parseRecord(content)
 			if err != nil {
-				// It may list the folder, so it has to be repaired first.
+				// The record may list the folder, so it has to be repaired first.
 				return nil, fmt.Errorf("the record of the assignment %q at %q: %w", c.other.Name, c.other.Path, err)
 			}
 			targets[c.record] = record.DeploymentTargets
@@ -288,9 +279,8 @@ func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []fo
 	return listed, nil
 }
 
-// hostOf splits a folder below the owner's path into what would be the owner's
-// host and deployment target there; target is "" when the folder is as high as a
-// host's. inside is false when the folder is not below the path.
+// splitFolder splits a folder below the owner's path into host and deployment target. target is "" for a folder on the
+// level of hosts. inside is false for a folder that is not below the path.
 func (o Owner) splitFolder(folder string) (host, target string, inside bool) {
 	rest := folder
 	if o.Path != "" {

@@ -11,14 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Records are written by anybody who may push: one that lists the folder of another
-// owner makes it nobody's to remove but that owner's.
+// Anybody with push access can write records. Only the other owner may remove a folder that its record lists.
 
-// FindListedByOthers returns which of these folders the records of other owners list,
-// ordered by folder: at a commit in the branch's history; at the tip, with "" or with
-// one that is not in the history any more. It may fetch those records.
+// FindListedByOthers returns the folders in records of other owners, in order, at a commit in the branch's history. It uses
+// the tip if commit is "" or no longer in the history. It may fetch those records.
 //
-// Errors: as of Branch, or a record of another owner that cannot be read.
+// Errors: see ReadBranch, or an unreadable record of another owner.
 func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return withTip(ctx, v.Branch, func() ([]Conflict, error) {
 		work := v.work
@@ -26,7 +24,7 @@ func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees
 			switch past, err := v.work.openTree(ctx, commit); {
 			case err == nil:
 				work = past
-			case !errors.Is(err, git.ErrCommit): // else the history was rewritten
+			case !errors.Is(err, git.ErrCommit): // the history was rewritten
 				return nil, err
 			}
 		}
@@ -51,10 +49,9 @@ func (o *ownership) findListedByOthers(ctx context.Context, keys []folder.Key) (
 	return found, nil
 }
 
-// yield drops folders from what the owner has that the records of other owners list,
-// too: those that would be removed, and those that are wanted and that only the
-// owner's record makes its own. The latter, and with neither Adopt nor LeaveOthers
-// the former, are conflicts.
+// dropDisputed drops folders in records of other owners from the owned ones, if they would be removed, or if they are
+// wanted and only in the owner's record. Wanted ones are conflicts. Removed ones are conflicts unless the edit has Adopt or
+// LeaveOthers.
 func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	var keys []folder.Key
 	for k := range s.owned {
@@ -92,11 +89,10 @@ func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// FindTakenOver returns which of these hosts have the marker, and a record of the owner that differs from
-// the trees only by folders that the records of other owners list: those were taken
-// over, which rewrites the record. It reads those records.
+// FindTakenOver returns the hosts with a marker and a record that lacks nothing but folders in the records of other owners:
+// those owners took the folders over, which rewrote the record. It reads the records.
 //
-// Errors: as of ListedByOthers.
+// Errors: see FindListedByOthers.
 func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	return withTip(ctx, v.Branch, func() (map[string]bool, error) {
 		asked := maps.Clone(v.records)
@@ -109,7 +105,7 @@ func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees fol
 			return nil, err
 		}
 		taken := map[string]bool{}
-		var missing []folder.Key // in the records
+		var missing []folder.Key // from the records
 		for host, record := range records {
 			same := record.Holder == holder
 			for target, folder := range record.DeploymentTargets {

@@ -12,85 +12,70 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Edit is what one owner wants the repository to hold: these hosts and folders,
-// and nothing else of its own. An Edit without hosts removes everything.
+// Edit is the target state of one owner: these hosts and folders, and no others of its own. An Edit without hosts removes
+// everything.
 type Edit struct {
 	Owner Owner
-	// FormerName, when not "", is the name that the owner had at the same path. What
-	// is in its records is the owner's own, and its records and markers become the
-	// owner's, in the same commit. No folder changes for that.
+	// FormerName is the owner's former name at the same path, if it has one. Its records and markers become the owner's in
+	// the same commit. No folder changes for that.
 	FormerName string
-	// Hosts are all hosts of the fleet, those without folders too.
+	// Hosts has all hosts of the fleet, including those without folders.
 	Hosts FolderEdits
-	// Renames are hosts that had other names before. What the owner has under a former
-	// name goes, and its records say under the present name what they said; a folder
-	// that is kept is what it was under the former name. The host's folder vanishes
-	// with its marker: an agent whose folder vanishes removes nothing.
+	// Renames maps former names of hosts to present ones. The content of a former host moves, including its records. A kept
+	// folder keeps the content under the former name. The former host's folder and marker vanish: an agent whose folder
+	// vanishes removes nothing.
 	Renames folder.Renames
-	// FormerHosts are the names that hosts had before earlier edits: a commit that folders go
-	// back to may have these.
+	// FormerHosts has the renames of earlier edits. A rollback may name a commit from before them.
 	FormerHosts folder.Renames
-	// Holder is who has the owner from then on: a random text of the Terraform state,
-	// which the records say. "" leaves what they say.
+	// Holder is the random text of the Terraform state that has the owner from now on. "" keeps the recorded holder.
 	Holder string
-	// TakesOver lets the edit write where records have another holder. Without it, that is an ErrHeld.
+	// TakesOver allows the edit to write over records of another holder. Otherwise they are an ErrOtherHolder.
 	TakesOver bool
-	// Written is what the state says was written. What is in it and not wanted
-	// any more may be removed even when the repository's records have lost it.
+	// Written are the folders as the state has them. Unwanted ones may be removed even if the records have lost them.
 	Written folder.Trees
-	// Seen are the owner's folders as the plan saw them, with their trees; nil where
-	// it did not look. With it, a folder that is to be written or removed, and is
-	// neither what the plan saw nor as wanted, is a *ChangedError, and one that the
-	// plan saw as wanted stays as it is, whatever others made of it since.
+	// Seen are the owner's folders as the plan saw them; nil if it did not look. A folder to be written or removed that has
+	// neither the seen nor the wanted content is a *ChangedError. A folder that the plan saw with the wanted content stays
+	// as it is, even if others changed it since.
 	Seen folder.Trees
-	// Remove are the only folders that the edit may remove: those that the plan
-	// showed. The trees in it mean nothing. Others that are the owner's and that are
-	// not wanted are an ErrUnplanned, and nothing is written.
+	// Remove are the only folders that the edit may remove: those that the plan showed. Its trees mean nothing. Other
+	// unwanted folders of the owner are an ErrUnplanned, and nothing is written.
 	Remove folder.Trees
-	// LeaveOthers lets folders that are the owner's, and neither wanted nor in
-	// Remove, stay with their records, in place of an ErrUnplanned. It is for a
-	// destroy. Then hosts whose records have another holder stay as they are.
+	// LeaveOthers, for a destroy, keeps unwanted folders that are not in Remove, with their records, in place of an
+	// ErrUnplanned. Hosts whose records have another holder stay as well.
 	LeaveOthers bool
-	// Records are the ids of the owner's records by host, as the state knows them:
-	// the ApplyResult.Records of the apply that wrote Previously. With them, hosts on
-	// which nothing changed need not be read, and records that somebody changed by
-	// hand are repaired. A host that is left out is read.
+	// Records has the ids of the owner's records by host: ApplyResult.Records of the apply that wrote Written. Unchanged
+	// hosts then need not be read, and records changed by hand are repaired. Hosts that are not in Records are read.
 	Records map[string]string
-	// Author is author and committer.
+	// Author is the author and committer.
 	Author git.Signature
-	// Subject begins the commit message; default: "dev: 2 added, 1 changed, 1 removed".
-	// It may be several paragraphs.
+	// Subject begins the commit message. Default: "dev: 2 added, 1 changed, 1 removed". It may have several paragraphs.
 	Subject string
-	// Release goes into the trailer Flotilla-Release; "" leaves that out.
+	// Release is the trailer Flotilla-Release, if not empty.
 	Release string
-	// Source goes into the trailer Flotilla-Source, and into the records of folders that change; "" leaves that out.
+	// Source is the trailer Flotilla-Source, and is in the records of changed folders, if not empty.
 	Source folder.Source
-	// Run goes into the trailer Flotilla-Run; "" leaves that out.
+	// Run is the trailer Flotilla-Run, if not empty.
 	Run string
-	// Abandon ends the ownership instead of removing folders: the folders and markers
-	// stay as they are, and the owner's records are removed, but for those of another
-	// holder. Its Hosts are empty.
+	// Abandon ends the ownership: folders and markers stay, and the owner's records are removed, except those of another
+	// holder. Hosts must be empty.
 	Abandon bool
-	// Adopt takes over folders that another owner's records list, or that hold
-	// something else and are in no record: they belong to the edit's owner from
-	// then on. Without it they are an ErrConflict.
+	// Adopt takes over folders of other owners, and folders with files that are in no record. Without it they are an
+	// ErrConflict.
 	Adopt bool
-	// Head, when not "", is the branch that the commit goes to in place of the
-	// remote's, for a pull request: the remote's tip with this edit applied. It
-	// belongs to this edit alone; changes by others on it are reverted.
+	// Head is the branch of a pull request, if not empty. The commit goes there instead of to the remote's branch: the
+	// remote's tip with this edit applied. Head belongs to this edit alone, and changes by others on it are reverted.
 	Head string
 
-	// Verify finds what is wrong with files that a folder gets at a path of the
-	// repository, before anything is pushed; nil accepts all.
+	// Verify checks the files of a folder at a path of the repository before the push; nil accepts all.
 	Verify func(at string, files []git.File) error
 
-	claim *ClaimEdit // nil where the edit is of an owner
+	claim *ClaimEdit // nil for an edit of an owner
 }
 
-// FolderEdits are those of hosts, by host and by the full name of the deployment target. A host without folders is there, with none.
+// FolderEdits has folders by host and full name of the deployment target. A host without folders has an empty map.
 type FolderEdits map[string]map[string]FolderEdit
 
-// Trees are the trees of those that are not kept.
+// Trees returns the trees of the folders that are not kept.
 func (f FolderEdits) Trees() folder.Trees {
 	trees := make(folder.Trees, len(f))
 	for host, targets := range f {
@@ -112,51 +97,45 @@ func (f FolderEdits) clone() FolderEdits {
 	return clone
 }
 
-// FolderAction is what an edit does with a folder.
+// FolderAction is the action of an edit on a folder.
 type FolderAction string
 
 // The actions.
 const (
-	// Write makes the folder what Folder.Tree and Folder.Files say.
+	// Write writes the content of Tree and Files.
 	Write FolderAction = ""
-	// Keep leaves the folder and its record as the tip has them, also when it has
-	// none, and also when another owner has it.
+	// Keep leaves the folder and its record as they are at the tip, even if the folder is missing or another owner has it.
 	Keep FolderAction = "keep"
-	// RollBack makes the folder what it was in the commit Folder.From.
+	// RollBack restores the content of the folder in the commit From.
 	RollBack FolderAction = "roll back"
-	// Relocate leaves the folder as it is, but for objects that name its place: Tree
-	// and Files have them at the present place of the folder. Its record stays.
+	// Relocate changes only objects that name the place of the folder. Tree and Files have them at the present place. The
+	// record stays.
 	Relocate FolderAction = "relocate"
-	// move makes the folder what it is under the former name of its host.
+	// move moves the folder from a former name of its host.
 	move FolderAction = "move"
 )
 
-// FolderEdit is one assignment.
+// FolderEdit is one assignment in an edit.
 type FolderEdit struct {
 	Action FolderAction
-	// Tree is the id that git.TreeID gives for the files, or the tree that the
-	// folder goes back to. It means nothing for a folder that is kept.
+	// Tree is git.TreeID of the files, or the tree to roll back to. It has no meaning for a kept folder.
 	Tree string
-	// From is the commit in the branch's history, in hex, in which the folder is
-	// Tree, for one that goes back.
+	// From is the commit of a rollback in hex, in the history of the branch.
 	From string
-	// FromTree is what the folder is in From, for one that goes back and has objects
-	// that name its place: Tree and Files have them at its present place. "" is Tree.
+	// FromTree is the folder's tree in From, if a rollback changes objects that name the place of the folder. Tree and
+	// Files have them at the present place. "" means Tree.
 	FromTree string
-	// Files renders the files, for one that is written or relocated. It is called only
-	// when that happens, and again when a race was lost; the files must be those of Tree.
+	// Files renders the files of a written or relocated folder. It is called only for a write, and again after a lost race.
+	// The files must have the tree Tree.
 	Files func() ([]git.File, error)
-	// Record is what the repository keeps about the folder. One that goes back gets
-	// what the commit says, if that says anything, and one that is kept what is
-	// recorded, unless that was lost.
+	// Record describes the folder in the repository. A rollback takes the record of its commit, if there is one. A kept
+	// folder keeps its record, if it was not lost.
 	Record folder.Record
 }
 
-// defaultAuthor is used when no author is given. The domain is reserved (RFC
-// 2606), so that a commit is never attributed to a person by accident.
+// defaultAuthor uses a reserved domain (RFC 2606): a commit is never attributed to a person by accident.
 var defaultAuthor = git.Signature{Name: "Flotilla", Email: "flotilla@flotilla.invalid"}
 
-// authorOr is the author, with the default's parts where it has none.
 func withDefaultAuthor(author git.Signature) git.Signature {
 	return git.Signature{
 		Name: cmp.Or(strings.TrimSpace(author.Name), defaultAuthor.Name), Email: cmp.Or(strings.TrimSpace(author.Email), defaultAuthor.Email),
@@ -165,10 +144,11 @@ func withDefaultAuthor(author git.Signature) git.Signature {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// check finds what is wrong with an edit before the repository is asked.
+// check checks the edit without the repository.
 func (e Edit) check() error {
 	if err := cmp.Or(
-		e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder), folder.CheckText(string(e.Source), e.Run),
+		e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder),
+		folder.CheckText(string(e.Source), e.Run),
 		checkFormerName("owner", e.FormerName, e.Owner.Name, git.CheckName),
 	); err != nil {
 		return err
@@ -196,7 +176,6 @@ func (e Edit) check() error {
 	return nil
 }
 
-// checkFormer finds what is wrong with the name that an owner or a claim had before; "" is none.
 func checkFormerName(whose, former, name string, check func(string) error) error {
 	if former == "" {
 		return nil
@@ -210,7 +189,6 @@ func checkFormerName(whose, former, name string, check func(string) error) error
 	return nil
 }
 
-// checkFolders finds names that cannot be those of folders.
 func checkFolders(folders folder.Trees) error {
 	for host, targets := range folders {
 		if err := checkHost(host); err != nil {
@@ -225,7 +203,7 @@ func checkFolders(folders folder.Trees) error {
 	return nil
 }
 
-// checkText finds what cannot be in a commit message.
+// checkMessageText rejects text that cannot be in a commit message.
 func checkMessageText(subject, release string) error {
 	if strings.ContainsFunc(subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
 		return errors.New("the commit message has a control character")
@@ -244,7 +222,7 @@ func (e Edit) checkHost(host string) error {
 		return err
 	}
 	targets := slices.Sorted(maps.Keys(e.Hosts[host]))
-	// The marker is their sibling.
+	// The marker is a sibling of the folders.
 	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+markerSuffix)); err != nil {
 		return err
 	}

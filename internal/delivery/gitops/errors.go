@@ -10,20 +10,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The errors of this package. Every error that it returns matches one of these or
-// of package git's, is a context's error, or is a plain sentence about bad input;
-// compare with errors.Is and errors.As.
+// The errors of this package. Every returned error matches one of these or one of package git, is a context error, or is a
+// sentence about invalid input. Compare with errors.Is and errors.As.
 var (
-	// ErrConflict: another owner has a folder, or it has files of others.
+	// ErrConflict reports a folder of another owner, or with files of others.
 	ErrConflict = errors.New("folder does not belong to this assignment")
-	// ErrUnplanned: the branch has folders of the owner that the edit does not want
-	// and may not remove.
+	// ErrUnplanned reports folders of the owner on the branch that the edit neither wants nor may remove.
 	ErrUnplanned = errors.New("folders that the plan did not show")
-	// ErrRace: others moved the branch before each push, until the limit was reached.
+	// ErrRace reports that others moved the branch before each push, up to the limit.
 	ErrRace = errors.New("others kept moving the branch")
 )
 
-// toldError is an error that says all that there is to say, and matches another one.
+// completeError has a complete text, and matches another error.
 type completeError struct {
 	text string
 	of   error
@@ -32,10 +30,9 @@ type completeError struct {
 func (e *completeError) Error() string { return e.text }
 func (e *completeError) Unwrap() error { return e.of }
 
-// told is an error that says all that there is to say.
 func newCompleteError(err error) error { return &completeError{err.Error(), err} }
 
-// textsOf are the texts of the first few of a list, and how many more there are.
+// joinTexts joins the texts of the first few values, and the number of the others.
 func joinTexts[T any](all []T, text func(T) string) string {
 	var texts []string
 	for _, one := range all[:min(len(all), wording.Named)] {
@@ -47,8 +44,7 @@ func joinTexts[T any](all []T, text func(T) string) string {
 	return strings.Join(texts, "; ")
 }
 
-// ChangedError is an ErrUnplanned: it names every folder that is to be written or
-// removed and is not what the plan saw, in order.
+// ChangedError is an ErrUnplanned with every folder to be written or removed that is not as the plan saw it, in order.
 type ChangedError struct {
 	Folders []ChangedFolder
 }
@@ -56,10 +52,9 @@ type ChangedError struct {
 // ChangedFolder is one folder of a ChangedError.
 type ChangedFolder struct {
 	folder.Key
-	// Folder is its path from the root of the repository.
+	// Folder is the path from the root of the repository.
 	Folder string
-	// Commit is the one that changed it last; "" where that is not known. Apply
-	// does not look for it.
+	// Commit is the last commit that changed the folder; "" if unknown. Apply does not set it.
 	Commit string
 }
 
@@ -73,10 +68,9 @@ func (f ChangedFolder) String() string {
 	return text
 }
 
-// Unwrap makes errors.Is(err, ErrUnplanned) true.
 func (e *ChangedError) Unwrap() error { return ErrUnplanned }
 
-// describe returns err in the form in which this package returns errors.
+// describeError adds the remote to an error, unless its text is complete.
 func describeError(remote git.Remote, err error) error {
 	if changed, ok := errors.AsType[*ChangedError](err); ok {
 		return changed

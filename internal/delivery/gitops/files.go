@@ -12,36 +12,35 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFiles returns the files of some folders, each list ordered by name, which has slashes for files in subfolders. The content of a
-// symbolic link is where it points to, and a submodule has none. The trees of the folders decide: it does not matter what the
-// tip has. wanted, when not nil, tells by its name whether a file is asked for: no other is fetched. known, when not nil, tells the
-// content of files that need not be fetched: those of which the caller has one with the same id. Files takes a request for the
-// trees of all folders, and one for all other files.
+// ReadFiles returns the files of folders by their trees, whatever the tip has. Each list is ordered by name; names of files
+// in subfolders have slashes. The content of a symbolic link is its target, and a submodule has none. wanted selects files
+// by name, if not nil, and others are not fetched. known returns the content of files that need not be fetched, by id, if
+// not nil. It takes one request for the trees and one for the files.
 //
-// Errors: as of Branch, or a plain one where the repository does not give a tree
-// any more.
+// Errors: see ReadBranch, or a plain one if the repository no longer has a tree.
 func (v *OwnerView) ReadFiles(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
 	return withTip(ctx, v.Branch, func() (map[folder.Key][]git.File, error) {
 		files := map[folder.Key][]git.File{}
-		var level, all []entryOf
+		var level, all []folderEntry
 		for _, key := range folders.Keys() {
 			id, err := git.ParseID(folders[key.Host][key.DeploymentTarget])
 			if err != nil {
 				return nil, fmt.Errorf("folder %q: %w", v.owner.folderPath(key.Host, key.DeploymentTarget), err)
 			}
-			level = append(level, entryOf{of: key, Entry: git.Entry{ID: id}})
+			level = append(level, folderEntry{of: key, Entry: git.Entry{ID: id}})
 			files[key] = []git.File{}
 		}
-		err := v.work.walkFolders(ctx, level, func(in entryOf) error {
+		err := v.work.walkFolders(ctx, level, func(in folderEntry) error {
 			if !in.IsTree() {
 				all = append(all, in)
 			}
 			return nil
 		})
 		if bad, ok := errors.AsType[*folderError](err); ok {
-			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget), bad.at.name), bad.error)
+			of := bad.at.of
+			return nil, fmt.Errorf("folder %q: %w", path.Join(v.owner.folderPath(of.Host, of.DeploymentTarget), bad.at.name), bad.error)
 		}
 		if err != nil && ctx.Err() == nil && git.Classify(err) == nil {
 			err = fmt.Errorf("the repository does not give folders any more that were seen in it; refresh, and plan again: %w", err)
@@ -50,9 +49,9 @@ func (v *OwnerView) ReadFiles(
 			return nil, err
 		}
 		if wanted != nil {
-			all = slices.DeleteFunc(all, func(p entryOf) bool { return !wanted(p.name) })
+			all = slices.DeleteFunc(all, func(p folderEntry) bool { return !wanted(p.name) })
 		}
-		isKnown := func(p entryOf) (content []byte, ok bool) {
+		isKnown := func(p folderEntry) (content []byte, ok bool) {
 			if p.Kind() == git.KindSubmodule || known == nil {
 				return nil, p.Kind() == git.KindSubmodule
 			}
@@ -67,7 +66,7 @@ func (v *OwnerView) ReadFiles(
 		if err := v.work.Need(ctx, missing); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(all, func(a, b entryOf) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(all, func(a, b folderEntry) int { return strings.Compare(a.name, b.name) })
 		for _, p := range all {
 			content, ok := isKnown(p)
 			if !ok {
@@ -82,22 +81,22 @@ func (v *OwnerView) ReadFiles(
 	})
 }
 
-// entryOf is an entry of a folder, or of one inside it; with the name "", the folder itself.
-type entryOf struct {
+// folderEntry is a folder with the empty name, or an entry inside it.
+type folderEntry struct {
 	of   folder.Key
-	name string // from the folder
+	name string // path in the folder
 	git.Entry
 }
 
-// folderError is an error about one folder, or one inside it.
+// folderError is an error about a folder or an entry inside it.
 type folderError struct {
-	at entryOf
+	at folderEntry
 	error
 }
 
-// walk calls each with all entries of folders and of those inside them, level by level: a level takes one request. An error
-// about a folder is a *folderError.
-func (w *layout) walkFolders(ctx context.Context, level []entryOf, each func(entryOf) error) error {
+// walkFolders calls each for all entries of the folders, level by level, with one request for a level. An error about a
+// folder is a *folderError.
+func (w *layout) walkFolders(ctx context.Context, level []folderEntry, each func(folderEntry) error) error {
 	for depth := 0; len(level) > 0; depth++ {
 		ids := make([]git.Hash, len(level))
 		for i, at := range level {
@@ -106,11 +105,11 @@ func (w *layout) walkFolders(ctx context.Context, level []entryOf, each func(ent
 		if err := w.Need(ctx, ids); err != nil {
 			return err
 		}
-		var below []entryOf
+		var below []folderEntry
 		for _, at := range level {
 			entries, err := w.Entries(at.ID)
 			for i := 0; i < len(entries) && err == nil; i++ {
-				in := entryOf{of: at.of, name: path.Join(at.name, entries[i].Name), Entry: entries[i]}
+				in := folderEntry{of: at.of, name: path.Join(at.name, entries[i].Name), Entry: entries[i]}
 				if in.IsTree() {
 					below = append(below, in)
 				}
@@ -121,7 +120,7 @@ func (w *layout) walkFolders(ctx context.Context, level []entryOf, each func(ent
 			}
 		}
 		if depth == git.MaxDepth && len(below) > 0 {
-			return &folderError{entryOf{of: below[0].of}, fmt.Errorf("it has more than %d levels of folders in it", git.MaxDepth)}
+			return &folderError{folderEntry{of: below[0].of}, fmt.Errorf("it has more than %d levels of folders in it", git.MaxDepth)}
 		}
 		level = below
 	}

@@ -14,40 +14,38 @@ import (
 
 // HistoryFilter narrows a history. The zero value is the last 100 commits.
 type HistoryFilter struct {
-	// Host and DeploymentTarget leave other folders out; "" is all.
+	// Host and DeploymentTarget select folders; "" is all.
 	Host, DeploymentTarget string
-	// Since leaves older commits out; the zero time is all.
+	// Since excludes older commits; the zero time excludes none.
 	Since time.Time
-	// Limit is how many commits are returned at most; 0 is 100.
+	// Limit is the largest number of commits; 0 is 100.
 	Limit int
 }
 
-// History is what happened to the folders of an owner, newest first.
+// History has the commits that changed folders of an owner, newest first.
 type History struct {
 	Commits []HistoryCommit
-	// Complete says that there is no more: neither Limit nor the 16,384 commits
-	// that are looked at ended the walk.
+	// Complete reports that neither Limit nor the bound of 16,384 visited commits ended the walk.
 	Complete bool
 }
 
-// HistoryCommit is one commit of the branch that changed owned folders. A
-// branch that was merged is one commit: the one that merged it. Owners, Release, Source
-// and Run of a merge that names none are those of the commits that it merged.
+// HistoryCommit is one commit of the branch that changed owned folders. A merged branch is one commit: the merge. A merge
+// without trailers has the Owners, Release, Source and Run of the commits that it merged.
 type HistoryCommit struct {
 	Commit  string
 	Author  git.Signature
 	Time    time.Time // of the committer
 	Subject string
-	// Owners are the assignments that the trailers name, else those whose records changed
-	// with the folders; none when the folders were changed by hand.
+	// Owners are the assignments in the trailers, or else those whose records changed with the folders; none for a change
+	// by hand.
 	Owners []string
-	// Signed says that one of the allowed keys has signed the commit; nil without allowed keys.
+	// Signed reports whether one of the allowed keys signed the commit; nil without allowed keys.
 	Signed *bool
-	// Release is what the last trailer of that name says.
+	// Release is the last trailer Flotilla-Release.
 	Release string
-	// Source is likewise where the changes came from; "" where no trailer says it.
+	// Source is the last trailer Flotilla-Source.
 	Source folder.Source
-	// Run is likewise the run of a pipeline that made the commit.
+	// Run is the last trailer Flotilla-Run.
 	Run     string
 	Changes []HistoryChange
 }
@@ -60,14 +58,11 @@ type HistoryChange struct {
 
 const defaultHistory = 100
 
-// ReadHistory reads the branch back from its tip, along first parents, and returns
-// the commits that added, changed or removed folders in the records of the owner;
-// with no Owner.Name, of every owner at its Path. It fetches commits, the trees
-// that differ from one commit to the next, and the records of hosts where
-// something changed. A server that cannot give single objects sends all of the
-// commits it is asked for.
+// ReadHistory walks the branch back from its tip along first parents, and returns the commits that added, changed or
+// removed folders in the owner's records, or of every owner at Owner.Path if Owner.Name is "". It fetches commits, changed
+// trees, and the records of changed hosts. A server without access to single objects sends complete commits.
 //
-// Errors: as of Branch.
+// Errors: see ReadBranch.
 func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.history(ctx, remote, owner, filter)
 	return history, describeError(remote, err)
@@ -103,18 +98,18 @@ func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Own
 	return w.readAll(ctx)
 }
 
-// walk is a history that is being read.
+// historyWalk reads a history.
 type historyWalk struct {
 	pastTrees
 	owner   Owner
 	filter  HistoryFilter
-	signers *git.Verifier // nil: no commit is checked
+	signers *git.Verifier // nil verifies nothing
 	commits map[git.Hash]git.CommitHead
-	next    git.Hash // the commit to look at next; zero after the first of all
+	next    git.Hash // the next commit; zero after the first commit of the branch
 	history History
 }
 
-// step is a commit and what was before it.
+// step is a commit and its first parent.
 type step struct {
 	commit        git.Hash
 	before, after git.Hash // root trees; before is zero for the first commit
@@ -144,8 +139,7 @@ func (w *historyWalk) readAll(ctx context.Context) (History, error) {
 	}
 }
 
-// steps goes on from where it stopped, as far as commits are here; old says that
-// it came to those before Since.
+// nextSteps continues as far as commits were fetched. old reports that it reached Since.
 func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	for !w.next.IsZero() {
 		head, ok := w.commits[w.next]
@@ -170,15 +164,15 @@ func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	return steps, false
 }
 
-// read finds the changes of each step. What it finds missing is fetched for all
-// steps together, a request for each level of trees.
+// readSteps finds the changes of each step. It fetches missing trees for all steps together, with one request for each
+// level.
 func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	for {
 		w.missing = nil
 		found := make([][]HistoryChange, len(steps))
 		for i, s := range steps {
 			if s.before != s.after {
-				w.parsed = map[git.Hash][]git.Entry{} // those of all steps would be too many to keep
+				w.parsed = map[git.Hash][]git.Entry{} // those of all steps together would need too much memory
 				found[i] = w.findChanges(s)
 			}
 		}
@@ -211,7 +205,7 @@ func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	}
 }
 
-// records are the ids of an owner's records, by host.
+// recordIDs returns the ids of an owner's records by host.
 func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash {
 	return listRecords(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
 		for _, e := range w.readEntries(w.findTree(root, at)) {
@@ -220,7 +214,7 @@ func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash
 	})
 }
 
-// note notes the records that are not here.
+// noteMissing adds objects that have to be fetched.
 func (w *historyWalk) noteMissing(ids ...git.Hash) {
 	for _, id := range ids {
 		if !id.IsZero() && !w.Has(id) {
@@ -229,7 +223,7 @@ func (w *historyWalk) noteMissing(ids ...git.Hash) {
 	}
 }
 
-// record reads a record that is here; nil where there is none.
+// readRecord reads a fetched record; nil if there is none.
 func (w *historyWalk) readRecord(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
 		return nil
@@ -269,9 +263,8 @@ func (w *historyWalk) findChanges(s step) []HistoryChange {
 	return changes
 }
 
-// changesOf compares the hosts of one owner whose record or folder differs. As long
-// as anything is missing, it only notes what has to be fetched, for all hosts: what
-// is not here yet would seem to have been removed.
+// findOwnerChanges compares the hosts of one owner whose record or folder differs. While objects are missing, it only
+// collects those of all hosts: an object that was not fetched would look removed.
 func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
 	was, is := w.recordIDs(before, owner), w.recordIDs(after, owner)
@@ -284,7 +277,7 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		known := len(w.missing)
 		c := hostChange{host: host, was: was[host], is: is[host]}
-		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // else its folders may be those of the other host
+		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // a renamed host's folders may be those of the other
 			continue
 		}
 		c.old, c.now = w.findTree(before, host), w.findTree(after, host)
@@ -312,18 +305,17 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	return changes
 }
 
-// hostChange is a host whose record or folder differs: the trees of the folder and
-// the ids of the record, before and after.
+// hostChange is a host whose record or folder differs, with the trees of the folder and the ids of the record.
 type hostChange struct {
 	host     string
 	old, now git.Hash
 	was, is  git.Hash
 }
 
-// comesOrGoes reports whether the owner has the host on one side alone.
+// comesOrGoes reports whether the owner has the host on one side only.
 func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
 
-// folders compares the folders that the records of a host list.
+// compareFolders compares the folders in the records of a host.
 func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 	oldRecord, nowRecord := w.readRecord(c.was), w.readRecord(c.is)
 	targets := maps.Collect(maps.All(oldRecord))
@@ -340,7 +332,7 @@ func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 		oldID, nowID := w.recordedTree(c.old, oldRecord, target), w.recordedTree(c.now, nowRecord, target)
 		switch {
 		case oldID == nowID, w.findTree(c.old, target) == w.findTree(c.now, target):
-			continue // or only its owner is another
+			continue // or only the owner changed
 		case oldID.IsZero():
 			change.Action, change.Before = folder.Added, ""
 		case nowID.IsZero():
@@ -353,7 +345,7 @@ func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 	return changes
 }
 
-// folder is the tree of a folder that is recorded; zero when it is not, or gone.
+// recordedTree returns the tree of a recorded folder; zero if it is not recorded, or missing.
 func (w *historyWalk) recordedTree(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
 	if _, ok := recorded[target]; !ok {
 		return git.Hash{}

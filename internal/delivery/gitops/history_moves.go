@@ -5,16 +5,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// folderChange is a change with what tells a folder that moves to another host.
+// folderChange is a change with the facts that identify a move to another host.
 type folderChange struct {
 	folder.Change
 	old, now    git.Hash // trees; zero for none
-	treeBefore  string   // in the record after it
-	comesOrGoes bool     // with its host
+	treeBefore  string   // from the record after the change
+	comesOrGoes bool     // the host is on one side only
 }
 
-// pairMoves makes one change of a folder that goes with its host, and the same one that comes with another host: the host has
-// another name.
+// pairMoves combines a folder that vanishes with its host and the same folder that appears with another: the host was
+// renamed.
 func pairMoves(changes []folderChange) []folder.Change {
 	type identity struct{ deploymentTarget, tree string }
 	gone := map[identity]*folderChange{}

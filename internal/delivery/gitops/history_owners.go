@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// merged returns the commits that each merge brought to the branch, newest first, as far as commits are here. Each commit
-// belongs to the oldest merge that has it.
+// listMerged returns the fetched commits that each merge brought to the branch, newest first. A commit belongs to the
+// oldest merge that contains it.
 func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 	var line []git.Hash // first parents, newest first
 	for at := w.Commit; ; {
@@ -41,7 +41,7 @@ func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 			}
 			left = append(left, head.Parents...)
 		}
-		if at != line[len(line)-1] && len(brought) > 0 { // the first one stands for all before it
+		if at != line[len(line)-1] && len(brought) > 0 { // the last one stands for the history that was not fetched
 			slices.SortFunc(brought, func(a, b git.Hash) int {
 				return cmp.Or(w.commits[b].Time.Compare(w.commits[a].Time), bytes.Compare(a[:], b[:]))
 			})
@@ -51,7 +51,7 @@ func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 	return merged
 }
 
-// attribute gives a merge the trailers of the commits that it merged, of which the newest come first.
+// addMergedTrailers gives a merge the trailers of its merged commits. The newest take precedence.
 func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash) {
 	for _, id := range merged {
 		text, ok := w.CommitText(id)
@@ -78,8 +78,8 @@ func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash
 	slices.Sort(commit.Owners)
 }
 
-// attributeByRecords gives a commit without trailers, such as a squash, the owners whose records say of a changed folder what
-// it is, and that it changed later than before. A commit of a person leaves the record as it is, or reverts it.
+// addOwnersByRecords attributes a commit without trailers, such as a squash. Its owners are those whose records have the
+// new tree of a changed folder and a later time than before. A commit by hand leaves the record as it is, or reverts it.
 func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
 	w.parsed = map[git.Hash][]git.Entry{}
 	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
@@ -98,7 +98,7 @@ func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes 
 	slices.Sort(commit.Owners)
 }
 
-// parseCommit reads what a commit says, but its time, as far as it can be read.
+// parseCommit parses a commit except for its time. It skips malformed parts.
 func parseCommit(content []byte) HistoryCommit {
 	header, message, _ := bytes.Cut(content, []byte("\n\n"))
 	var c HistoryCommit
@@ -108,15 +108,15 @@ func parseCommit(content []byte) HistoryCommit {
 			c.Author, _ = git.ParseSignature(wording.Visible(by))
 		}
 	}
-	text := wording.Visible(strings.TrimSpace(string(message))) // anybody may have written it
+	text := wording.Visible(strings.TrimSpace(string(message))) // anybody with push access may have written it
 	c.Subject, _, _ = strings.Cut(text, "\n")
 	if c.readTrailers(text[strings.LastIndex(text, "\n\n")+1:]); len(c.Owners) == 0 {
-		c.readTrailers(text) // a squash has the messages of its commits within its own
+		c.readTrailers(text) // a squash contains the messages of its commits
 	}
 	return c
 }
 
-// readTrailers reads the trailers of Flotilla among the lines of a message.
+// readTrailers parses Flotilla's trailers in a message.
 func (c *HistoryCommit) readTrailers(text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

@@ -7,9 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// heldByOthers returns the hosts whose records have another holder. A record whose
-// id is known need not be read, and one without a holder, or that cannot be read, is
-// anybody's.
+// findHeldByOthers returns the hosts whose records have another holder. Records with a known id are not read. A record
+// without a holder, or an unreadable one, belongs to everybody.
 func (w *layout) findHeldByOthers(
 	ctx context.Context,
 	entries map[string]git.Hash,
@@ -31,9 +30,8 @@ func (w *layout) findHeldByOthers(
 	return held, err
 }
 
-// leaveHeld leaves hosts out of a destroy whose records have another holder: the
-// owner was created anew there, or belongs to another state. With proposed, which
-// may be nil, what is proposed counts like the tip.
+// skipHeldHosts excludes hosts from a destroy whose records have another holder: another object or another state has the
+// owner there. proposed, if not nil, counts like the tip.
 func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	held, err := s.findHeldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
 	if err != nil {
@@ -62,10 +60,10 @@ func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	return nil
 }
 
-// FindHeldByOthers returns the hosts at the tip whose records have another holder. A
-// record whose id is known is not read. It may fetch the others.
+// FindHeldByOthers returns the hosts at the tip whose records have another holder. Records with a known id are not read. It
+// may fetch the others.
 //
-// Errors: as of Branch.
+// Errors: see ReadBranch.
 func (v *OwnerView) FindHeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
 	return withTip(ctx, v.Branch, func() (map[string]bool, error) { return v.work.findHeldByOthers(ctx, v.records, known, holder) })
 }

@@ -19,9 +19,8 @@ type hostStaging struct {
 	proposed map[string]hostRecord // records on the branch of the pull request
 }
 
-// readProposed reads the owner's records on the branch of the pull request.
-// Folders that are proposed already keep their time, so that an unchanged proposal
-// makes no new commit.
+// readProposed reads the owner's records on the branch of the pull request. Proposed folders keep their time, so an
+// unchanged proposal needs no new commit.
 func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error {
 	if proposed == nil {
 		return nil
@@ -35,7 +34,7 @@ func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error 
 	return err
 }
 
-// hosts works out the markers and the records.
+// stageAll stages the markers and records of all hosts.
 func (s *hostStaging) stageAll() {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
 		s.stageHost(host)
@@ -49,7 +48,7 @@ func (s *hostStaging) stageHost(host string) {
 		right = false
 		s.change.put = append(s.change.put, putFile{path: s.edit.Owner.markerPath(host), id: s.marker, content: s.edit.Owner.markerText()})
 	}
-	if !right && !s.hasFormerHost(host) { // else the former name counts
+	if !right && !s.hasFormerHost(host) { // a renamed host counts under its former name
 		s.change.hosts = append(s.change.hosts, host)
 		if !s.isOwn(host) {
 			s.change.newHosts++
@@ -58,7 +57,7 @@ func (s *hostStaging) stageHost(host string) {
 	s.removeFormerMarker(host)
 }
 
-// hasFormerHost reports whether a host is recorded under a name that it had before.
+// hasFormerHost reports whether a host is recorded under a former name.
 func (s *ownerTip) hasFormerHost(host string) bool {
 	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
 		_, recorded := s.atTip[former]
@@ -66,7 +65,6 @@ func (s *ownerTip) hasFormerHost(host string) bool {
 	})
 }
 
-// wantedRecord is the record of a host as it has to be.
 func (s *hostStaging) wantedRecord(host string) hostRecord {
 	before, ok := s.recorded[host]
 	for _, former := range s.edit.Renames.FormerNames(host) {
@@ -104,8 +102,8 @@ func (s *hostStaging) wantedRecord(host string) hostRecord {
 	return record
 }
 
-// written is what the record says of a folder that is as the edit wants it. Where
-// the record has that tree already, its time of change stays.
+// newFolderRecord returns the record of a written folder. If the folder already has that tree in the record, its time of
+// change stays.
 func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRecord {
 	prior, known := s.priorRecord(k)
 	record := wantedFolderRecord(folder)
@@ -125,7 +123,7 @@ func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRec
 	return record
 }
 
-// asWanted is what the edit says of a folder.
+// wantedFolderRecord returns the record of a folder in the edit.
 func wantedFolderRecord(folder FolderEdit) folderRecord {
 	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 	if !slices.IsSortedFunc(record.Objects, compareObjects) {
@@ -134,15 +132,14 @@ func wantedFolderRecord(folder FolderEdit) folderRecord {
 	return record
 }
 
-// keptRecord is what the record says of a folder that is kept: what it said, or
-// what the edit says of the folder when the record was lost.
+// keptRecord returns the record of a kept folder: the present one, or the edit's if that was lost.
 func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
 	prior, ok := s.priorRecord(k)
 	if wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]; wanted.Action == Relocate {
 		if !ok {
 			prior = folderRecord{Record: record, Changed: s.now, Source: s.edit.Source}
 		}
-		prior.Tree, prior.TreeBefore = strings.ToLower(wanted.Tree), "" // the tree before names the former place
+		prior.Tree, prior.TreeBefore = strings.ToLower(wanted.Tree), "" // it names the former place
 		return prior, true
 	}
 	if ok {
@@ -155,10 +152,9 @@ func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderReco
 	return folderRecord{Record: record, Tree: at.String(), Changed: s.now, Source: s.edit.Source}, true
 }
 
-// record brings a host's record to what is wanted, and reports whether it was
-// right. A record that the owner wrote, and that differs only in what it says
-// about folders, is corrected along with other changes only. One that others wrote
-// is written again even where it says the same: members twice are read in two ways.
+// stageRecord stages a host's record and reports whether it was right. A record by the owner that differs only in
+// statements about folders is corrected along with other changes only. A record by others is rewritten even if it says the
+// same: duplicate members can be read in two ways.
 func (s *hostStaging) stageRecord(host string) (right bool) {
 	id, there := s.atTip[host]
 	at := s.edit.Owner.RecordPath(host)
@@ -191,7 +187,6 @@ func (s *hostStaging) stageRecord(host string) (right bool) {
 	return readable && before.hasSameFolders(wanted) && before.Holder == wanted.Holder && isKnown
 }
 
-// formerMarker removes the marker of the owner's former name.
 func (s *hostStaging) removeFormerMarker(host string) {
 	if s.edit.FormerName == "" {
 		return
@@ -209,9 +204,8 @@ func (s *hostStaging) removeFormerMarker(host string) {
 	}
 }
 
-// otherHosts are those that are not wanted any more. They lose their records,
-// and keep their folder with a marker that says so: an agent whose folder
-// vanishes stops, and removes nothing.
+// stageFormerHosts stages hosts that are no longer wanted. They lose their records, and keep a folder with a marker that
+// explains it: an agent whose folder vanishes stops, and removes nothing.
 func (s *hostStaging) stageFormerHosts() {
 	others := slices.Collect(maps.Keys(s.atTip))
 	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
@@ -261,9 +255,8 @@ func (s *hostStaging) stageFormerHosts() {
 	}
 }
 
-// leave makes the marker of a host say that nothing is there any more. A marker
-// that the owner did not write is left alone unless the host is known to be its
-// own, and so is a host whose folder is gone already.
+// markLeft makes the marker of a host say that nothing is left there. It leaves a marker by others alone unless own is
+// true, and a host without a folder always.
 func (s *hostStaging) markLeft(host string, own bool) bool {
 	text := s.edit.Owner.leftText()
 	left := git.NewHasher().Blob(text)

@@ -15,60 +15,55 @@ import (
 
 // InventoryFilter narrows an inventory. The zero value is everything.
 type InventoryFilter struct {
-	// Path is where to begin: owners there and up to InventoryLevels folders
-	// below it are found.
+	// Path is where the search begins. It covers InventoryLevels levels of folders below.
 	Path string
-	// Owner and Host are exact.
+	// Owner and Host match exactly.
 	Owner, Host string
-	// Cluster is a cluster with what it has of its own and by its type;
-	// ClusterType is a type with its clusters, or, with Cluster, the type of that.
+	// Cluster selects the folders of a cluster and of its type. ClusterType selects a type and its clusters, or gives the
+	// type of Cluster.
 	Cluster, ClusterType string
-	// Workload and Workspace are exact.
+	// Workload and Workspace match exactly.
 	Workload, Workspace string
 }
 
-// InventoryLevels is how many folders below a path owners are looked for.
+// InventoryLevels is the depth of the search for owners below a path.
 const InventoryLevels = 3
 
-// Inventory is what is where on a branch, as the records of its owners say.
+// Inventory lists folders on a branch from the records of its owners.
 type Inventory struct {
-	// Commit is the tip, in hex; "" when the branch does not exist.
+	// Commit is the tip in hex; "" if there is no branch.
 	Commit string
-	// Owners are all that were found, whatever the filter, ordered by path and name.
+	// Owners has all owners, regardless of the filter, ordered by path and name.
 	Owners []Owner
 	// Assignments are ordered by path, owner, host and deployment target.
 	Assignments []InventoryAssignment
-	// Claims are all that were found, whatever the filter, ordered by path and name.
+	// Claims has all claims, regardless of the filter, ordered by path and name.
 	Claims []Claim
-	// Unreadable are the paths of records that cannot be read, in order: those of owners, then those of claims.
+	// Unreadable has the paths of unreadable records: those of owners, then those of claims, each in order.
 	Unreadable []string
-	// Unsigned are those, of the records that were read, that none of the allowed keys has signed: first those whose
-	// commit is known, then by path.
+	// Unsigned has the records without a signature by an allowed key, those with a known commit first, then by path.
 	Unsigned []UnsignedRecord
-	// TypeUnknown says that no record names the type of the filter's cluster, so
-	// that what it gets by its type is missing.
+	// TypeUnknown reports that no record names the type of the filter's cluster. The folders of the type are then missing.
 	TypeUnknown bool
-	// Names are those in the records that were read, in order, for suggestions when a name was not found.
+	// Names are all names in the records, in order, for suggestions.
 	Names struct{ Hosts, Workloads, Workspaces []string }
 }
 
 // InventoryAssignment is one folder in a record.
 type InventoryAssignment struct {
-	// Owner is whose record it is; its environment is what the record says.
+	// Owner is the owner of the record, with the environment in the record.
 	Owner Owner
 	folder.Key
 	FolderRecord
-	// Commit is the one that changed the folder last; "" where it is not among the
-	// newest commits of the branch, or the record has no time.
+	// Commit is the last commit that changed the folder; "" if it is not among the newest commits of the branch, or the
+	// record has no time.
 	Commit string
 }
 
-// ReadInventory reads the records of all owners of the branch that the filter does
-// not leave out. It fetches trees as far down as owners are looked for, the
-// records, and commits as far back as they tell which one changed a folder, and, with
-// allowed keys, a record; no other file.
+// ReadInventory reads the records that match the filter. It fetches trees down to InventoryLevels, the records, and commits
+// as far back as needed to date folders and, with allowed keys, records. It fetches no other file.
 //
-// Errors: as of Branch, or a path that cannot be one.
+// Errors: see ReadBranch, or an error about the path.
 func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
 	return withTip(ctx, l, func() (Inventory, error) {
 		if err := git.CheckPath(filter.Path); err != nil {
@@ -83,7 +78,6 @@ func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inv
 	})
 }
 
-// inventoryReader reads an inventory.
 type inventoryReader struct {
 	*Branch
 	filter InventoryFilter
@@ -110,7 +104,7 @@ func (l *inventoryReader) read(ctx context.Context) error {
 	return l.dateInventory(ctx, l.found.Assignments)
 }
 
-// allOwners finds owners at a path and below it, and directories with records. It does not search the folders of hosts.
+// findOwners finds owners at a path and below, and directories with records. It does not search the folders of hosts.
 func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
 	if err := l.seen.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
@@ -165,7 +159,7 @@ func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners 
 	return owners, directories, nil
 }
 
-// allClaims reads the claims of directories with records.
+// readAllClaims reads the claims of directories with records.
 func (l *inventoryReader) readAllClaims(ctx context.Context, directories []string) error {
 	folders := make([]string, len(directories))
 	for i, p := range directories {
@@ -197,7 +191,7 @@ func compareOwners(a, b Owner) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Name, b.Name))
 }
 
-// fetchFolders brings folders whose parents are open, in one request.
+// fetchFolders fetches folders whose parents are open, with one request.
 func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	var ids []git.Hash
 	for _, folder := range folders {
@@ -208,7 +202,7 @@ func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	return l.tip.Need(ctx, ids)
 }
 
-// openFolders opens folders whose parents are open, with one request. What is wrong with others' trees is no error.
+// openFolders opens folders whose parents are open, with one request. Malformed trees of others are no error.
 func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 	err := l.fetchFolders(ctx, folders)
 	for _, folder := range folders {
@@ -217,8 +211,8 @@ func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 	return err
 }
 
-// ownersOf opens the records folders of open folders, and lists their owners. Where the server gives several levels of
-// trees at once, it takes one request.
+// openOwners opens the records folders of open folders, and lists their owners. If the server sends several levels of trees
+// at once, it takes one request.
 func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
@@ -263,8 +257,8 @@ type ownedRecord struct {
 	record hostRecord
 }
 
-// recordsOf reads the records that may have what the filter wants. It finds out
-// the type of the filter's cluster where that is not given.
+// readFilteredRecords reads the records of hosts that can match the filter. It determines the type of the filter's cluster
+// if the filter has none.
 func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owner) ([]ownedRecord, error) {
 	filter := &l.filter
 	hosts := map[string]bool{}
@@ -293,8 +287,7 @@ func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owne
 	})
 }
 
-// mayBeOn tells by the name of a host whether it can be of the cluster or the
-// cluster type.
+// mayBeOn reports whether the name of a host can match the cluster or the cluster type.
 func (f *InventoryFilter) mayBeOn(host string) bool {
 	cluster, isCluster := strings.CutPrefix(host, clustersHost+"/")
 	switch {
@@ -308,8 +301,7 @@ func (f *InventoryFilter) mayBeOn(host string) bool {
 	return true
 }
 
-// typeIn is the cluster type that records of a cluster tell; the one told last
-// where they tell several.
+// findClusterType returns the cluster type in the records of a cluster; the most recent one if they differ.
 func findClusterType(records []ownedRecord) string {
 	var told folderRecord
 	for _, r := range records {
@@ -322,7 +314,7 @@ func findClusterType(records []ownedRecord) string {
 	return told.ClusterType
 }
 
-// readOwned fetches and reads records, in order.
+// readOwnedRecords fetches and parses records, in order.
 func (l *inventoryReader) readOwnedRecords(
 	ctx context.Context, owners []Owner, entries []map[string]git.Hash, wanted func(Owner, string) bool,
 ) ([]ownedRecord, error) {
@@ -366,7 +358,7 @@ func (l *inventoryReader) readOwnedRecords(
 	return readable, nil
 }
 
-// pick takes what the filter wants out of records, and all names.
+// pickAssignments adds the matching assignments, and all names.
 func (v *Inventory) pickAssignments(records []ownedRecord, filter InventoryFilter) {
 	workloads, workspaces := map[string]bool{}, map[string]bool{}
 	for _, r := range records {

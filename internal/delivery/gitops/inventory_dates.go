@@ -8,13 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// maxInventoryDepth is how many commits of a branch are read back for an
-// inventory, and none but the first step where trees come with them.
+// maxInventoryDepth bounds the commits that an inventory reads back. If trees come with commits, it reads only the first
+// step.
 const maxInventoryDepth = 1 << 10
 
-// dateInventory finds the commits that changed folders last: those that were
-// made by the owner at the time in the record. Where several were made within
-// that second, the commit stays unknown.
+// dateInventory finds the commits that changed folders last: by the owner, at the time in the record. If there are several
+// in that second, the commit stays unknown.
 func (l *inventoryReader) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time
@@ -43,7 +42,7 @@ func (l *inventoryReader) dateInventory(ctx context.Context, assignments []Inven
 	return nil
 }
 
-// isDeep says that no more commits are read back for an inventory.
+// isDeep reports that an inventory reads no more commits.
 func (l *lineage) isDeep() bool {
 	limit := maxInventoryDepth
 	if l.tip.MaxPast() < git.LastDepth {
@@ -52,18 +51,17 @@ func (l *lineage) isDeep() bool {
 	return l.exhausted() || l.depth >= limit
 }
 
-// reaches says that all commits of some moment are here.
+// reaches reports that all commits since a moment were fetched.
 func (l *lineage) reaches(moment time.Time) bool {
 	return slices.ContainsFunc(l.times, moment.After)
 }
 
-// madeBy are commits of one moment that name an owner.
+// madeBy identifies the commits of an owner at one moment.
 type madeBy struct {
 	at    time.Time
 	owner string
 }
 
-// madeAt lists the commits of these moments.
 func (l *lineage) findMadeAt(wanted map[time.Time]bool) map[madeBy][]git.Hash {
 	made := map[madeBy][]git.Hash{}
 	for id, number := range l.numbers {

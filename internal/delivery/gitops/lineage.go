@@ -13,18 +13,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// lineage is what is known of the history of a tip.
+// lineage is the fetched history of a tip.
 type lineage struct {
 	tip     *git.Tip // the Branch's, or a later one
 	heads   map[git.Hash]git.CommitHead
-	numbers map[git.Hash]int // of the commits, for what follows
-	parents [][]int          // those that are here
-	times   []time.Time      // when they were committed
-	depth   int              // how far back the commits go; 0 before the first fetch
-	whole   bool             // the commits are the complete history
+	numbers map[git.Hash]int // index of each commit in parents and times
+	parents [][]int          // indexes of the fetched parents
+	times   []time.Time      // commit times
+	depth   int              // of the fetched history; 0 before the first fetch
+	whole   bool             // the history is complete
 }
 
-// newLineage knows the tip alone.
+// newLineage returns a lineage with the tip only.
 func newLineage(tip *git.Tip) *lineage {
 	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
 	if text, ok := tip.CommitText(tip.Commit); ok {
@@ -35,10 +35,9 @@ func newLineage(tip *git.Tip) *lineage {
 	return l
 }
 
-// exhausted reports whether no more of the history can be fetched.
+// exhausted reports whether no more history can be fetched.
 func (l *lineage) exhausted() bool { return l.whole || l.depth >= l.tip.MaxPast() }
 
-// deepen fetches more of the history.
 func (l *lineage) deepen(ctx context.Context) error {
 	if l.exhausted() {
 		return nil
@@ -54,7 +53,6 @@ func (l *lineage) deepen(ctx context.Context) error {
 	return nil
 }
 
-// set notes which commits are here.
 func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	l.heads, l.whole = heads, true
 	l.numbers, l.parents, l.times = make(map[git.Hash]int, len(heads)), make([][]int, len(heads)), make([]time.Time, len(heads))
@@ -73,12 +71,12 @@ func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	}
 }
 
-// find notes the commits that were fetched, and returns those that were not found.
-// The beginning of more than one id is neither, and gets a reason.
+// matchPrefixes adds the commits that were fetched to found, and returns the missing ones. An ambiguous prefix gets a
+// reason.
 func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
-	var sorted []string // the ids, for those that are short
+	var sorted []string // all ids, for short prefixes
 	for _, prefix := range sought {
 		if len(prefix.digits) == 2*len(git.Hash{}) {
 			id, _ := git.ParseID(prefix.digits)
@@ -109,7 +107,6 @@ func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash
 	return missing
 }
 
-// lacks says why a commit was not found.
 func (l *lineage) explainMissing(id string) string {
 	switch {
 	case l.tip.Commit.IsZero():
@@ -120,10 +117,9 @@ func (l *lineage) explainMissing(id string) string {
 	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)
 }
 
-// lag returns a function that says how far a commit is behind a tip: how many
-// commits the tip contains and it does not, and when the oldest of them was
-// committed; or, with ahead, that the tip does not contain the commit. A tip that
-// was not fetched, because the branch was rewritten, is replaced by the present one.
+// measureLag returns a function that measures how far a commit is behind a tip: the number of commits that only the tip
+// contains, and the time of the oldest. ahead reports that the tip does not contain the commit. If the tip was not fetched,
+// because the branch was rewritten, the present tip replaces it.
 func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 	number, ok := l.numbers[tip]
 	if !ok {
@@ -148,8 +144,7 @@ func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, si
 	}
 }
 
-// newest are the newest commits, none before one that it contains; at one time,
-// by their ids.
+// listNewest returns the newest commits. A commit comes after all that contain it; equal times are ordered by id.
 func (l *lineage) listNewest(limit int) []string {
 	if len(l.times) == 0 {
 		return nil
@@ -161,7 +156,7 @@ func (l *lineage) listNewest(limit int) []string {
 	newestFirst := func(a, b int) int {
 		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(ids[a][:], ids[b][:]))
 	}
-	// How many commits that are here, and were not taken yet, contain each.
+	// children counts the commits that are children of each one and not taken yet.
 	children := make([]int, len(l.times))
 	for _, parents := range l.parents {
 		for _, parent := range parents {
@@ -183,7 +178,7 @@ func (l *lineage) listNewest(limit int) []string {
 	return found
 }
 
-// contained says of each commit whether it is this one or before it.
+// listContained reports for each commit whether this one contains it.
 func (l *lineage) listContained(commit int) []bool {
 	contained := make([]bool, len(l.times))
 	contained[commit] = true
@@ -200,8 +195,9 @@ func (l *lineage) listContained(commit int) []bool {
 	return contained
 }
 
-// trees reads the wanted folders of several root trees.
-func (l *lineage) readTrees(ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees) (map[git.Hash]folder.Trees, error) {
+func (l *lineage) readTrees(
+	ctx context.Context, owner Owner, roots map[git.Hash]bool, want folder.Trees,
+) (map[git.Hash]folder.Trees, error) {
 	if len(roots) == 0 {
 		return nil, nil
 	}
@@ -234,7 +230,7 @@ func (l *lineage) readTrees(ctx context.Context, owner Owner, roots map[git.Hash
 	}
 }
 
-// pick are the ids of those folders that are there.
+// pickFolders returns the trees of the existing folders.
 func pickFolders(entries []git.Entry, targets map[string]string) map[string]string {
 	picked := make(map[string]string, len(targets))
 	for target := range targets {

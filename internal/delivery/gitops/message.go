@@ -8,16 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxListed is how many keys a commit message lists under one heading. The
-// first deployment of a fleet has 20,000, and servers show messages in full.
+// maxListed bounds the keys under one heading. The first deployment of a fleet has 20,000, and servers show messages in
+// full.
 const maxListed = 500
 
-// message says what changed: a subject, the keys, and trailers.
 func (c *change) message() string {
 	return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
 }
 
-// name is what a commit says whose change it is.
 func (c *change) subjectName() string {
 	if c.claim != nil {
 		return "claim " + c.edit.claim.Name
@@ -51,7 +49,7 @@ func (c *change) subject() string {
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
-// hostCounts says what becomes of hosts where no folder changes.
+// hostCounts describes changed hosts, for a change without folders.
 func (c *change) hostCounts() (counts []string) {
 	repaired := len(c.hosts) - c.newHosts - c.renamedHosts - c.goneHosts
 	for _, count := range []struct {
@@ -65,8 +63,7 @@ func (c *change) hostCounts() (counts []string) {
 	return counts
 }
 
-// rolledBack says how many folders were rolled back, and to which commit if it is
-// one.
+// rollbackText counts the folders rolled back, and names the commit if there is only one.
 func (c *change) rollbackText(back []folder.Key) string {
 	commits := map[string]bool{}
 	for _, k := range back {
@@ -78,7 +75,7 @@ func (c *change) rollbackText(back []folder.Key) string {
 	return fmt.Sprintf("%d rolled back to %s", len(back), c.rollbackCommit(back[0]))
 }
 
-// from is the commit that a folder is rolled back to, short.
+// rollbackCommit returns the abbreviated commit that a folder is rolled back to.
 func (c *change) rollbackCommit(k folder.Key) string {
 	const short = 12
 	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]

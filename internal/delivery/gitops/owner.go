@@ -13,17 +13,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Owner is one flotilla_assignment, as the repository knows it.
+// Owner is one flotilla_assignment as the repository identifies it.
 type Owner struct {
-	// Name and Path together are the owner: two of one name at two paths are two.
+	// Name and Path identify the owner.
 	Name string
-	// Environment is written into records and commits; it decides nothing.
+	// Environment is a label in records and commits. It decides nothing.
 	Environment string
-	// Path is where the owner's folders begin; "" is the repository's root.
+	// Path contains the owner's folders; "" is the root of the repository.
 	Path string
 }
 
-// check finds what is wrong with an owner.
 func (o Owner) check() error {
 	if err := git.CheckName(o.Name); err != nil {
 		return fmt.Errorf("the owner's name: %w", err)
@@ -41,31 +40,28 @@ const (
 	clustersHost  = "clusters"
 )
 
-// folder is where an owner's folder for a deployment target is.
 func (o Owner) folderPath(host, target string) string { return path.Join(o.Path, host, target) }
 
-// marker is the file that keeps the host's folder existing.
 func (o Owner) markerPath(host string) string { return path.Join(o.Path, host, o.Name+markerSuffix) }
 
-// records is the folder of the owner's records.
 func (o Owner) recordsPath() string { return path.Join(o.Path, recordsFolder, o.Name) }
 
-// RecordPath is the file that records what is owned on a host.
+// RecordPath returns the path of the owner's record on a host.
 func (o Owner) RecordPath(host string) string { return path.Join(o.recordsPath(), host+recordSuffix) }
 
-// markerText is what the marker says.
 func (o Owner) markerText() []byte {
 	return []byte("Flotilla writes this folder for the assignment `" + o.Name +
 		"`. What is changed here by hand is put back by the next apply.\n")
 }
 
-// leftText is what the marker says on a host that the owner does not use any more.
+// leftText returns the marker of a host that the owner no longer uses.
 func (o Owner) leftText() []byte {
-	return []byte("Nothing of the assignment `" + o.Name + "` is here any more. Agents that follow this folder remove what they had of it. " +
+	return []byte("Nothing of the assignment `" + o.Name + "` is here any more. Agents that follow this folder remove " +
+		"what they had of it. " +
 		"When no agent follows it any more, this file may be removed by hand.\n")
 }
 
-// checkHost reports what is wrong with a host: it is "<name>" or "clusters/<name>".
+// checkHost checks a host: "<name>" or "clusters/<name>".
 func checkHost(host string) error {
 	name, cluster := strings.CutPrefix(host, clustersHost+"/")
 	if !cluster && host == clustersHost {
@@ -80,13 +76,12 @@ func checkHost(host string) error {
 	return nil
 }
 
-// recordEntries lists an owner's records at the tip: host to the record's blob.
-// The folder of the records must have been opened, and its clusters.
+// recordEntries returns the blobs of an owner's records by host. The records folder and its clusters must be open.
 func (w *layout) recordEntries(records string) map[string]git.Hash {
 	return listRecords(records, w.eachEntry)
 }
 
-// recordsIn are the records in a folder of records, by host. each calls do with the entries of a folder.
+// listRecords returns the records in a folder by host. each iterates over the entries of a folder.
 func listRecords(records string, each func(at string, do func(git.Entry))) map[string]git.Hash {
 	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
@@ -102,15 +97,14 @@ func listRecords(records string, each func(at string, do func(git.Entry))) map[s
 	return hosts
 }
 
-// each calls do with the entries of a folder that was opened; with none where there is no folder.
+// eachEntry calls do for the entries of an open folder.
 func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	if d := w.Directory(at); d != nil {
 		d.Each(do)
 	}
 }
 
-// readRecords fetches and reads the given records, by host. One that cannot be
-// read is left out.
+// readRecords fetches and parses records, by host. It omits unreadable ones.
 func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err

@@ -6,16 +6,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// pastTrees reads trees of several commits, and notes what has to be fetched for
-// that, so that it can come for all of them in one request.
+// pastTrees reads trees of several commits, and collects missing ones, to fetch them with one request.
 type pastTrees struct {
 	*git.Tip
 	missing []git.Hash
-	// parsed caches trees for callers that read them repeatedly; nil for others.
+	// parsed caches trees for repeated reads, if not nil.
 	parsed map[git.Hash][]git.Entry
 }
 
-// entries reads a tree. One that was not fetched is noted, and has no entries yet.
+// readEntries parses a tree. A missing one is collected, and has no entries yet.
 func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	if id.IsZero() || id == git.EmptyTree {
 		return nil
@@ -29,7 +28,7 @@ func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	}
 	entries, err := p.Entries(id)
 	if err != nil {
-		return nil // malformed: nothing of ours is in it
+		return nil // malformed, so without folders of ours
 	}
 	if p.parsed != nil {
 		p.parsed[id] = entries
@@ -37,7 +36,7 @@ func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	return entries
 }
 
-// below is the id of the tree at a path; zero when there is none.
+// findTree returns the tree at a path; zero if there is none.
 func (p *pastTrees) findTree(id git.Hash, at string) git.Hash {
 	for segment := range strings.SplitSeq(at, "/") {
 		if segment == "" {

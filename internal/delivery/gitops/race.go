@@ -9,47 +9,43 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// race counts how often other writers to the branch were faster.
+// race measures the competition with other writers of the branch, and sets the waits.
 //
 //   - The first attempt does not wait.
-//   - After an attempt that was too late, the next one follows after a random wait, whose limit is that attempt's time and a
-//     half. Each commit of another is a loser less, so the limit does not grow: what is left of a round would wait for nobody.
-//     Where attempts disturb each other, because they share processors, they take longer, and the limit grows with them.
-//   - Writers that commit all the time need more: from the fifth lost push on, a push is sent only when the branch has not
-//     moved for some time. A push that loses costs the server, and everybody else, as much as one that wins.
+//   - A late attempt is followed by a random wait of at most one and a half times its duration. Each commit by another
+//     writer leaves one competitor less, so the limit does not grow. If attempts slow each other down because they share
+//     processors, they take longer, and so does the wait.
+//   - Writers that never stop need more: after five lost pushes, a push waits until the branch has not moved for some time.
+//     A lost push costs the server and all writers as much as a successful one.
 //
-// All waits are multiples of the measured times of this server: what is too short
-// for a slow or busy server is too long for a fast one. A server with hooks may
-// take much longer for a push than for anything else.
+// All waits are multiples of times measured with this server: a wait that suits a slow or busy server is too long for a
+// fast one. A server with hooks may take much longer for a push than for other requests.
 //
-// The figures come from the simulation in race_simulation_internal_test.go, which holds them. What rounds of processes take
-// is in the guide on reliability.
+// race_simulation_internal_test.go holds the figures to a simulation. The guide on reliability has the times of rounds of
+// processes.
 type race struct {
-	began      time.Time     // the attempt
-	pushed     time.Duration // how long the last push took
-	moved      int           // attempts that found the branch moved before they pushed
-	lost       int           // pushes after which the branch had another writer's commit
-	unanswered int           // requests in a row without a valid answer
+	began      time.Time     // start of the attempt
+	pushed     time.Duration // duration of the last push
+	moved      int           // attempts that found a new tip before their push
+	lost       int           // pushes that lost to another writer
+	unanswered int           // consecutive requests without a valid answer
 }
 
 const (
-	// maxMoves bounds how often others may move the branch first. Contexts end
-	// sooner, unless they have no deadline.
+	// maxMoves bounds how often others may move the branch first. Contexts with a deadline end sooner.
 	maxMoves = 1000
-	// maxUnanswered bounds how often in a row a request ends without a valid answer
-	// while the branch does not move.
+	// maxUnanswered bounds consecutive requests without a valid answer while the branch does not move.
 	maxUnanswered = 4
-	// firstWait is the least limit of a wait after a request without a valid answer.
+	// firstWait is the smallest limit of a wait after a request without a valid answer.
 	firstWait = 50 * time.Millisecond
 	lastWait  = 15 * time.Second
-	// listenAfter is how many pushes are lost before the next one waits for silence.
+	// listenAfter is the number of lost pushes after which a push waits for silence.
 	listenAfter = 5
-	// longestPush limits the measured time of a push: one at the same time as many
-	// others takes longer than later ones.
+	// longestPush caps the measured duration of a push, since concurrent pushes take longer than later ones.
 	longestPush = 2 * time.Second
 )
 
-// wait is the limit of the wait before the next attempt, after one that took so long.
+// waitLimit returns the limit of the wait after an attempt of this duration.
 func (r *race) waitLimit(took time.Duration) time.Duration {
 	if r.unanswered > 0 {
 		return min(max(firstWait, took)<<(r.unanswered-1), lastWait)
@@ -57,8 +53,8 @@ func (r *race) waitLimit(took time.Duration) time.Duration {
 	return min(took*3/2, lastWait)
 }
 
-// silence is how long the branch must not have moved before the next push, and the
-// limit of the random time beyond that, in an attempt that took so long until now.
+// silenceLimits returns how long the branch must not have moved before the next push, and the limit of a random wait beyond
+// that. took is the duration of the attempt so far.
 func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	if r.lost < listenAfter {
 		return 0, 0
@@ -67,8 +63,7 @@ func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	return took / 3, took * 2 / 3
 }
 
-// listen waits before a push that follows lost ones. The push itself asks then
-// whether the branch has moved.
+// waitForSilence waits before a push that follows lost ones. The push itself then detects whether the branch has moved.
 func (a *applyLoop) waitForSilence(ctx context.Context) error {
 	least, more := a.race.silenceLimits(time.Since(a.race.began))
 	if more == 0 {
@@ -77,8 +72,7 @@ func (a *applyLoop) waitForSilence(ctx context.Context) error {
 	return a.sleep(ctx, "waits until the branch has not moved for a while", least, more)
 }
 
-// sleep waits, and says so: for a time and a random one of more at most. Without randomness, processes that collided once would
-// collide again.
+// sleep waits for least and a random part of more. Without randomness, processes that collided once would collide again.
 func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Duration) error {
 	d := least + rand.N(more+1)
 	a.client.options.Git.Log(ctx, a.remote, why, map[string]any{
@@ -87,8 +81,7 @@ func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Dura
 	return wait.For(ctx, d)
 }
 
-// overtaken counts a push, or an attempt before its push, for which others were
-// faster.
+// countOvertaken counts an attempt that lost to another writer, at its push or before.
 func (a *applyLoop) countOvertaken(pushed bool) error {
 	a.race.unanswered = 0
 	if pushed {

@@ -15,34 +15,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// recordFormat is the format of the records that are written. One of a newer
-// format is read as far as it is understood, and keeps its format and its other
-// members.
+// recordFormat is the format of written records. Members of a newer format survive, together with the format.
 const recordFormat = 1
 
-// maxRecord is enough for 10,000 folders on one host.
+// maxRecord fits 10,000 folders on one host.
 const maxRecord = 12 << 20
 
-// FolderRecord is what a record says of one folder.
+// FolderRecord is the record of one folder.
 type FolderRecord struct {
 	folder.Record
-	// Tree is the folder as its owner wrote it last.
+	// Tree is the folder as its owner last wrote it.
 	Tree string
-	// TreeBefore is what it was until then; "" when it was added.
+	// TreeBefore is the tree before that; "" for a new folder.
 	TreeBefore string
-	// Changed is the time of the commit that did that; zero where the record does
-	// not say.
+	// Changed is the time of the commit with Tree; zero if the record has none.
 	Changed time.Time
-	// Source is what the owner said then of where the change came from.
+	// Source is the origin of that change.
 	Source folder.Source
 }
 
-// hostRecord is the file that records what one owner owns on one host.
+// hostRecord is the file with an owner's folders on one host.
 type hostRecord struct {
 	Format      int    `json:"format"`
 	Environment string `json:"environment,omitempty"`
 	Holder      string `json:"holder,omitempty"`
-	// Formerly are the names that the host had, and OwnerFormerly those that the owner had, in order.
+	// Formerly and OwnerFormerly are former names of the host and of the owner, in order.
 	Formerly          []string                `json:"formerly,omitempty"`
 	OwnerFormerly     []string                `json:"owner_formerly,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
@@ -60,28 +57,28 @@ type folderRecord struct {
 	more fields
 }
 
-// fields are members that this version does not know, by name.
+// fields are unknown members by name.
 type fields map[string]json.RawMessage
 
-// public is the record of a folder for those who read it.
 func (f folderRecord) toPublic() FolderRecord {
-	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked when it was read
+	changed, _ := time.Parse(time.RFC3339, f.Changed) // checked by parseRecord
 	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
 }
 
-// sameMeaning reports whether a record that was read says what the other one
-// does, in whatever format.
+// hasSameMeaning reports whether two records say the same, in any format.
 func (r hostRecord) hasSameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment && r.Holder == as.Holder && r.hasSameNames(as) &&
-		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
-			return a.Tree == b.Tree && a.TreeBefore == b.TreeBefore && a.Changed == b.Changed && a.Source == b.Source && slices.Equal(a.Manifests.Texts(), b.Manifests.Texts()) &&
-				a.Workload == b.Workload && a.Workspace == b.Workspace && a.DeploymentTarget == b.DeploymentTarget && a.ClusterType == b.ClusterType &&
-				a.ConfigVersion == b.ConfigVersion && a.OwnerLabel == b.OwnerLabel && slices.Equal(a.Policies, b.Policies) &&
-				slices.Equal(a.Objects, b.Objects)
-		})
+		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, folderRecord.hasSameMeaning)
 }
 
-// sameNames reports whether two records have the same former names.
+func (f folderRecord) hasSameMeaning(as folderRecord) bool {
+	return f.Tree == as.Tree && f.TreeBefore == as.TreeBefore && f.Changed == as.Changed && f.Source == as.Source &&
+		f.Workload == as.Workload && f.Workspace == as.Workspace && f.DeploymentTarget == as.DeploymentTarget &&
+		f.ClusterType == as.ClusterType && f.ConfigVersion == as.ConfigVersion && f.OwnerLabel == as.OwnerLabel &&
+		slices.Equal(f.Policies, as.Policies) && slices.Equal(f.Objects, as.Objects) &&
+		slices.Equal(f.Manifests.Texts(), as.Manifests.Texts())
+}
+
 func (r hostRecord) hasSameNames(as hostRecord) bool {
 	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
 }
@@ -95,7 +92,7 @@ func (r hostRecord) renames(host string) folder.Renames {
 	return renames
 }
 
-// addNames adds former names of the host and of the owner. own is the present name of the owner, and isHost reports the present
+// addNames adds former names of the host and of the owner. own is the present name of the owner, and isHost reports present
 // names of hosts: a former name that is in use again belongs to its new bearer.
 func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(name string) bool) {
 	merge := func(to *[]string, names []string, drop func(name string) bool) {
@@ -107,17 +104,15 @@ func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(na
 	merge(&r.OwnerFormerly, owners, func(name string) bool { return name == "" || name == own })
 }
 
-// sameFolders reports whether two records list the same folders, with the same
-// trees.
+// hasSameFolders reports whether two records list the same folders with the same trees.
 func (r hostRecord) hasSameFolders(as hostRecord) bool {
 	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 		return strings.EqualFold(a.Tree, b.Tree)
 	})
 }
 
-// encode writes a record canonically: keys in order, indented for a person's
-// diff, ending in a newline. It does not use encoding/json, which takes as long
-// for the records of many hosts as everything else in an apply together.
+// encode writes a record canonically: ordered keys, indentation for a readable diff, a final newline. encoding/json would
+// take as long for the records of many hosts as the rest of an apply.
 func (r hostRecord) encode() []byte {
 	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
 	return r.encodeFolders(
@@ -148,7 +143,7 @@ func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target
 	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
 }
 
-// appendHead begins a record, of an owner or of a claim.
+// appendHead appends the beginning of a record, of an owner or of a claim.
 func appendHead(b []byte, format int, environment, holder string) []byte {
 	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", format)
 	if environment != "" {
@@ -194,19 +189,19 @@ func (f folderRecord) encode(b []byte) []byte {
 	return append(f.more.encode(b, indent), '\n')
 }
 
-// encode appends the members after those that are known.
+// encode appends the members after the known ones.
 func (f fields) encode(b []byte, indent string) []byte {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		b = append(append(b, ",\n"...), indent...)
 		b = append(appendText(b, name), ": "...)
-		var value bytes.Buffer            // indented, it would grow with the square of its depth
-		_ = json.Compact(&value, f[name]) // it was read as JSON
+		var value bytes.Buffer            // indenting would grow with the square of the depth
+		_ = json.Compact(&value, f[name]) // parsed as JSON before
 		b = append(b, value.Bytes()...)
 	}
 	return b
 }
 
-// memberOf is the first member of this name in an encoded record; "" for none.
+// findMember returns the first text member of this name in an encoded record.
 func findMember(encoded []byte, name string) string {
 	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
 	value, _, _ = bytes.Cut(value, []byte(`"`))
@@ -236,8 +231,8 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-// manifestsMembers are the members of manifests in their order; the first two are always there. pinMembers are those of
-// their pin.
+// manifestsMembers are the members of manifests in order; the first two are always written. pinMembers are those of the
+// pin.
 var (
 	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
 	pinMembers       = []string{"commit", "version", "digest"}
@@ -253,7 +248,7 @@ func appendManifests(b []byte, m *folder.Manifests) []byte {
 	return append(b, '}')
 }
 
-// appendMembers appends those that have a value, and the first ones, which always have one.
+// appendMembers appends the members with a value, and the first always ones.
 func appendMembers(b []byte, names, values []string, always int) []byte {
 	separator := ""
 	for i, name := range names {
@@ -278,7 +273,7 @@ func compareObjects(a, b folder.ObjectRef) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// appendText quotes text as encoding/json does, without escaping for HTML.
+// appendText quotes text like encoding/json, without HTML escapes.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
@@ -294,13 +289,12 @@ func appendEscaped(b []byte, text string) []byte {
 	var quoted bytes.Buffer
 	encoder := json.NewEncoder(&quoted)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string can always be encoded
+	_ = encoder.Encode(text) // strings always encode
 	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
-// parseRecord reads a record. Anybody who may push can have written it, so each
-// name is checked like any path: a record never causes changes outside of its
-// host's folder.
+// parseRecord parses a record. Anybody with push access may have written it, so every name is checked like a path: a record
+// never causes changes outside its host's folder.
 func parseRecord(content []byte) (hostRecord, error) {
 	if err := checkBounds(content, maxRecord); err != nil {
 		return hostRecord{}, err
@@ -320,7 +314,7 @@ func parseRecord(content []byte) (hostRecord, error) {
 	return r, nil
 }
 
-// check finds names and texts that no record has, and drops other values that are not valid.
+// check rejects invalid names and texts, and drops other invalid values.
 func (r hostRecord) check() error {
 	if err := folder.CheckText(r.Environment, r.Holder); err != nil {
 		return err
@@ -347,7 +341,6 @@ func (r hostRecord) check() error {
 	return nil
 }
 
-// tidy drops values that are not valid, and reports whether there were any.
 func (f *folderRecord) dropInvalid() (changed bool) {
 	if _, err := git.ParseID(f.TreeBefore); err != nil && f.TreeBefore != "" {
 		f.TreeBefore, changed = "", true
@@ -361,7 +354,7 @@ func (f *folderRecord) dropInvalid() (changed bool) {
 	return changed
 }
 
-// parseFields reads a record that may have more than this version knows.
+// parseFields parses a record that may have unknown members.
 func parseFields(content []byte) (hostRecord, error) {
 	var r hostRecord
 	var targets map[string]fields
@@ -389,7 +382,6 @@ func parseFields(content []byte) (hostRecord, error) {
 	return r, nil
 }
 
-// known are the members that are known, by name.
 func (f *folderRecord) knownMembers() map[string]any {
 	return map[string]any{
 		"workload": &f.Workload, "workspace": &f.Workspace, "deployment_target": &f.DeploymentTarget, "cluster_type": &f.ClusterType,
@@ -399,7 +391,7 @@ func (f *folderRecord) knownMembers() map[string]any {
 	}
 }
 
-// unknown are the members that this version never writes.
+// unknownMembers returns the members that this version never writes.
 func (f *folderRecord) unknownMembers() fields {
 	if f.more == nil {
 		return nil
@@ -409,12 +401,13 @@ func (f *folderRecord) unknownMembers() fields {
 	return unknown
 }
 
-// readHead reads a record: what appendHead writes, and the one member that follows. The others are left.
+// readHead parses the members of appendHead and the next one.
 func (f *fields) readHead(content []byte, format *int, environment, holder *string, name string, value any) error {
 	if err := json.Unmarshal(content, f); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.takeMember("format", format), f.takeMember("environment", environment), f.takeMember("holder", holder), f.takeMember(name, value)); err != nil {
+	err := cmp.Or(f.takeMember("format", format), f.takeMember("environment", environment), f.takeMember("holder", holder))
+	if err = cmp.Or(err, f.takeMember(name, value)); err != nil {
 		return err
 	}
 	if *format < 1 {
@@ -423,7 +416,7 @@ func (f *fields) readHead(content []byte, format *int, environment, holder *stri
 	return nil
 }
 
-// take reads a member that is known, and leaves the others.
+// takeMember parses a known member, and removes it.
 func (f fields) takeMember(name string, value any) error {
 	text, ok := f[name]
 	if !ok {

@@ -14,23 +14,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrBeside is the error of an edit by which a host's folder would not vanish although the host has another name now, since
-// others have something in it: agents that follow it would remove what the edit moves.
+// ErrHostNotEmpty reports that others have files in the former folder of a renamed host. The folder would not vanish, and
+// agents that follow it would remove the moved content.
 var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
-// isRenamed says whether a host has another name in the edit.
+// isRenamed reports whether a host has another name in the edit.
 func (s *ownerTip) isRenamed(host string) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
 	return wanted
 }
 
-// moves says whether a folder is wanted under the present name of its host.
+// movesToNewName reports whether a folder is wanted under the present name of its host.
 func (s *ownerTip) movesToNewName(k folder.Key) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
 	return wanted
 }
 
-// moveKept has folders that are kept, and that are still under a former name of their host, move as they are.
+// moveKept moves kept folders that are still under a former name of their host.
 func (s *ownerTip) moveKept() Edit {
 	edit := s.edit
 	if len(edit.Renames) == 0 {
@@ -51,7 +51,7 @@ func (s *ownerTip) moveKept() Edit {
 	return edit
 }
 
-// vanish removes the marker of a host that has another name now.
+// removeMarker removes the marker of a renamed host.
 func (s *hostStaging) removeMarker(host string, own bool) {
 	e, ok := s.hostDirectory(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
 	if ok && e.IsFile() && (own || e.ID == s.marker) {
@@ -59,7 +59,7 @@ func (s *hostStaging) removeMarker(host string, own bool) {
 	}
 }
 
-// checkVanishes finds what would be left in the folder of a host that has another name now.
+// checkVanishes fails if something would be left in the folder of a renamed host.
 func (s *staging) checkVanishes() error {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Renames)) {
 		_, recorded := s.atTip[host]
@@ -83,7 +83,7 @@ func (s *staging) checkVanishes() error {
 	return nil
 }
 
-// FindForeignEntries are the paths in folders of hosts that are none of an owner's folders.
+// FindForeignEntries returns the paths in the hosts' folders that are not folders of the owner.
 func (v *OwnerView) FindForeignEntries(ctx context.Context, own folder.Trees) ([]string, error) {
 	return withTip(ctx, v.Branch, func() (found []string, err error) {
 		hosts := slices.Sorted(maps.Keys(own))

@@ -12,12 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFoldersAt returns the owner's folders at a commit in the branch's history, as its records
-// there list them, in the form in which an Edit rolls back to them. names are the
-// owner's former names. It reads these records and trees, and no other file; it may
-// fetch them.
+// ReadFoldersAt returns the owner's folders at a commit in the branch's history, from the records there, as rollbacks to
+// them. names are the owner's former names. It may fetch these records and trees, but no other file.
 //
-// Errors: git.ErrCommit, or as of Branch.
+// Errors: git.ErrCommit, or see ReadBranch.
 func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
 	return withTip(ctx, v.Branch, func() (FolderEdits, error) {
 		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
@@ -25,7 +23,8 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 			return nil, err
 		}
 		if len(at.records) == 0 {
-			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path %q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
+			return nil, fmt.Errorf("%w: commit %s has no record of the assignment %q at path "+
+				"%q", git.ErrCommit, commit, v.owner.Name, v.owner.Path)
 		}
 		hosts := make(FolderEdits, len(at.records))
 		var keys []folder.Key
@@ -44,9 +43,8 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 	})
 }
 
-// openPast reads the owner's records at a commit. A commit from before a rename has
-// them under a former name, which is one of names or in the records at the tip, and
-// which openPast returns.
+// openPast opens a commit. If the owner has no records there, it tries the former names: those in names, and those in the
+// records at the tip. It returns the former name that matched.
 func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *past, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
 	if err != nil || len(at.records) > 0 {
@@ -77,16 +75,16 @@ func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names
 	return at, "", nil
 }
 
-// past is a commit in the branch's history, as far as one owner is concerned.
+// past is a commit in the branch's history as one owner sees it.
 type past struct {
 	*layout
 	owner   Owner
 	commit  string
-	entries map[string]git.Hash   // host to the blob of the owner's record
-	records map[string]hostRecord // those that can be read
+	entries map[string]git.Hash   // blobs of the owner's records by host
+	records map[string]hostRecord // the readable ones
 }
 
-// at is a commit that the branch contains.
+// openTree opens a commit that the branch contains.
 func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	id, err := git.ParseID(commit)
 	if err != nil {
@@ -99,7 +97,7 @@ func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	return newLayout(w.At(id, root)), nil
 }
 
-// openCommit reads the owner's records of a commit that the branch contains.
+// openCommit opens a commit that the branch contains, and reads the owner's records.
 func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
 	work, err := w.openTree(ctx, commit)
 	if err != nil {
@@ -114,16 +112,16 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 	return at, err
 }
 
-// areFiles checks that folders are as Apply writes them, files and folders of files: a link or a submodule may
-// have been put into one by hand.
+// checkFilesOnly checks that folders contain only files and folders, as Apply writes them. A link or a submodule may have
+// been added by hand.
 func (p *past) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
-	level := make([]entryOf, len(keys))
+	level := make([]folderEntry, len(keys))
 	for i, k := range keys {
 		level[i].of = k
 		level[i].Entry, _ = p.hostDirectory(p.owner, k.Host).Find(k.DeploymentTarget)
 	}
-	err := p.walkFolders(ctx, level, func(in entryOf) error {
+	err := p.walkFolders(ctx, level, func(in folderEntry) error {
 		if err := git.CheckName(in.Name); err != nil {
 			return err
 		}
@@ -144,9 +142,8 @@ func (p *past) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	return err
 }
 
-// resolve finds the folders that an edit rolls back to, with what their commits
-// record of them. They are trees that the repository has: none of their files is
-// fetched or sent.
+// resolveRollbacks finds the folders that an edit rolls back to, with their records. The repository has these trees, so
+// none of their files is fetched or sent.
 func resolveRollbacks(ctx context.Context, w *layout, edit Edit) (Edit, error) {
 	back := map[string][]folder.Key{} // by commit
 	for k, wanted := range folder.All(edit.Hosts) {
@@ -182,7 +179,7 @@ func resolveRollback(ctx context.Context, w *layout, edit Edit, commit string, k
 		return err
 	}
 	slices.SortFunc(keys, folder.Key.Compare)
-	var had []folder.Key // by the names that their hosts had then
+	var had []folder.Key // under the host names of the commit
 	for _, k := range keys {
 		folder := edit.Hosts[k.Host][k.DeploymentTarget]
 		then, e, ok := k, git.Entry{}, false

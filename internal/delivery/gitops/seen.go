@@ -8,9 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// leaveUnseen keeps folders that were as wanted when the plan saw them, and are not
-// any more: the plan did not say that they are written. A proposal that is there
-// already is made anew as a whole, and shows what it changes: then Seen is left out.
+// keepUnseen keeps folders that had the wanted content when the plan saw them and were changed since: the plan did not
+// announce a write. An existing proposal is made anew as a whole and shows all its changes, so it ignores Seen.
 func keepUnseen(w *layout, edit Edit, proposed *layout) Edit {
 	if proposed != nil {
 		edit.Seen = nil
@@ -38,8 +37,7 @@ func keepUnseen(w *layout, edit Edit, proposed *layout) Edit {
 	return edit
 }
 
-// checkSeen finds folders that are to be written or removed, and that others have
-// changed since the plan saw them.
+// checkSeen fails for folders to be written or removed that others changed after the plan.
 func (s *staging) checkSeen() error {
 	if s.edit.Seen == nil {
 		return nil
@@ -54,7 +52,7 @@ func (s *staging) checkSeen() error {
 	}
 	for k := range s.owned {
 		_, wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]
-		// What somebody has put in the place of a folder is there, too.
+		// A file in place of a folder counts as well.
 		if _, there := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); there && !wanted && !s.staying[k] && !s.isSeen(k) {
 			changed = append(changed, k)
 		}
@@ -70,8 +68,8 @@ func (s *staging) checkSeen() error {
 	return e
 }
 
-// isSeen reports whether a folder is what the plan saw. One that it did not see, and
-// that is not the owner's, is decided by who owns it.
+// isSeen reports whether a folder is as the plan saw it. The ownership check decides about folders of others that the plan
+// did not see.
 func (s *ownerTip) isSeen(k folder.Key) bool {
 	seen, was := s.edit.Seen[k.Host][k.DeploymentTarget]
 	now, there := s.treeOf(k)

@@ -14,9 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// stage computes what the edit changes at this tip, for a commit of that time.
-// proposed is the tip of the branch that the edit is proposed on, if there is
-// one. It only reads.
+// stageEdit computes the change of an edit at a tip, for a commit at the time now. proposed is the tip of the pull
+// request's branch, if there is one. It only reads.
 func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
 	if edit.claim != nil {
 		return stageClaim(ctx, w, edit, now)
@@ -52,7 +51,7 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	if err := hosts.readProposed(ctx, proposed); err != nil {
 		return nil, err
 	}
-	hosts.stageAll() // before the folders: the records are packed first, and need no memory after that
+	hosts.stageAll() // first: records are packed before folders, and then need no memory
 	s.stageFolders()
 	if err := s.checkVanishes(); err != nil {
 		return nil, err
@@ -66,8 +65,7 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	return s.change, nil
 }
 
-// openOwnerTip opens the hosts and records of an edit's owner, and settles what happens to folders that are rolled back, kept
-// or moved.
+// openOwnerTip opens the hosts and records of an edit's owner, and resolves folders that are rolled back, kept or moved.
 func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
 	edit, err := resolveRollbacks(ctx, w, edit)
 	if err != nil {
@@ -89,10 +87,9 @@ func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (
 	return t, err
 }
 
-// ownership finds folders of the edit that belong to others.
 func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
 
-// checkHolders fails if another state holds the records. A destroy leaves out the hosts of that state instead.
+// checkHolders fails if another state holds the records. A destroy skips the hosts of that state instead.
 func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
 	if s.edit.LeaveOthers || s.edit.Abandon {
 		return s.skipHeldHosts(ctx, proposed)
@@ -116,7 +113,7 @@ type ownerTip struct {
 	encoded     []byte                      // buffer of isRight
 }
 
-// staging computes the change that an edit makes at a tip.
+// staging computes the change of an edit at a tip.
 type staging struct {
 	*ownerTip
 	now     string // time of the commit, as in records
@@ -124,14 +121,13 @@ type staging struct {
 	staying map[folder.Key]bool // folders that are neither wanted nor removed
 }
 
-// former is the owner by the name that it had.
 func (s *ownerTip) formerOwner() Owner {
 	former := s.edit.Owner
 	former.Name = s.edit.FormerName
 	return former
 }
 
-// names are the names whose records are the owner's own.
+// ownNames returns the names under which the owner's records are.
 func (s *ownerTip) ownNames() []string {
 	if s.edit.FormerName == "" {
 		return []string{s.edit.Owner.Name}
@@ -139,8 +135,8 @@ func (s *ownerTip) ownNames() []string {
 	return []string{s.edit.Owner.Name, s.edit.FormerName}
 }
 
-// readOwned reads what the owner's records list. A record of a host whose folders are as wanted has nothing new where
-// the state knows it, which need not be fetched, or where it is what would be written.
+// readOwnRecords reads the folders in the owner's records. It skips the record of a host with the wanted folders if the
+// state knows the record, or if it is the record that would be written.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
@@ -149,7 +145,7 @@ func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
 				_, now := s.atTip[host]
 				_, then := s.formerAtTip[host]
-				s.asLeft[host] = now && !then && where(host, id) // a record of the former name does not have that yet
+				s.asLeft[host] = now && !then && where(host, id) // a record of the former name has to be read
 				return s.asLeft[host]
 			})
 		}
@@ -177,8 +173,7 @@ func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	return nil
 }
 
-// isAsLeft reports whether the host has the record and the folders that the
-// last apply left there, and nothing else is wanted.
+// isAsLeft reports whether the host is as the last apply left it, and the edit changes nothing.
 func (s *ownerTip) isAsLeft(host string, id git.Hash) bool {
 	if !git.IsID(s.edit.Records[host], id) || !s.hasWanted(host) {
 		return false
@@ -191,8 +186,8 @@ func (s *ownerTip) isAsLeft(host string, id git.Hash) bool {
 	return true
 }
 
-// isRight reports whether the host has just the folders that are wanted, and a record that would be written as it is. That
-// takes a third of the time of reading the record.
+// isRight reports whether the host has exactly the wanted folders, and the record that would be written. This takes a third
+// of the time of parsing the record.
 func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	content, err := s.Blob(id)
 	if err != nil || !s.hasWanted(host) {
@@ -212,7 +207,7 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 		return false
 	}
 	s.encoded = record.encodeFolders(s.encoded[:0], slices.Sorted(maps.Keys(folders)), func(target string) folderRecord {
-		// The record says what the folder was, and since when it is as it is.
+		// The record has the earlier tree and the time of the change.
 		var history []byte
 		_, rest, _ = bytes.Cut(rest, []byte("\n      \"tree\": "))
 		history, rest, _ = bytes.Cut(rest, []byte("\n    }"))
@@ -224,7 +219,7 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
 }
 
-// hasWanted reports whether a host has the folders that are wanted, and the state knows of no other.
+// hasWanted reports whether a host has the wanted folders, and the state has no others.
 func (s *ownerTip) hasWanted(host string) bool {
 	wanted, ok := s.edit.Hosts[host]
 	if !ok {
@@ -244,7 +239,7 @@ func (s *ownerTip) hasWanted(host string) bool {
 	return true
 }
 
-// prior is what is recorded of a folder until now.
+// priorRecord returns the present record of a folder.
 func (s *ownerTip) priorRecord(k folder.Key) (folderRecord, bool) {
 	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
 		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
@@ -257,19 +252,18 @@ func (s *ownerTip) priorRecord(k folder.Key) (folderRecord, bool) {
 	return folder, ok
 }
 
-// folderAt is the tree of a folder at the tip.
 func (s *ownerTip) treeOf(k folder.Key) (git.Hash, bool) {
 	return s.folderTree(s.edit.Owner, k)
 }
 
-// isOwn says whether a host is the owner's already.
+// isOwn reports whether the owner already has the host.
 func (s *ownerTip) isOwn(host string) bool {
 	_, recorded := s.atTip[host]
 	_, formerly := s.formerAtTip[host]
 	return recorded || formerly || len(s.edit.Written[host]) > 0
 }
 
-// letGo removes the owner's records, and nothing else.
+// stageAbandon removes the owner's records and nothing else.
 func (s *staging) stageAbandon() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
@@ -287,10 +281,8 @@ func (s *staging) stageAbandon() {
 	slices.SortFunc(s.change.letGo, folder.Key.Compare)
 }
 
-// checkOwnership looks at each folder that the owner's records do not list: a
-// wanted one must not be another owner's, and one that only the state knows is
-// left to the owner whose record lists it now. Then it finds what the plan did not
-// show.
+// run checks the folders that are not in the owner's records: wanted ones must not belong to another owner, and those that
+// only the state has are left to the owner whose record lists them. Then it looks for folders that the plan did not show.
 func (s *ownershipCheck) run(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
@@ -350,8 +342,7 @@ func (s *ownershipCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// unplanned returns the folders that are there, are neither wanted nor kept, and
-// may not be removed. Where the edit leaves others, they stay.
+// findUnplanned returns existing folders that are neither wanted nor may be removed. If the edit leaves others, they stay.
 func (s *staging) findUnplanned() []folder.Key {
 	var unplanned []folder.Key
 	for k := range s.owned {
@@ -370,9 +361,7 @@ func (s *staging) findUnplanned() []folder.Key {
 	return unplanned
 }
 
-// othersInside finds folders to be written or removed that were changed by others,
-// and in which another owner has written since: they must not be overwritten or
-// removed.
+// findOthersInside finds folders to be written or removed in which another owner has written since. They must stay.
 func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []folder.Key
 	var folders []string
@@ -425,7 +414,7 @@ func (s *staging) stageFolders() {
 		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
-		if _, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or what somebody has put in its place
+		if _, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or a file in its place
 			if !moved[k] {
 				s.addChange(folder.Change{Key: k, Action: folder.Removed})
 			}
@@ -436,7 +425,7 @@ func (s *staging) stageFolders() {
 
 func (s *staging) stageFolder(k folder.Key, wanted FolderEdit) {
 	e, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget)
-	id, _ := git.ParseID(wanted.Tree) // checked with the edit
+	id, _ := git.ParseID(wanted.Tree) // Edit.check has parsed it
 	change := folder.Change{Key: k, Action: folder.Changed}
 	switch {
 	case ok && e.IsTree() && e.ID == id:
@@ -456,7 +445,7 @@ func (s *staging) stageFolder(k folder.Key, wanted FolderEdit) {
 	})
 }
 
-// movesFrom finds the folder of a former name of the host, and its tree.
+// movesFrom finds the folder under a former name of the host.
 func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
 	for _, former := range s.edit.Renames.FormerNames(k.Host) {
 		from := folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}
@@ -467,7 +456,7 @@ func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bo
 	return "", git.Hash{}, false
 }
 
-// note adds a folder that changes, with the config versions in the records.
+// addChange adds a changed folder, with the config versions in the records.
 func (s *staging) addChange(change folder.Change) {
 	prior, _ := s.priorRecord(change.Key)
 	change.After = s.edit.Hosts[change.Host][change.DeploymentTarget].Record.ConfigVersion

@@ -12,13 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// UnsignedRecord is a record that was changed last by a commit that none of the allowed keys has signed.
+// UnsignedRecord is a record whose last change none of the allowed keys has signed.
 type UnsignedRecord struct {
 	// Record is the path of the record.
 	Record string
-	// Commit is the one that changed it; "" where that is older than the commits that were read.
+	// Commit made the last change; "" if it is older than the commits that were read.
 	Commit string
-	read   int // commits
+	read   int // number of commits that were read
 }
 
 // String names the record and the commit.
@@ -29,7 +29,7 @@ func (u UnsignedRecord) String() string {
 	return fmt.Sprintf("the record %q was changed by commit %s, which none of allowed_signers has signed", u.Record, u.Commit)
 }
 
-// compareUnsigned puts those whose commit is known first.
+// compareUnsigned orders records with a known commit first.
 func compareUnsigned(a, b UnsignedRecord) int {
 	if (a.Commit == "") != (b.Commit == "") {
 		return cmp.Compare(len(b.Commit), len(a.Commit))
@@ -37,12 +37,11 @@ func compareUnsigned(a, b UnsignedRecord) int {
 	return strings.Compare(a.Record, b.Record)
 }
 
-// FindUnsigned returns, of these hosts, the ones whose record was changed last by a commit that none of the allowed keys
-// has signed, with a sentence that names both. A record whose id is known was written by who knows it, and needs no signature.
-// Without allowed keys it is none, and reads nothing; else it reads commits as far back as they tell who changed the
-// records.
+// FindUnsigned returns the hosts whose record was last changed by a commit that none of the allowed keys has signed, each
+// with a sentence that names both. A record with a known id needs no signature. It reads commits as far back as needed, and
+// nothing without allowed keys.
 //
-// Errors: as of Branch.
+// Errors: see ReadBranch.
 func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	for host, record := range known {
@@ -54,10 +53,9 @@ func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (
 	return unsignedTexts(found), err
 }
 
-// FindUnsignedClaims returns, of these claims, the ones whose record was changed last by a commit that none of the allowed
-// keys has signed, with a sentence that names both. It is OwnerView.FindUnsigned for claims.
+// FindUnsignedClaims is OwnerView.FindUnsigned for claims, by name.
 //
-// Errors: as of Claims.
+// Errors: see ReadClaims.
 func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	found, err := withTip(ctx, l, func() (map[string]UnsignedRecord, error) {
 		entries, err := l.seen.openClaims(ctx, at)
@@ -75,7 +73,6 @@ func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []stri
 	return unsignedTexts(found), err
 }
 
-// sentences are those of unsigned records.
 func unsignedTexts(found map[string]UnsignedRecord) map[string]string {
 	texts := map[string]string{}
 	for name, record := range found {
@@ -84,7 +81,6 @@ func unsignedTexts(found map[string]UnsignedRecord) map[string]string {
 	return texts
 }
 
-// unsignedIn returns the records of an inventory that none of the allowed keys has signed.
 func (l *inventoryReader) findUnsignedIn(ctx context.Context, records []ownedRecord, claims []Claim) ([]UnsignedRecord, error) {
 	files := map[string]string{}
 	for _, r := range records {
@@ -99,8 +95,7 @@ func (l *inventoryReader) findUnsignedIn(ctx context.Context, records []ownedRec
 	return slices.SortedFunc(maps.Values(found), compareUnsigned), err
 }
 
-// unsigned looks for the commits that changed files last, which are given by any name, and returns the files for which none of
-// the allowed keys has signed it.
+// findUnsigned returns the files whose last change none of the allowed keys has signed. files maps arbitrary keys to paths.
 func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map[string]UnsignedRecord, error) {
 	unsigned := map[string]UnsignedRecord{}
 	if l.signers == nil || len(files) == 0 {
@@ -123,13 +118,12 @@ func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map
 	return unsigned, nil
 }
 
-// changers finds the commits that changed files last, which are given by any name. A file is left out if the commits that can
-// be read do not tell.
+// findChangers returns the commits that last changed files. It omits a file if the readable history does not tell.
 func (l *Branch) findChangers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
 	past, changed = newLineage(l.tip), map[string]git.Hash{}
 	for {
 		reader := pastTrees{Tip: l.tip, parsed: map[git.Hash][]git.Entry{}}
-		for _, head := range past.heads { // all of them, so that a request brings what is missing of all
+		for _, head := range past.heads { // all heads, to fetch missing trees of all with one request
 			for _, file := range files {
 				reader.findFile(head.Tree, file)
 			}
@@ -154,9 +148,9 @@ func (l *Branch) findChangers(ctx context.Context, files map[string]string) (cha
 	}
 }
 
-// changer is the commit that gave a file what it has at a commit. At a merge it is one of the side that the file came from, and the
-// merge itself where another side changed the file later: it brings back what was there before. It fails where the commits
-// that are here do not tell. known are the results so far, zero where it failed.
+// findChanger returns the commit that last changed a file, as seen from a commit. At a merge, it follows the side that the
+// file came from. If another side changed the file later, the merge itself is the changer: it restored the earlier content.
+// It fails if the fetched commits do not tell. known has earlier results, zero for failures.
 func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
 	start := at
 	for {
@@ -181,7 +175,7 @@ func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known
 	}
 }
 
-// sides are the first parent of a commit that has the file as the commit has it, zero where none has, and those that have not.
+// findSides returns the first parent with the same file, zero if there is none, and the parents with another one.
 func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
 	head, ok := l.heads[at]
 	if !ok {
@@ -202,8 +196,10 @@ func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from g
 	return from, others, true
 }
 
-// merged is the changer of a file at a merge of sides that differ in it; zero where it is not known.
-func (l *lineage) findMergeChanger(reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash) git.Hash {
+// findMergeChanger returns the changer of a file at a merge of sides that differ in it; zero if unknown.
+func (l *lineage) findMergeChanger(
+	reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash,
+) git.Hash {
 	by, ok := l.findChanger(reader, file, from, known)
 	if !ok {
 		return git.Hash{}
@@ -220,7 +216,7 @@ func (l *lineage) findMergeChanger(reader *pastTrees, file string, at, from git.
 	return by
 }
 
-// file is the id of the file at a path; zero when there is none.
+// findFile returns the blob at a path; zero if there is none.
 func (p *pastTrees) findFile(root git.Hash, at string) git.Hash {
 	e := git.Search(p.readEntries(p.findTree(root, path.Dir(at))), path.Base(at), false)
 	if e == nil || !e.IsFile() {

@@ -10,9 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// verify verifies folders with final objects that a change takes from the repository as they are: moved ones, and those that
-// go back. Folders that are written are verified with their files, when these are packed. It fetches no files of other
-// folders, and of final objects only the names.
+// verifyMoved verifies folders with final objects that the change takes from the repository: moved ones and rollbacks.
+// Written folders are verified when they are packed. It fetches only the files beside the final objects.
 func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	if c.edit.Verify == nil {
 		return nil

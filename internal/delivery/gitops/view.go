@@ -11,24 +11,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// layout is the tree of a tip, as owners see it: their hosts, folders, markers
-// and records. It may be edited.
+// layout is the tree of a tip with owners' hosts, folders, markers and records. It may be edited.
 type layout struct{ *git.Tree }
 
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
-// OwnerView is the part of a branch's tip that one owner needs. It does not change when
-// the branch moves on. It is not safe for concurrent use, but several views of one
-// Branch are.
+// OwnerView is one owner's part of a branch's tip. It does not change when the branch moves on. It is not safe for
+// concurrent use, but several views of one Branch are.
 type OwnerView struct {
 	*Branch // shared with other views
 	owner   Owner
 	work    *layout
-	records map[string]git.Hash // host to the blob of the owner's record
+	records map[string]git.Hash // blobs of the owner's records by host
 }
 
-// levels is how many levels of trees show the folders of the owner's hosts that
-// are cluster types: those on the way to its path, its own, and the hosts'.
+// treeLevels returns the depth of the folders of cluster types: the levels of the path, the hosts, and their folders.
 func (o Owner) treeLevels() int {
 	if o.Path == "" {
 		return 2
@@ -36,8 +33,8 @@ func (o Owner) treeLevels() int {
 	return strings.Count(o.Path, "/") + 3
 }
 
-// openOwner opens the owner's path, its records and the folders of the hosts in
-// the records and of others that are named, and returns the records by host.
+// openOwner opens the owner's path, its records, and the folders of the recorded and the given hosts. It returns the
+// records by host.
 func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]git.Hash, error) {
 	directories := []string{owner.Path, path.Join(owner.recordsPath(), clustersHost)}
 	for _, host := range hosts {
@@ -57,13 +54,11 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 	return records, w.Open(ctx, directories)
 }
 
-// OwnerNames are the names of the owners that have records at the owner's path, in order.
+// OwnerNames returns the owners with records at the owner's path, in order.
 func (v *OwnerView) OwnerNames() []string { return v.work.listOwners(v.owner.Path) }
 
-// ReadTrees returns the tree ids that the given folders have at the tip, whatever
-// marker and record there are. A folder that is gone is absent, and so is one with
-// something else than a folder at its path. It reads nothing but the trees of
-// hosts without a record.
+// ReadTrees returns the trees of folders at the tip, regardless of markers and records. A missing folder, or a file in its
+// place, is absent. It fetches only the trees of hosts without a record.
 func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Trees, error) {
 	return withTip(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
@@ -88,11 +83,8 @@ func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Tr
 	})
 }
 
-// FindTouched returns which hosts have a marker or a record that is not as the owner
-// left it, in order: the record is gone or has another id than is known, or the
-// marker is gone or was changed. known are the ids of the records by host, as
-// ApplyResult.Records has them; where one is "", the record only has to be there.
-// Reads nothing from the repository.
+// FindTouched returns the hosts with a missing or changed marker or record, in order. known has the ids of the records by
+// host, as in ApplyResult.Records; for "", the record only has to exist. It fetches nothing.
 func (v *OwnerView) FindTouched(known map[string]string) []string {
 	var touched []string
 	marker := git.NewHasher().Blob(v.owner.markerText())
@@ -105,13 +97,12 @@ func (v *OwnerView) FindTouched(known map[string]string) []string {
 	return touched
 }
 
-// treeAt is the tree of a folder.
 func (w *layout) folderTree(owner Owner, k folder.Key) (git.Hash, bool) {
 	e, ok := w.hostDirectory(owner, k.Host).Look(k.DeploymentTarget)
 	return e.ID, ok && e.IsTree()
 }
 
-// hostAt returns a host's directory; one without entries when it does not exist.
+// hostDirectory returns a host's directory, which is empty if it does not exist.
 func (w *layout) hostDirectory(owner Owner, host string) *git.Directory {
 	if d := w.Directory(path.Join(owner.Path, host)); d != nil {
 		return d
@@ -124,24 +115,23 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 	return ok && e.ID == marker && e.Mode == git.ModeFile
 }
 
-// OwnerSnapshot is what a commit has of an owner.
+// OwnerSnapshot is an owner's content in one commit.
 type OwnerSnapshot struct {
-	// Tip is the commit, in hex; "" when there is no branch, or no repository.
+	// Tip is the commit in hex; "" if there is no branch or no repository.
 	Tip string
-	// Holder is who has the owner; "" where no record says it.
+	// Holder is the holder in the records; "" if there is none.
 	Holder string
-	// Records are what the owner's records say of each folder.
+	// Records are the records of the folders.
 	Records map[folder.Key]FolderRecord
-	// Trees are the trees that the recorded folders have, whatever the records say of those. A folder that is gone is
-	// absent, its host is not.
+	// Trees are the present trees of the recorded folders. A missing folder is absent, its host is not.
 	Trees folder.Trees
-	// Former are the former names in the records.
+	// Former has the former names in the records.
 	Former folder.Former
-	// Unreadable are the paths of records that cannot be read, in order.
+	// Unreadable has the paths of unreadable records, in order.
 	Unreadable []string
 }
 
-// Label is the owner's name in the labels of what is rendered, where that is another one than its own; else "".
+// Label returns the owner's name in the labels of rendered objects, if it differs from the owner's own.
 func (w OwnerSnapshot) Label() string {
 	label := ""
 	for _, record := range w.Records {
@@ -150,10 +140,10 @@ func (w OwnerSnapshot) Label() string {
 	return label
 }
 
-// ReadRecords reads the owner's records: those of a commit in the branch's history, none where it has none of the owner; with
-// "", those at the tip. It may fetch them. One that cannot be read is left out.
+// ReadRecords reads the owner's records at a commit in the branch's history, or at the tip if commit is "". It may fetch
+// them. Unreadable ones are omitted.
 //
-// Errors: git.ErrCommit where the commit is not in the history, or as of Branch.
+// Errors: git.ErrCommit if the commit is not in the history, or see ReadBranch.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
 	return withTip(ctx, v.Branch, func() (OwnerSnapshot, error) {
 		at := &past{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
@@ -192,15 +182,12 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 	})
 }
 
-// FindConflicts returns which of the wanted folders Apply would refuse to write at
-// this tip: those that another owner's records list, whole, in part or as a part
-// of a larger folder, and those with files that no record lists, unless they are
-// exactly the wanted files. want has the tree ids, or "" where they are not known
-// yet; folders that are kept are not in it. What previously has counts as the
-// owner's own unless another owner's records list it, and so does what the records
-// of the owner's former name list, if that is not "". Ordered by folder.
+// FindConflicts returns the wanted folders that Apply would refuse to write at this tip, in order: folders in another
+// owner's records, whole or in part, and folders with files that are in no record, unless they have the wanted content.
+// want has the trees, "" for unknown ones, without kept folders. Folders in previously, and in the records of the owner's
+// former name, count as the owner's own unless another owner's record lists them.
 //
-// An error is a *git.BlockedError when something that is not a folder is in the way.
+// Errors: *git.BlockedError if a file is in the way.
 func (v *OwnerView) FindConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	return withTip(ctx, v.Branch, func() ([]Conflict, error) { return v.findConflicts(ctx, want, previously, formerly) })
 }
@@ -250,7 +237,7 @@ func (v *OwnerView) findConflicts(ctx context.Context, want, previously folder.T
 			}
 		}
 	}
-	var keys, recorded []folder.Key // those that no record of the owner lists, and those that one does
+	var keys, recorded []folder.Key // keys are in no record of the owner, recorded are in one
 	for _, k := range others.Keys() {
 		if listed[k] {
 			recorded = append(recorded, k)
@@ -275,9 +262,8 @@ func (v *OwnerView) ownership() *ownership {
 	return &ownership{v.work, v.owner, []string{v.owner.Name}}
 }
 
-// wayIsFree checks that nothing else than a folder is where a folder has to be,
-// unless the host is the owner's already: there it is drift. The owner and the
-// wanted hosts must have been opened.
+// checkPathsFree checks that no file is in place of a folder, unless the owner has the host: there it is drift. The owner
+// and the wanted hosts must be open.
 func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(o.owner.Path, host)
@@ -297,7 +283,7 @@ func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bo
 	return nil
 }
 
-// namesAreFree checks that no folder is to be written beside one whose path differs only in case, which no apply does.
+// checkNamesFree checks that no two paths differ only in case. Apply does not write such folders.
 func (o *ownership) checkNamesFree(want, previously folder.Trees) error {
 	goes := map[string]bool{}
 	for key := range folder.All(previously.Without(want)) {
@@ -311,8 +297,7 @@ func (o *ownership) checkNamesFree(want, previously folder.Trees) error {
 	return nil
 }
 
-// replaced is the path of what is in the place of a host's folder; "" where nothing
-// else than a folder is.
+// findReplacement returns the path of a file in place of a host's folder; "" if there is none.
 func (w *layout) findReplacement(owner Owner, host string) string {
 	at := path.Join(owner.Path, host)
 	if e, ok := w.Lookup(at); ok && !e.IsTree() {

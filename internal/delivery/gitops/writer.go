@@ -15,11 +15,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ErrHeld is the error of an edit whose owner's records another holder has.
+// ErrOtherHolder reports that another holder has the owner's records.
 var ErrOtherHolder = errors.New("the records have another holder")
 
-// HolderLength is the number of bytes of a holder, which records have in hex. A record with any other text has been
-// changed by hand, and is nobody's.
+// HolderLength is the length of a holder in bytes; records have it in hex. A record with any other text was changed by
+// hand, and has no holder.
 const HolderLength = 8
 
 func isHolder(text string) bool {
@@ -27,13 +27,13 @@ func isHolder(text string) bool {
 	return err == nil && len(decoded) == HolderLength
 }
 
-// RecordCommit is the commit that changed records last.
+// RecordCommit is the last commit that changed records.
 type RecordCommit struct {
-	Commit string // in hex; "" if it is older than the commits that can be read
+	Commit string // in hex; "" if older than the readable history
 	Time   time.Time
 	Author git.Signature
-	Source folder.Source // the configuration; "" if no trailer names it
-	Run    string        // the run of a pipeline; "" if no trailer names it
+	Source folder.Source // trailer Flotilla-Source
+	Run    string        // trailer Flotilla-Run
 }
 
 // String names the commit, the run and the configuration.
@@ -51,12 +51,13 @@ func (w RecordCommit) String() string {
 	return text
 }
 
-// FindOtherHolder returns the newest commit that changed a record with another holder than this one, which may be "", and
-// whether there is such a record. known are the ids of records by host that need not be read. A record that no allowed
-// key has signed counts as changed by hand.
+// FindOtherHolder returns the newest commit that changed a record with a holder other than this one, which may be "".
+// Records with a known id are not read. A record without a signature by an allowed key counts as changed by hand.
 //
-// Errors: as of Branch.
-func (v *OwnerView) FindOtherHolder(ctx context.Context, holder string, known map[string]string) (writer RecordCommit, found bool, err error) {
+// Errors: see ReadBranch.
+func (v *OwnerView) FindOtherHolder(
+	ctx context.Context, holder string, known map[string]string,
+) (writer RecordCommit, found bool, err error) {
 	_, err = withTip(ctx, v.Branch, func() (struct{}, error) {
 		writer, found, err = v.otherHolder(ctx, holder, known)
 		return struct{}{}, err
@@ -93,7 +94,7 @@ func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[st
 	return RecordCommit{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
 }
 
-// nearest returns the commit among some that is the first one on the way back from the tip, or else the latest one.
+// findNearest returns the first of the commits on the way back from the tip, or else the latest one.
 func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	for at, ok := l.tip.Commit, true; ok; {
 		if slices.Contains(commits, at) {
@@ -109,8 +110,7 @@ func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	})
 }
 
-// holders returns the holders that records say, by host, without texts that are no holder. A record whose id is known
-// is not read.
+// readHolders returns the valid holders in records, by host. Records with a known id are not read.
 func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
 	changed := maps.Clone(entries)
 	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
@@ -124,8 +124,8 @@ func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, k
 	return held, err
 }
 
-// checkHolder fails if records of the owner, also under its former name, have another holder than the edit. proposed,
-// which may be nil, is the tip of the branch that the edit is proposed on.
+// checkHolder fails if records of the owner have another holder than the edit, also under its former name. proposed, if not
+// nil, is the tip of the pull request's branch.
 func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 	if s.edit.TakesOver || s.edit.Holder == "" {
 		return nil
@@ -143,7 +143,7 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 		}
 		return nil
 	}
-	if proposed != nil { // the branch that it goes into may have the records of before
+	if proposed != nil { // the base may have the earlier records
 		entries, err := proposed.openOwner(ctx, s.edit.Owner, nil)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Package run identifies the run of a pipeline that this process is part of, as the variables of its environment say.
+// Package run identifies the pipeline run of this process from environment variables.
 package run
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// systems are the pipelines that are known, each with its run as a text in which ${NAME} is a variable of the environment.
+// systems has the identity of a run for each known pipeline. ${NAME} is a variable.
 var systems = []string{
 	"${CI_JOB_URL}", // GitLab
 	"${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}/actions/runs/${GITHUB_RUN_ID}",              // GitHub, Gitea, Forgejo
@@ -20,7 +20,7 @@ var systems = []string{
 	"${TFC_RUN_ID}", // HCP Terraform
 }
 
-// Current returns the URL, or else the id, of the run; "" if no known pipeline runs it, or if the text has a credential.
+// Current returns the URL or else the id of the run; "" in no known pipeline, or if the text has a credential.
 func Current(variable func(name string) string) string {
 	for _, system := range systems {
 		text, isComplete := expand(system, variable)
@@ -34,7 +34,7 @@ func Current(variable func(name string) string) string {
 	return ""
 }
 
-// expand replaces the variables of a text; isComplete is false if one of them has no value.
+// expand replaces the variables in a text. isComplete is false if one has no value.
 func expand(text string, variable func(name string) string) (expanded string, isComplete bool) {
 	var b strings.Builder
 	for {

@@ -2,21 +2,20 @@ package folder
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 
-// Change is one folder that is added, changed, moved or removed.
+// Change is a folder that is added, changed, moved or removed.
 type Change struct {
 	Key
 	Action Action
-	// From is the name that the host had before, where the folder moves because the host has another name now; else "". A
-	// folder that moves and changes is Changed.
+	// From is the host's former name, if the folder moves because the host was renamed. A folder that moves and changes is
+	// Changed.
 	From string
-	// Before and After are the config versions that the records say, "" where
-	// they say none.
+	// Before and After are config versions in the records, if any.
 	Before, After string
-	// Was is the tree that the folder had, under the name that its host had; "" for none.
+	// Was is the earlier tree, under the host's former name; "" for none.
 	Was string
 }
 
-// Action is what happens to a folder.
+// Action is the change of a folder.
 type Action string
 
 // The actions.
@@ -27,8 +26,8 @@ const (
 	Removed Action = "removed"
 )
 
-// CountChanges says how many folders are added, changed, moved and removed, in this order, without those of which there is none.
-// A folder that moves and changes counts twice.
+// CountChanges returns texts with the numbers of added, changed, moved and removed folders, without zeros. A folder that
+// moves and changes counts twice.
 func CountChanges(changes []Change) []string {
 	counts := map[Action]int{}
 	for _, change := range changes {
@@ -39,7 +38,7 @@ func CountChanges(changes []Change) []string {
 	return wording.Counts([]int{counts[Added], counts[Changed], counts[Moved], counts[Removed]}, "added", "changed", "moved", "removed")
 }
 
-// Origin is the folder that moves here; k itself where none does.
+// Origin returns the key that the folder moves from, or its own.
 func (c Change) Origin() Key {
 	if c.From == "" {
 		return c.Key

@@ -1,4 +1,4 @@
-// Package folder names the folders that assignments have in a GitOps repository, where they are, and what they hold.
+// Package folder names the folders of assignments in a GitOps repository, with their locations and contents.
 package folder
 
 import (
@@ -13,12 +13,11 @@ import (
 	"strings"
 )
 
-// Trees maps each host to its deployment targets, and those to the ids of the trees of their folders.
-// A host without deployment targets is there, with an empty map. An empty id is a tree that is not
-// known yet.
+// Trees maps hosts and deployment targets to the tree ids of their folders. A host without folders has an empty map. An
+// empty id is an unknown tree.
 type Trees map[string]map[string]string
 
-// Count returns how many folders there are.
+// Count returns the number of folders.
 func (t Trees) Count() int {
 	count := 0
 	for _, targets := range t {
@@ -27,7 +26,7 @@ func (t Trees) Count() int {
 	return count
 }
 
-// CountKnown returns how many folders have a tree that is known.
+// CountKnown returns the number of folders with a known tree.
 func (t Trees) CountKnown() int {
 	count := 0
 	for _, tree := range All(t) {
@@ -38,18 +37,18 @@ func (t Trees) CountKnown() int {
 	return count
 }
 
-// Has says whether the folder is among them.
+// Has reports whether a folder is in t.
 func (t Trees) Has(host, target string) bool {
 	_, ok := t[host][target]
 	return ok
 }
 
-// Equal says whether two have the same folders with the same trees.
+// Equal reports whether both have the same folders with the same trees.
 func (t Trees) Equal(other Trees) bool {
 	return maps.EqualFunc(t, other, maps.Equal[map[string]string])
 }
 
-// Without returns the folders that other has not. Hosts without any are left out.
+// Without returns the folders that other lacks, without empty hosts.
 func (t Trees) Without(other Trees) Trees {
 	left := Trees{}
 	for key, tree := range All(t) {
@@ -60,7 +59,7 @@ func (t Trees) Without(other Trees) Trees {
 	return left
 }
 
-// All are the values of folders by host and deployment target, in any order.
+// All iterates over the folders in any order.
 func All[T any, M ~map[string]map[string]T](folders M) iter.Seq2[Key, T] {
 	return func(yield func(Key, T) bool) {
 		for host, targets := range folders {
@@ -81,7 +80,6 @@ func Put[T any, M ~map[string]map[string]T](folders M, key Key, value T) {
 	folders[key.Host][key.DeploymentTarget] = value
 }
 
-// Clone returns a copy.
 func (t Trees) Clone() Trees {
 	clone := make(Trees, len(t))
 	for host, targets := range t {
@@ -90,18 +88,18 @@ func (t Trees) Clone() Trees {
 	return clone
 }
 
-// Key names a folder: one deployment target on one host.
+// Key identifies a folder: one deployment target on one host.
 type Key struct{ Host, DeploymentTarget string }
 
-// IsCluster reports whether a host is a single cluster: its folder is below that of all single clusters.
+// IsCluster reports whether a host is a single cluster.
 func IsCluster(host string) bool { return strings.HasPrefix(host, "clusters/") }
 
 func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
 
-// MarshalText writes the key as String does, so that it can be a key in JSON.
+// MarshalText implements encoding.TextMarshaler, for keys in JSON.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText has written. A host may have slashes in its name, a deployment target has none.
+// UnmarshalText parses the text of MarshalText. Hosts may have slashes, deployment targets have none.
 func (k *Key) UnmarshalText(text []byte) error {
 	at := bytes.LastIndexByte(text, '/')
 	if at < 1 {
@@ -111,12 +109,12 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Compare orders folders by host, and then by deployment target.
+// Compare orders keys by host, then by deployment target.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Host, other.Host), strings.Compare(k.DeploymentTarget, other.DeploymentTarget))
 }
 
-// Keys returns the folders in order.
+// Keys returns the keys in order.
 func (t Trees) Keys() []Key {
 	keys := make([]Key, 0, t.Count())
 	for _, host := range slices.Sorted(maps.Keys(t)) {
@@ -127,7 +125,7 @@ func (t Trees) Keys() []Key {
 	return keys
 }
 
-// KeyTexts are the folders as String names them.
+// KeyTexts returns the keys as text.
 func KeyTexts(keys []Key) []string {
 	texts := make([]string, len(keys))
 	for i, key := range keys {
@@ -136,24 +134,24 @@ func KeyTexts(keys []Key) []string {
 	return texts
 }
 
-// File is one file of a folder. Its name has slashes where it is in a folder below.
+// File is one file of a folder. Its name has slashes in subfolders.
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// The final objects of an assignment are in a folder of their own, in files of this name, or with a number behind it.
+// Final objects are in ObjectsFolder, in ObjectsFile and in numbered files beside it.
 const (
 	ObjectsFolder = "objects"
 	ObjectsFile   = "objects.yaml"
 )
 
-// IsInObjectsFolder says whether a file is in the folder of final objects.
+// IsInObjectsFolder reports whether a file is in the folder of final objects.
 func IsInObjectsFolder(name string) bool { return strings.HasPrefix(name, ObjectsFolder+"/") }
 
 var objectsFile = regexp.MustCompile(`^objects(-[1-9][0-9]*)?\.yaml$`)
 
-// ObjectsFileAt returns the name of a file of final objects, of which an assignment has several if they are too large for one.
+// ObjectsFileAt returns the name of the i-th file of final objects. There are several if one would be too large.
 func ObjectsFileAt(i int) string {
 	if i == 0 {
 		return ObjectsFile
@@ -161,10 +159,10 @@ func ObjectsFileAt(i int) string {
 	return fmt.Sprintf("objects-%d.yaml", i+1)
 }
 
-// IsObjectsFile reports whether a file in an assignment's folder has final objects.
+// IsObjectsFile reports whether a file has final objects.
 func IsObjectsFile(name string) bool {
 	return IsInObjectsFolder(name) && objectsFile.MatchString(path.Base(name))
 }
 
-// Location is where an owner's folders are. Path is relative to the repository's root; "" is the root.
+// Location is where an owner's folders are. An empty Path is the root of the repository.
 type Location struct{ URL, Branch, Path string }

@@ -8,26 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// Record is what a GitOps repository keeps of a folder: why it is there, and what is in it.
+// Record describes a folder in a GitOps repository: its origin and its contents.
 type Record struct {
-	Workload string `json:"workload"`
-	// Workspace owns the workload.
+	Workload         string `json:"workload"`
 	Workspace        string `json:"workspace,omitempty"`
 	DeploymentTarget string `json:"deployment_target"`
-	// ClusterType is the cluster type of a host that is a cluster; "" on others.
+	// ClusterType is the type of a host that is a cluster.
 	ClusterType   string   `json:"cluster_type,omitempty"`
 	Policies      []string `json:"policies,omitempty"`
 	ConfigVersion string   `json:"config_version,omitempty"`
-	// OwnerLabel is the owner's name in the labels of what is rendered, where that
-	// is another one than its own: the name under which it was written first.
+	// OwnerLabel is the owner's name in the labels of rendered objects, if it differs from its own: its name at the first
+	// write.
 	OwnerLabel string `json:"owner_label,omitempty"`
 	// Objects are the reconciler objects in the folder.
 	Objects []ObjectRef `json:"objects,omitempty"`
-	// Manifests are those of the deployment target, which records may share; nil where the record does not say.
+	// Manifests are those of the deployment target; nil if the record has none. Records may share them.
 	Manifests *Manifests `json:"manifests,omitempty"`
 }
 
-// Manifests says where the manifests of a deployment target are, in the words of the deployment target.
+// Manifests locates the manifests of a deployment target, in its own terms.
 type Manifests struct {
 	Storage string `json:"storage"` // "git", "helm" or "oci"
 	Repo    string `json:"repo"`
@@ -38,19 +37,19 @@ type Manifests struct {
 	Chart   string `json:"chart,omitempty"`
 	Version string `json:"version,omitempty"`
 	Digest  string `json:"digest,omitempty"` // of an OCI artifact
-	// Pin is what they were resolved to; the zero value where they are not pinned.
+	// Pin is zero if the manifests are not pinned.
 	Pin Pin `json:"pin,omitzero"`
 }
 
-// Pin is what never changes: the content of manifests that move, as it was when they were resolved.
+// Pin is the immutable content that moving manifests resolved to.
 type Pin struct {
-	Commit  string `json:"commit,omitempty"`  // of Git: the full id, in hex
-	Version string `json:"version,omitempty"` // the exact version of a chart or an OCI artifact, or its tag
-	Digest  string `json:"digest,omitempty"`  // "sha256:<hex>": of an OCI artifact's manifest, or of a chart's archive
+	Commit  string `json:"commit,omitempty"`  // full id in hex
+	Version string `json:"version,omitempty"` // exact version of a chart or OCI artifact, or its tag
+	Digest  string `json:"digest,omitempty"`  // "sha256:<hex>" of an OCI manifest or a chart's archive
 }
 
-// Revision is the version, tag, commit or branch, whichever there is; "" where all of them are left to the agent. Of a
-// branch or a range of versions that is pinned, it is the commit or the version.
+// Revision returns the version, tag, commit or branch; "" if the agent chooses. A pinned branch or range returns its commit
+// or version.
 func (m *Manifests) Revision() string {
 	if m == nil {
 		return ""
@@ -58,8 +57,7 @@ func (m *Manifests) Revision() string {
 	return cmp.Or(m.Tag, m.Pin.Version, m.Version, m.Pin.Commit, m.Commit, m.Branch, m.Digest)
 }
 
-// Pinned are the manifests with what their pin says in place of what moves: commit, version and digest. A tag stays beside
-// its commit or digest, for those who read it.
+// Pinned returns the manifests with the pinned commit, version and digest. A tag stays, for readers.
 func (m Manifests) Pinned() (_ Manifests, digest string) {
 	m.Commit = cmp.Or(m.Pin.Commit, m.Commit)
 	if m.Tag == "" {
@@ -68,7 +66,7 @@ func (m Manifests) Pinned() (_ Manifests, digest string) {
 	return m, cmp.Or(m.Pin.Digest, m.Digest)
 }
 
-// Texts are all that a record has of them; nil for nil.
+// Texts returns all texts of the manifests; nil for nil.
 func (m *Manifests) Texts() []string {
 	if m == nil {
 		return nil
@@ -89,11 +87,11 @@ func (m *Manifests) Texts() []string {
 	}
 }
 
-// Source is the commit from which a folder was made, of the repository that has the configuration of Terraform, as
-// "<URL>@<commit>"; "" for none. It is the value of the trailer Flotilla-Source.
+// Source is the commit of the Terraform configuration that a folder was made from, as "<URL>@<commit>". It is the value of
+// the trailer Flotilla-Source.
 type Source string
 
-// ParseSource reads a source; "" where the text is none.
+// ParseSource parses a source; "" if the text is invalid.
 func ParseSource(text string) Source {
 	if source := Source(text); source.URL() != "" && IsCommit(source.Commit()) {
 		return source
@@ -101,24 +99,24 @@ func ParseSource(text string) Source {
 	return ""
 }
 
-// URL is that of the repository.
+// URL returns the repository of the source.
 func (s Source) URL() string { return string(s[:max(strings.LastIndexByte(string(s), '@'), 0)]) }
 
-// Commit is the full id of the commit, in hex.
+// Commit returns the full commit id in hex.
 func (s Source) Commit() string { return string(s[strings.LastIndexByte(string(s), '@')+1:]) }
 
-// Short is the source with the first digits of the commit, for people.
+// Short returns the source with an abbreviated commit.
 func (s Source) Short() string { return string(s[:len(s)-max(len(s.Commit())-12, 0)]) }
 
-// IsCommit says whether a text is the full id of a commit of Git: 40 or 64 digits in hex.
+// IsCommit reports whether a text is a full Git commit id: 40 or 64 hex digits.
 func IsCommit(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// MaxText bounds each text in a record, in bytes: names of Kubernetes have 253 at most.
+// MaxText bounds each text in a record, in bytes. Kubernetes names have at most 253.
 const MaxText = 1024
 
-// CheckText finds a text that no record has: too long, or with what steers a terminal or hides.
+// CheckText rejects texts that are too long, or have characters that steer a terminal or are invisible.
 func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > MaxText {
@@ -131,7 +129,7 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// ObjectRef names an object of Kubernetes; of all clusters, without a namespace.
+// ObjectRef names a Kubernetes object. Cluster-scoped objects have no namespace.
 type ObjectRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Renames maps the names that hosts had before to those that they have now.
+// Renames maps former names of hosts to present ones.
 type Renames map[string]string
 
-// RenameTrees are folders under the present names of their hosts.
+// RenameTrees returns the folders under the present names of their hosts.
 func (r Renames) RenameTrees(of Trees) Trees {
 	if len(r) == 0 {
 		return of
@@ -24,7 +24,7 @@ func (r Renames) RenameTrees(of Trees) Trees {
 	return renamed
 }
 
-// WithFormerNames are folders, and each of them under the former names of its host, too.
+// WithFormerNames adds each folder under the former names of its host.
 func (r Renames) WithFormerNames(of Trees) Trees {
 	if len(r) == 0 {
 		return of
@@ -38,7 +38,7 @@ func (r Renames) WithFormerNames(of Trees) Trees {
 	return both
 }
 
-// FindMerges are hosts of which both a former and the present name have folders, by the former name.
+// FindMerges returns the former names of hosts that have folders under both names.
 func (r Renames) FindMerges(of Trees) map[string]string {
 	merges := map[string]string{}
 	for former, now := range r {
@@ -49,10 +49,10 @@ func (r Renames) FindMerges(of Trees) map[string]string {
 	return merges
 }
 
-// RenameHosts is a map by host under their present names.
+// RenameHosts returns a map by host under the present names.
 func RenameHosts[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.Host) }
 
-// RenameKeys is a map by folder under the present names of the hosts.
+// RenameKeys returns a map by folder under the present names of the hosts.
 func RenameKeys[T any](r Renames, of map[Key]T) map[Key]T {
 	return by(r, of, r.Key)
 }
@@ -68,12 +68,12 @@ func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
 	return renamed
 }
 
-// Key returns the key of a folder under the present name of its host.
+// Key returns the key under the present name of its host.
 func (r Renames) Key(of Key) Key {
 	return Key{Host: r.Host(of.Host), DeploymentTarget: of.DeploymentTarget}
 }
 
-// FormerNames are the names that a host had before, in order.
+// FormerNames returns the former names of a host, in order.
 func (r Renames) FormerNames(host string) []string {
 	var names []string
 	for former, now := range r {
@@ -85,14 +85,14 @@ func (r Renames) FormerNames(host string) []string {
 	return names
 }
 
-// Former are names from before renames, by which a commit from then can be read.
+// Former has former names, to read commits from before renames.
 type Former struct {
 	Hosts  Renames  `json:"hosts,omitempty"`
 	Owners []string `json:"owners,omitempty"` // in order
 }
 
-// Next returns the former names after an edit with these hosts. renames are the hosts that it renames, and owner is the name that
-// the owner has then; before is the one that it had, or "". A former name that a host has again is left out.
+// Next returns the former names after an edit. renames are the hosts that it renames, before is the owner's former name or
+// "", and owner its present one. A former name that a host has again is dropped.
 func (f Former) Next(renames Renames, isHost func(name string) bool, before, owner string) Former {
 	hosts := Renames{}
 	add := func(former, now string) {
