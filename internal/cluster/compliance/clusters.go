@@ -66,7 +66,7 @@ func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Que
 	}
 	folders := kindsIn(answer.Written)
 	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
-	answers := kube.Ask(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.Client) (observe.ClusterReport, error) {
+	answers := kube.QueryAll(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.ClusterClient) (observe.ClusterReport, error) {
 		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
 		if err != nil {
 			return observe.ClusterReport{}, err
@@ -95,7 +95,7 @@ func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[str
 		return all(fmt.Sprintf("the connection to the hub %q is not known yet", from.Name))
 	}
 	var listed reconciler.Answer
-	err := kube.AskOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.Client) (err error) {
+	err := kube.QueryOne(ctx, from.Reach, from.Options, func(ctx context.Context, client *kube.ClusterClient) (err error) {
 		listed, err = list(ctx, client, reconciler.Hub().ListedKinds())
 		return err
 	})
@@ -111,13 +111,13 @@ func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[str
 
 // list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
 // Unlisted.
-func list(ctx context.Context, client *kube.Client, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
+func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
 	var forbidden error // about the objects that follow folders, if these are among them
 	named := false
-	asked := make([]kube.Kind, len(kinds))
+	asked := make([]kube.ResourceKind, len(kinds))
 	for i, kind := range kinds {
-		asked[i] = kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
+		asked[i] = kube.ResourceKind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
 	}
 	for i, found := range client.ListEach(ctx, asked, kube.ListOptions{Skip: skipped}) {
 		kind, err := kinds[i], found.Err

@@ -69,7 +69,7 @@ type Clusters struct {
 	// Waiting are those whose connection is not fully known yet; with Unknown, all are.
 	Waiting map[string]bool
 	Unknown bool
-	Options kube.Options
+	Options kube.QueryOptions
 }
 
 // Hub is a cluster whose Argo CD deploys to the others.
@@ -77,7 +77,7 @@ type Hub struct {
 	Name    string
 	Reach   kube.Cluster
 	Known   bool // Reach can be used
-	Options kube.Options
+	Options kube.QueryOptions
 }
 
 // Statuses says how the Git host is asked.

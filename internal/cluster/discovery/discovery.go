@@ -17,7 +17,7 @@ import (
 type Question struct {
 	Reach   map[string]kube.Cluster // clusters that are asked themselves, by name
 	Waiting []string                // names of those of which it is not known yet how to reach them
-	Options kube.Options
+	Options kube.QueryOptions
 	// ReadyPercent is how many percent of a cluster's nodes have to be ready.
 	ReadyPercent int
 	// Requested says to read what pods request, which are many.
@@ -46,7 +46,7 @@ func Ask(ctx context.Context, q Question) (known map[string]facts.Known, unusabl
 		}
 	}
 	own := map[string]facts.Known{}
-	for name, answer := range kube.Ask(ctx, q.Reach, q.Options, q.ask) {
+	for name, answer := range kube.QueryAll(ctx, q.Reach, q.Options, q.ask) {
 		if answer.Err != nil {
 			answer.Value.Lost = answer.Err.Error()
 		}
@@ -60,8 +60,8 @@ func Ask(ctx context.Context, q Question) (known map[string]facts.Known, unusabl
 }
 
 var (
-	nodes = kube.Kind{Versions: "v1", Resource: "nodes"}
-	pods  = kube.Kind{Versions: "v1", Resource: "pods"}
+	nodes = kube.ResourceKind{Versions: "v1", Resource: "nodes"}
+	pods  = kube.ResourceKind{Versions: "v1", Resource: "pods"}
 )
 
 // What is long and no fact.
@@ -85,7 +85,7 @@ var (
 )
 
 // ask asks one cluster. It keeps no object, so that a large cluster takes hardly more memory than a small one.
-func (q *Question) ask(ctx context.Context, _ string, client *kube.Client) (own facts.Own, err error) {
+func (q *Question) ask(ctx context.Context, _ string, client *kube.ClusterClient) (own facts.Own, err error) {
 	questions := []struct {
 		right string
 		ask   func() error
@@ -137,8 +137,8 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.Client) (own 
 // end.
 func folded[T any](
 	ctx context.Context,
-	client *kube.Client,
-	kind kube.Kind,
+	client *kube.ClusterClient,
+	kind kube.ResourceKind,
 	options kube.ListOptions,
 	begin func() *T,
 	add func(*T, *unstructured.Unstructured),

@@ -98,7 +98,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 			"nodes":   as("nodes-only"),
 			"nothing": as("nobody"),
 		},
-		Waiting: []string{"later"}, ReadyPercent: 100, Requested: true, Options: kube.Options{Deadline: time.Minute},
+		Waiting: []string{"later"}, ReadyPercent: 100, Requested: true, Options: kube.QueryOptions{Deadline: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestClustersOfARealHub(t *testing.T) {
 	server := kubetest.StartAnother(t, kubetest.Options{})
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}
 	ask := func(hub *discovery.Hub) (map[string]facts.Known, []string, error) {
-		return discovery.Ask(t.Context(), discovery.Question{Hub: hub, ReadyPercent: 100, Options: kube.Options{Deadline: time.Minute}})
+		return discovery.Ask(t.Context(), discovery.Question{Hub: hub, ReadyPercent: 100, Options: kube.QueryOptions{Deadline: time.Minute}})
 	}
 	both := &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: true}
 	if known, _, err := ask(both); err != nil || len(known) > 0 { // neither Argo CD nor ClusterProfiles
@@ -234,7 +234,7 @@ func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 				"hangs",
 			), "unauthorized": answer("unauthorized"), "no nodes": answer("no nodes"), "no pods": answer("no pods"), "gone": {Host: "https://127.0.0.1:1"},
 		},
-		ReadyPercent: 100, Requested: true, Options: kube.Options{Deadline: 10 * time.Second}, // a busy machine answers within that
+		ReadyPercent: 100, Requested: true, Options: kube.QueryOptions{Deadline: 10 * time.Second}, // a busy machine answers within that
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func TestASlowClusterIsAskedForAllAtOnce(t *testing.T) {
 		})
 		known, _, err := discovery.Ask(
 			t.Context(),
-			discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.Options{Deadline: time.Minute}},
+			discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.QueryOptions{Deadline: time.Minute}},
 		)
 		if of := known["a"]; err != nil || fmt.Sprintf("%v %v", of.Facts["kubernetes_version"], of.Facts["nodes"]) != "1.31.2 1" ||
 			(len(of.Missing) == 1) != requested {
@@ -313,7 +313,7 @@ func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 			t.Context(),
 			discovery.Question{
 				Hub:     &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: reach == strange},
-				Options: kube.Options{Deadline: 20 * time.Second},
+				Options: kube.QueryOptions{Deadline: 20 * time.Second},
 			},
 		)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || len(err.Error()) > 500 {
@@ -362,7 +362,7 @@ func TestWhatAHostileClusterSaysIsBounded(t *testing.T) {
 			"many labels":    answer(3, labels),
 			"too many nodes": answer(200_000, func(int) string { return `{"metadata":{"name":"a"}}` }),
 		},
-		ReadyPercent: 100, Options: kube.Options{Deadline: 5 * time.Minute},
+		ReadyPercent: 100, Options: kube.QueryOptions{Deadline: 5 * time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // registrationKind is a kind of objects by which clusters are registered.
 type registrationKind struct {
 	source  facts.Source
-	kind    kube.Kind
+	kind    kube.ResourceKind
 	options kube.ListOptions
 	read    func(*unstructured.Unstructured) (facts.Registration, bool)
 }
@@ -27,7 +27,7 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 	}
 	if h.ArgoCD != "" {
 		kinds = append(kinds, registrationKind{
-			facts.ArgoCD, kube.Kind{Versions: "v1", Resource: "secrets"},
+			facts.ArgoCD, kube.ResourceKind{Versions: "v1", Resource: "secrets"},
 			kube.ListOptions{
 				Namespace: h.ArgoCD, LabelSelector: facts.ArgoCDSelector,
 				Skip: map[string][]string{"metadata": {"annotations"}, "data": {"config"}}, // they have credentials
@@ -36,7 +36,7 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 	}
 	if h.ClusterProfiles {
 		kinds = append(kinds, registrationKind{
-			facts.ClusterProfiles, kube.Kind{Group: "multicluster.x-k8s.io", Versions: "v1alpha1", Resource: "clusterprofiles"},
+			facts.ClusterProfiles, kube.ResourceKind{Group: "multicluster.x-k8s.io", Versions: "v1alpha1", Resource: "clusterprofiles"},
 			kube.ListOptions{
 				Skip: map[string][]string{"metadata": {"annotations"}, "status": {"credentialProviders", "accessProviders"}},
 			}, facts.OfClusterProfile,
@@ -55,8 +55,8 @@ func (h *Hub) sources() (sources []facts.Source) {
 
 // ask reads which clusters the hub has. A kind that it does not serve has none. Of a Secret nothing is kept but what
 // facts.OfSecret reads.
-func (h *Hub) ask(ctx context.Context, options kube.Options) (found []facts.Registration, unusable []string, err error) {
-	err = kube.AskOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.Client) error {
+func (h *Hub) ask(ctx context.Context, options kube.QueryOptions) (found []facts.Registration, unusable []string, err error) {
+	err = kube.QueryOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.ClusterClient) error {
 		for _, kind := range h.kinds() {
 			var registered []facts.Registration
 			var nameless []string

@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	// maxObject bounds one object in bytes, and what a list has before its objects. etcd keeps no object of more than
-	// 1.5 MiB, unless it is told to.
+	// maxObject bounds one object, and the part of a list before its objects, in bytes. By default, etcd stores no
+	// object of more than 1.5 MiB.
 	maxObject = 8 << 20
-	// maxName bounds the parts of an object's identity. Kubernetes bounds names at 253 bytes.
+	// maxName bounds the parts of an object's identity in bytes. Kubernetes limits names to 253 bytes.
 	maxName = 512
 )
 
 var (
-	// errTooLarge is an answer that is longer than may be read.
+	// errTooLarge means that an answer exceeds a limit.
 	errTooLarge = errors.New("too large")
-	// errNoObjects is an answer that is JSON, but not of Kubernetes.
+	// errNoObjects means that an answer is JSON, but not from Kubernetes.
 	errNoObjects = errors.New("not of Kubernetes")
 )
 
-// reader reads objects from an answer while it arrives. A cluster may not mean well, so all texts are [wording.Visible]:
-// they can do nothing to a terminal. client-go's dynamic client has a page as text, as raw objects and as objects at
-// once: BenchmarkAsk, its server included, takes 2.1 times the processor time (18.6 s in place of 9.0) and 127 MiB in
-// place of 112, and a page can take any amount. Its discovery client adds 16 MiB to the provider, and 20 MiB to what it
-// takes in memory at its start, since it has the types of all of Kubernetes.
+// reader reads objects from an answer while it arrives. Clusters may be hostile, so all strings pass through
+// [wording.Visible] and cannot affect a terminal. client-go's dynamic client holds a page as text, raw objects and
+// objects at the same time: BenchmarkAsk, its server included, takes 2.1 times the processor time (18.6 s instead of
+// 9.0) and 127 MiB instead of 112, and a page has no size limit. Its discovery client adds 16 MiB to the provider and
+// 20 MiB to its memory at startup, because it includes the types of all of Kubernetes.
 type reader struct {
 	json *jsontext.Decoder
 	from *bounded.Reader
-	read int64 // bytes before the object that is being read
-	// skip are fields that are not read, by the field that they are in, whether it is in a list or not.
+	read int64 // bytes before the current object
+	// skip lists fields to skip by the field that contains them, directly or in a list.
 	skip map[string][]string
 }
 
@@ -52,7 +52,8 @@ func newReader(from io.Reader) *reader {
 	return r
 }
 
-// next goes on with the next page of a list. The decoder keeps its buffer, which is as large as the largest text so far.
+// next continues with the next page of a list. The decoder keeps its buffer, which has the size of the largest string
+// so far.
 func (r *reader) next(from io.Reader) {
 	r.from, r.read = &bounded.Reader{From: from, Left: maxObject, TooLong: errTooLarge}, 0
 	r.json.Reset(r.from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -91,7 +92,7 @@ func (r *reader) elements(each func() error) error {
 	return err
 }
 
-// unexpected is the error for a value that has another type than it should.
+// unexpected skips a value of an unexpected type and returns the error.
 func (r *reader) unexpected() error {
 	if err := r.json.SkipValue(); err != nil {
 		return err
@@ -99,8 +100,8 @@ func (r *reader) unexpected() error {
 	return errNoObjects
 }
 
-// value reads the value of a key, as package unstructured has values. Of keys that look alike once they are visible, the
-// last one stays.
+// value reads the value of a key with the types of package unstructured. Of keys with the same visible form, the last
+// one wins.
 func (r *reader) value(of string) (any, error) {
 	switch r.json.PeekKind() {
 	case '{':
@@ -146,7 +147,7 @@ func (r *reader) value(of string) (any, error) {
 	return nil, nil //nolint:nilnil // null
 }
 
-// object reads an object. What identifies it is short and of one line.
+// object reads an object and checks that its identity consists of short single lines.
 func (r *reader) object() (*unstructured.Unstructured, error) {
 	if r.read += maxObject - r.from.Left; r.read > maxAnswer {
 		return nil, errTooLarge
@@ -171,8 +172,8 @@ func (r *reader) object() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// list reads a page of a list and returns the token of the next page; "" for the last. Each object is given to keep as
-// soon as it is read.
+// list reads a page of a list and returns the token of the next page; "" for the last. It passes each object to keep
+// as soon as it is read.
 func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string, err error) {
 	head := unstructured.Unstructured{Object: map[string]any{}}
 	var unnamed []*unstructured.Unstructured
@@ -213,7 +214,7 @@ func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string
 	return token, nil
 }
 
-// readObject reads an answer that is one object, with its managed fields, and says whose in errors.
+// readObject reads an answer that is one object with managed fields. Errors name it.
 func readObject(response *http.Response, name string) (*unstructured.Unstructured, error) {
 	read := newReader(response.Body)
 	read.skip = nil
@@ -230,7 +231,7 @@ func readObject(response *http.Response, name string) (*unstructured.Unstructure
 	return object, nil
 }
 
-// answerError is the error for an answer of success whose body cannot be read.
+// answerError returns the error for a successful answer whose body cannot be read.
 func answerError(err error, kind Kind) error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -246,12 +247,12 @@ func answerError(err error, kind Kind) error {
 	return withAnswer(serverf(ReasonIncomplete, "closed the connection in the middle of its answer"), cause(err))
 }
 
-// isName says whether a text may identify something.
+// isName reports whether a text may identify something.
 func isName(text string) bool {
 	return len(text) <= maxName && wording.IsLine(text)
 }
 
-// visibleText is [wording.Visible] of a text, without work for one of plain ASCII.
+// visibleText is [wording.Visible] with a fast path for ASCII.
 func visibleText(text string) string {
 	isPlain := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' }
 	for i := range len(text) {
@@ -262,7 +263,7 @@ func visibleText(text string) string {
 	return text
 }
 
-// weight is about how many bytes a value takes in memory.
+// weight estimates the bytes of memory of a value.
 func weight(value any) int {
 	switch value := value.(type) {
 	case string:

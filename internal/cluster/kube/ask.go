@@ -11,24 +11,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Options say how clusters are asked. The zero value has the defaults.
+// QueryOptions configure queries. The zero value has the defaults.
 type Options struct {
-	// Deadline bounds everything that one cluster takes: its exec command, connecting, all answers. 0: DefaultDeadline.
+	// Deadline bounds the entire query of one cluster: exec command, connection, all answers. 0 means
+	// DefaultDeadline.
 	Deadline time.Duration
-	// Parallel is how many clusters are asked at once. 0: DefaultParallel.
+	// Parallel is the number of clusters queried at once. 0 means DefaultParallel.
 	Parallel int
-	// UserAgent is what API servers see in their audit logs. Empty: terraform-provider-flotilla.
+	// UserAgent appears in the audit logs of API servers. Empty means terraform-provider-flotilla.
 	UserAgent string
 }
 
-// Options where none are given.
+// The defaults of QueryOptions.
 const (
 	DefaultDeadline = 10 * time.Second
 	DefaultParallel = 256
 )
 
-// connectDeadline bounds connecting, and then the TLS handshake. It is short, so that unreachable clusters do not delay
-// the clusters that are asked after them.
+// connectDeadline bounds the connection, and then the TLS handshake. It is short so that unreachable clusters do not
+// delay clusters later in the queue.
 const connectDeadline = 4 * time.Second
 
 func (o Options) withDefaults() Options {
@@ -44,15 +45,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Answer is what one cluster answered. With an error, the value is what was read before the error.
+// Answer is the answer of one cluster. If Err is set, Value has what was read before the error.
 type Answer[T any] struct {
 	Value T
-	Err   error // an *Error, or nil
+	Err   error // an *RequestError, or nil
 }
 
-// Ask asks all clusters, several at once, and returns the answers by name when every cluster has answered or its
-// deadline has passed. It calls ask in several goroutines; ask must end when its context does, as the methods of Client
-// do. When ctx ends, clusters that have not answered have an error of ReasonCanceled.
+// QueryAll queries all clusters in parallel. It returns the answers by name once every cluster has answered or its
+// deadline has passed. It calls query in several goroutines; query must end with its context, as the methods of
+// ClusterClient do. When ctx ends, clusters without an answer get an error of ReasonCanceled.
 func Ask[T any](
 	ctx context.Context,
 	clusters map[string]Cluster,
@@ -77,12 +78,11 @@ func Ask[T any](
 	return found
 }
 
-// AskOne is Ask of one cluster. An error is an *Error.
+// QueryOne queries one cluster. Its error is an *RequestError.
 func AskOne(ctx context.Context, cluster Cluster, options Options, ask func(context.Context, *Client) error) error {
 	return askOne(ctx, cluster, options.withDefaults(), newCommands(), ask)
 }
 
-// askOne asks one cluster within its deadline.
 func askOne(whole context.Context, cluster Cluster, options Options, running *commands, ask func(context.Context, *Client) error) error {
 	var printed []string
 	scrubber := sync.OnceValue(func() secret.Scrubber { return cluster.scrubber(printed...) })

@@ -22,7 +22,7 @@ import (
 )
 
 // names asks for all Kustomizations, and returns what they are called.
-func names(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
+func names(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
 	list, err := client.List(ctx, kustomizations, kube.ListOptions{})
 	if err == nil && !list.Served {
 		return []string{"(no such kind)"}, nil
@@ -51,7 +51,7 @@ func TestAServerThatTakesNoConnectionIsUnreachable(t *testing.T) {
 // askOne asks one cluster for its Kustomizations.
 func askOne(t *testing.T, cluster kube.Cluster, deadline time.Duration) ([]string, error) {
 	t.Helper()
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: deadline}, names)["one"]
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: deadline}, names)["one"]
 	return answer.Value, answer.Err
 }
 
@@ -192,7 +192,7 @@ func TestTheFirstVersionThatIsServedIsTaken(t *testing.T) {
 		}
 		answerList(w, "Kustomization", "kustomize.toolkit.fluxcd.io/v1beta2", "", "a")
 	})
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 		first, err := client.List(ctx, kustomizations, kube.ListOptions{})
 		if err != nil {
 			return "", err
@@ -228,7 +228,7 @@ func TestAClusterIsAskedOverOneConnection(t *testing.T) {
 	}
 	server.StartTLS()
 	defer server.Close()
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (int, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (int, error) {
 		list, err := client.List(ctx, kustomizations, kube.ListOptions{})
 		if err == nil {
 			_, err = client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "x"})
@@ -265,7 +265,7 @@ func TestAListGoesInPages(t *testing.T) {
 					answerList(w, "Kustomization", "v1", "", "a")
 				}
 			})
-			answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+			answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 				options := kube.ListOptions{LabelSelector: "flotilla.dev/owner=dev", FieldSelector: "metadata.name!=d"}
 				list, err := client.List(ctx, kustomizations, options)
 				var found strings.Builder
@@ -351,7 +351,7 @@ func TestADeadClusterDoesNotDelayOthers(t *testing.T) {
 	for i := range 20 {
 		clusters[fmt.Sprintf("alive-%d", i)] = trusted(alive)
 	}
-	answers := kube.Ask(t.Context(), clusters, kube.Options{Deadline: 10 * time.Second, Parallel: 4}, names)
+	answers := kube.QueryAll(t.Context(), clusters, kube.QueryOptions{Deadline: 10 * time.Second, Parallel: 4}, names)
 	for name, want := range map[string]struct {
 		reason kube.Reason
 		text   string
@@ -389,7 +389,7 @@ func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	answers := kube.Ask(ctx, map[string]kube.Cluster{"a": trusted(server), "b": trusted(server)}, kube.Options{Parallel: 1}, names)
+	answers := kube.QueryAll(ctx, map[string]kube.Cluster{"a": trusted(server), "b": trusted(server)}, kube.QueryOptions{Parallel: 1}, names)
 	for name, answer := range answers {
 		if kube.ReasonOf(answer.Err) != kube.ReasonCanceled || !errors.Is(answer.Err, context.Canceled) {
 			t.Errorf("%s: %v", name, answer.Err)
@@ -400,7 +400,7 @@ func TestTheEndOfTheQuestionIsTheEndOfAll(t *testing.T) {
 func TestAnErrorOfWhoAsksIsScrubbed(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(context.Context, string, *kube.Client) (int, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(context.Context, string, *kube.ClusterClient) (int, error) {
 		return 5, errors.New("no canary-token-3f9a")
 	})["a"]
 	if answer.Value != 5 || answer.Err == nil || answer.Err.Error() != "no ***" || kube.ReasonOf(answer.Err) != kube.ReasonOther {
@@ -415,7 +415,7 @@ func TestNoHalfOfASecretIsLeft(t *testing.T) {
 		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			answerStatus(w, http.StatusForbidden, strings.Repeat("x", length)+"canary-token-3f9a", "")
 		})
-		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 			_, err := client.List(ctx, kustomizations, kube.ListOptions{})
 			_, getErr := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
 			return fmt.Sprintf("%v %+v %#v %v", err, err, err, getErr), err
@@ -459,7 +459,7 @@ func TestOneObjectIsRead(t *testing.T) {
 		{"v1", "ConfigMap", "forbidden", false, `does not let these credentials get ConfigMap a/forbidden (403 Forbidden): User "x" cannot get it`},
 		{"v1", "ConfigMap", "page", false, "does not answer like"},
 	} {
-		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (bool, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"a": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (bool, error) {
 			object, err := client.Read(ctx, kube.Ref{APIVersion: c.apiVersion, Kind: c.kind, Namespace: "a", Name: c.name})
 			return object != nil, err
 		})["a"]
@@ -483,7 +483,7 @@ func TestTheVersionOfAServer(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, body)
 		})
-		answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+		answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 			return client.ServerVersion(ctx)
 		})["one"]
 		if got := fmt.Sprint(answer.Value, answer.Err); !strings.Contains(got, want) {

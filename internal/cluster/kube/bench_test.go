@@ -207,7 +207,7 @@ func (f *servedFleet) clusters() map[string]kube.Cluster {
 }
 
 // ofFlux are the kinds that a question about clusters with Flux lists.
-var ofFlux = []kube.Kind{
+var ofFlux = []kube.ResourceKind{
 	kustomizations,
 	{Group: "helm.toolkit.fluxcd.io", Versions: "v2", Resource: "helmreleases"},
 	{Group: "source.toolkit.fluxcd.io", Versions: "v1", Resource: "gitrepositories"},
@@ -221,7 +221,7 @@ var ofFlux = []kube.Kind{
 // machine that is too busy to connect to them in time.
 func BenchmarkAsk(b *testing.B) {
 	clusters := startFleet(b).clusters()
-	for _, kinds := range [][]kube.Kind{{kustomizations}, ofFlux} {
+	for _, kinds := range [][]kube.ResourceKind{{kustomizations}, ofFlux} {
 		b.Run(fmt.Sprintf("clusters=3000/kinds=%d", len(kinds)), func(b *testing.B) {
 			debug.FreeOSMemory()
 			processtest.ForgetPeakMemory()
@@ -230,11 +230,11 @@ func BenchmarkAsk(b *testing.B) {
 			for b.Loop() {
 				var mu sync.Mutex
 				reasons := map[kube.Reason]int{}
-				answers := kube.Ask(
+				answers := kube.QueryAll(
 					b.Context(),
 					clusters,
-					kube.Options{Deadline: 8 * time.Second},
-					func(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
+					kube.QueryOptions{Deadline: 8 * time.Second},
+					func(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
 						var revisions []string
 						var err error
 						options := kube.ListOptions{Skip: map[string][]string{"": {"spec"}}}

@@ -15,10 +15,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Problem is a mistake in the attributes of a cluster.
+// ClusterProblem is a mistake in the attributes of a cluster.
 type Problem struct {
-	Path    string // of the attribute in its cluster, such as "exec.command"; "" for the cluster as a whole
-	Message string // a clause whose subject is the attribute; no secret in it
+	Path    string // path of the attribute, such as "exec.command"; "" for the cluster as a whole
+	Message string // clause with the attribute as its subject; contains no secret
 }
 
 // problems collects mistakes.
@@ -28,11 +28,11 @@ func (p *problems) add(path, format string, arguments ...any) {
 	*p = append(*p, Problem{Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
-// apiVersions of commands that print credentials, as client-go knows them.
+// apiVersions are client-go's versions of commands that print credentials.
 var apiVersions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
 
-// Check finds all mistakes in the attributes of a cluster, without connecting to anything. unknown names the attributes
-// that are set and whose value is not known yet.
+// Check finds all mistakes in the attributes of a cluster without connecting. unknown names the attributes that are
+// set to values not known yet.
 func (c Cluster) Check(unknown ...string) []Problem {
 	var found problems
 	isUnknown := func(attribute string) bool { return slices.Contains(unknown, attribute) }
@@ -58,7 +58,7 @@ func (c Cluster) Check(unknown ...string) []Problem {
 	return found
 }
 
-// attributesOfHost lists the given attributes that go with host, and not with kubeconfig.
+// attributesOfHost lists the set attributes that go with host rather than kubeconfig.
 func (c Cluster) attributesOfHost(given func(attribute, value string) bool, unknownExec bool) []string {
 	var found []string
 	for _, attribute := range []struct{ name, value string }{
@@ -76,7 +76,6 @@ func (c Cluster) attributesOfHost(given func(attribute, value string) bool, unkn
 	return found
 }
 
-// checkHost checks the attributes of a cluster that has a host.
 func (c Cluster) checkHost(found *problems, isUnknown func(string) bool) {
 	checkServer(found, "host", c.Host)
 	checkProxy(found, "proxy_url", c.ProxyURL)
@@ -133,7 +132,7 @@ func checkAPIVersion(found *problems, at, version string, unknown bool) {
 	}
 }
 
-// checkServer checks the URL of an API server. The URL is not secret, except for a password in it.
+// checkServer checks the URL of an API server. The URL may appear in messages, except for a password in it.
 func checkServer(found *problems, at, server string) {
 	if server == "" {
 		return
@@ -163,7 +162,7 @@ func checkProxy(found *problems, at, proxy string) {
 	}
 }
 
-// plainServer says whether requests to a server are not encrypted.
+// plainServer reports whether requests to a server are unencrypted.
 func plainServer(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil || address.Scheme != "http" {
@@ -181,7 +180,7 @@ func checkPEM(found *problems, at, text, kind string) {
 	}
 }
 
-// checkPair checks a client certificate and its private key, which are at two attributes, as far as their texts are given.
+// checkPair checks a client certificate and its private key at two attributes, as far as both are given.
 func checkPair(found *problems, at [2]string, certificate, key string, hasCertificate, hasKey bool) {
 	checkPEM(found, at[0], certificate, "CERTIFICATE")
 	checkPEM(found, at[1], key, "PRIVATE KEY")
@@ -197,7 +196,7 @@ func checkPair(found *problems, at [2]string, certificate, key string, hasCertif
 	}
 }
 
-// pemProblem says what is wrong with a text that should be PEM of a kind, or "".
+// pemProblem returns the problem of a text that must be PEM of a kind; "" if there is none.
 func pemProblem(text, kind string) string {
 	block, _ := pem.Decode([]byte(armor.Normalize(text)))
 	switch {
@@ -213,7 +212,7 @@ func pemProblem(text, kind string) string {
 	return fmt.Sprintf("must be PEM, beginning with \"-----BEGIN %s-----\"", kind)
 }
 
-// checkCA also checks that there is a certificate that can be parsed: without one, no server would be trusted.
+// checkCA also checks that a certificate can be parsed: otherwise no server would be trusted.
 func checkCA(found *problems, at, text string) {
 	if text == "" {
 		return
@@ -225,7 +224,7 @@ func checkCA(found *problems, at, text string) {
 	}
 }
 
-// withoutCredentials is a URL without its user and password.
+// withoutCredentials removes user and password from a URL.
 func withoutCredentials(text string) string {
 	address, err := url.Parse(text)
 	if err != nil {

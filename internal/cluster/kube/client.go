@@ -20,36 +20,35 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer in bytes, uncompressed. Objects are read one after the other, so that much less is
-	// in memory.
+	// maxAnswer bounds one uncompressed answer in bytes. Objects are read one at a time, so memory use is much lower.
 	maxAnswer = 256 << 20
-	// maxRefusal bounds what is read of an answer with an error status.
+	// maxRefusal bounds the bytes read of an answer with an error status.
 	maxRefusal = 64 << 10
-	// maxTries is how many times a busy server is asked.
+	// maxTries is the number of attempts at a busy server.
 	maxTries = 4
-	// maxWait is the longest wait before it is asked again.
+	// maxWait is the longest wait before another attempt.
 	maxWait = 2 * time.Second
 )
 
-// Client asks one cluster. It may be used by several goroutines.
+// ClusterClient sends requests to one cluster. It is safe for concurrent use.
 type Client struct {
-	server string // URL, without a slash at the end
+	server string // URL without a trailing slash
 	http   *http.Client
 	close  func()
-	// scrubber removes the secrets of the cluster from errors, so that exported methods return none.
+	// scrubber removes the cluster's secrets from errors of exported methods.
 	scrubber func() secret.Scrubber
 
 	mu           sync.Mutex
-	versions     map[Kind]string // that were served
-	isKubernetes bool            // it has answered as only Kubernetes does
-	// resources are those of the group versions that were read so far, by kind.
+	versions     map[Kind]string // the served ones
+	isKubernetes bool // it has answered as only Kubernetes does
+	// resources has the resources of the group versions read so far, by kind.
 	resources map[string]map[string]Resource
-	// discovered is how many bytes were read about kinds.
+	// discovered counts the bytes read about kinds.
 	discovered int64
 }
 
-// get sends a GET request for a list. The caller closes the body of the answer. A 404 for a whole kind is errNoKind, a 404 for
-// an object errNoObject, an outdated continue token errExpired.
+// get sends a GET request for a list. The caller must close the body. A 404 for a kind is errNoKind, a 404 for an
+// object errNoObject, an expired continue token errExpired.
 func (c *Client) get(ctx context.Context, path string, kind Kind) (*http.Response, error) {
 	response, answer, err := c.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -61,8 +60,8 @@ func (c *Client) get(ctx context.Context, path string, kind Kind) (*http.Respons
 	return response, nil
 }
 
-// exchange sends a request, and sends it again where the server is busy. For an answer with an error status, answer is
-// its body; otherwise answer is nil, and the caller closes the body of the response.
+// exchange sends a request and repeats it while the server is busy. For an error status, answer is its body;
+// otherwise answer is nil, and the caller must close the response's body.
 func (c *Client) exchange(
 	ctx context.Context,
 	method, path, contentType string,
@@ -114,26 +113,26 @@ func (c *Client) refused(response *http.Response, answer metav1.Status, verb str
 	return refusal(response, answer, verb, kind)
 }
 
-// finish reads the rest of an answer, such as a line break, so that its connection can be used again.
+// finish reads the rest of an answer, such as a line break, so that the connection can be reused.
 func finish(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxRefusal)
 	_ = response.Body.Close()
 }
 
-// notFoundPage is what an API server answers for a path that it does not serve.
+// notFoundPage is an API server's answer for a path that it does not serve.
 const notFoundPage = "404 page not found"
 
-// readStatus reads the body of an answer with an error status. A body that is no Status becomes the message.
+// readStatus reads the body of an answer with an error status. If the body is not a Status, it becomes the message.
 func readStatus(response *http.Response) metav1.Status {
 	var answer metav1.Status
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code says enough
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code is enough
 	if json.Unmarshal(text, &answer) != nil || answer.Kind != "Status" {
 		answer = metav1.Status{Message: string(bytes.TrimSpace(text))}
 	}
 	return answer
 }
 
-// waitFor is how long to wait before a busy server is asked again.
+// waitFor returns the wait before another request to a busy server.
 func waitFor(response *http.Response, try int) time.Duration {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, maxWait)
@@ -141,7 +140,7 @@ func waitFor(response *http.Response, try int) time.Duration {
 	return min(100*time.Millisecond<<try, maxWait)
 }
 
-// withoutSecrets is an error as the exported methods return it. A context's error is returned as it is.
+// withoutSecrets removes secrets from an error of an exported method. It returns errors of contexts unchanged.
 func (c *Client) withoutSecrets(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -149,7 +148,7 @@ func (c *Client) withoutSecrets(err error) error {
 	return scrubbed(err, c.scrubber)
 }
 
-// ServerVersion is the version of the cluster's API server, such as "v1.31.2".
+// ServerVersion returns the version of the API server, such as "v1.31.2".
 func (c *Client) ServerVersion(ctx context.Context) (string, error) {
 	var answer version.Info
 	err := c.getJSON(ctx, "/version", Kind{Resource: "the version"}, &answer)
@@ -166,7 +165,7 @@ func (c *Client) ServerVersion(ctx context.Context) (string, error) {
 	return answer.GitVersion, nil
 }
 
-// checkKubernetes makes sure that a 404 comes from a cluster without the kind, and not from a server that is no API server.
+// checkKubernetes verifies that a 404 comes from a Kubernetes API server, and not from some other server.
 func (c *Client) checkKubernetes(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.isKubernetes

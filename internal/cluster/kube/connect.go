@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// config is client-go's configuration of a cluster, and the command that prints its credential, if any.
+// config is client-go's configuration of a cluster, with the optional command that prints its credential.
 type config struct {
 	rest *rest.Config
 	exec *Exec
@@ -27,7 +27,7 @@ type config struct {
 	installHint        string
 }
 
-// configOf makes the config of a cluster whose Check finds no mistakes. It reads files that a kubeconfig refers to.
+// configOf returns the configuration of a cluster that passes Check. It reads files that a kubeconfig refers to.
 func configOf(cluster Cluster) (*config, error) {
 	if problems := cluster.Check(); len(problems) > 0 {
 		return nil, failf(ReasonConfiguration, "its configuration is wrong: %s", strings.TrimSpace(problems[0].Path+" "+problems[0].Message))
@@ -51,7 +51,7 @@ func configOf(cluster Cluster) (*config, error) {
 	}
 	read := readKubeconfig(cluster)
 	if exec := read.user.Exec; exec != nil && exec.InteractiveMode == "" {
-		exec.InteractiveMode = api.NeverExecInteractiveMode // as it is run; client-go requires the field
+		exec.InteractiveMode = api.NeverExecInteractiveMode // client-go requires the field
 	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*read.config, read.context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
@@ -67,10 +67,10 @@ func configOf(cluster Cluster) (*config, error) {
 	return made, nil
 }
 
-// normalPEM returns PEM text as client-go reads it.
+// normalPEM normalizes PEM text for client-go.
 func normalPEM(text string) []byte { return []byte(armor.Normalize(text)) }
 
-// readKubeconfig returns the context of a cluster's kubeconfig; nil where there is none or it cannot be read.
+// readKubeconfig returns the selected context of a cluster's kubeconfig; nil if it is missing or invalid.
 func readKubeconfig(cluster Cluster) *kubeconfig {
 	var ignored problems
 	parsed := parseKubeconfig(&ignored, cluster.Kubeconfig)
@@ -80,25 +80,25 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 	return selectContext(&ignored, parsed, cluster.Context)
 }
 
-// newClient makes the client of a cluster whose credentials are complete. Each client has its own connections, since
-// clusters may trust different authorities.
+// newClient returns a client for complete credentials. Each client has its own connections, because clusters may
+// trust different authorities.
 func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*Client, error) {
-	// A cluster's own credentials are in its configuration, and go nowhere else: redirects are not followed.
+	// A cluster's credentials go nowhere else, because redirects are not followed.
 	if _, err := access.Decide(access.Request{URL: c.rest.Host}, nil); err != nil {
 		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be used: %s", err)
 	}
 	restConfig := rest.CopyConfig(c.rest)
-	restConfig.ExecProvider = nil // has been run
+	restConfig.ExecProvider = nil // already run
 	restConfig.UserAgent = options.UserAgent
-	restConfig.BearerTokenFile = "" // has been read
+	restConfig.BearerTokenFile = "" // already read
 	tlsConfig, err := rest.TLSConfigFor(restConfig)
 	if err != nil {
 		return nil, withAnswer(failf(ReasonConfiguration, "its certificates cannot be used"), err.Error())
 	}
-	if tlsConfig == nil { // trust what the machine trusts
+	if tlsConfig == nil { // trust the machine's authorities
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	// Most requests to a cluster are sent one after the other. HTTP/1 needs less memory for that.
+	// Most requests to a cluster are sequential, which takes less memory with HTTP/1.
 	tlsConfig.NextProtos = []string{"http/1.1"}
 	connections := utilnet.SetOldTransportDefaults(&http.Transport{
 		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
@@ -125,7 +125,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	}, nil
 }
 
-// scrubber removes all secrets of a cluster, and further ones.
+// scrubber returns a scrubber for all secrets of a cluster and further ones.
 func (c Cluster) scrubber(further ...string) secret.Scrubber {
 	found := append(slices.Clone(further), c.Token, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
 	found = append(found, secret.KeyForms(c.ClientKey)...)
@@ -143,8 +143,8 @@ func (c Cluster) scrubber(further ...string) secret.Scrubber {
 	return secret.NewScrubber(found)
 }
 
-// secrets are the values of a command's environment, and the arguments that may be secret. Short ones are left out:
-// they are words like "true", which would be removed from every sentence.
+// secrets returns the values of the command's environment, and arguments that may be secret. It omits short ones,
+// because removing words like "true" would mangle every sentence.
 func (e *Exec) secrets() []string {
 	var found []string
 	for _, value := range e.Env {

@@ -18,72 +18,70 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Reason is the kind of an error.
+// Reason classifies errors.
 type Reason string
 
 const (
-	// ReasonUnreachable is a server that cannot be reached: no such name, no connection, a certificate that is not
-	// trusted, a redirect.
+	// ReasonUnreachable: no such name, no connection, an untrusted certificate, or a redirect.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonUnauthorized is a server that refuses the credentials (401).
+	// ReasonUnauthorized: the server rejects the credentials (401).
 	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonForbidden is a request that the credentials have no permission for (403).
+	// ReasonForbidden: the credentials lack a permission (403).
 	ReasonForbidden Reason = "forbidden"
-	// ReasonTimeout is a deadline that has passed.
+	// ReasonTimeout: a deadline has passed.
 	ReasonTimeout Reason = "timeout"
-	// ReasonGarbage is an answer that is not that of an API server.
+	// ReasonGarbage: the answer is not from an API server.
 	ReasonGarbage Reason = "garbage"
-	// ReasonIncomplete is an answer that ended early, or was too large.
+	// ReasonIncomplete: the answer ended early or was too large.
 	ReasonIncomplete Reason = "incomplete"
-	// ReasonServer is a server that reports an error of its own (429, 5xx).
+	// ReasonServer: the server reports an error of its own (429, 5xx).
 	ReasonServer Reason = "server"
-	// ReasonCommand is an exec command that is missing, fails, or prints no credential.
+	// ReasonCommand: an exec command is missing, fails, or prints no credential.
 	ReasonCommand Reason = "command"
-	// ReasonConfiguration is a configuration that cannot be used, such as a file that does not exist.
+	// ReasonConfiguration: the configuration cannot be used, for example because a file does not exist.
 	ReasonConfiguration Reason = "configuration"
-	// ReasonConflict is a conflict with other field managers: ConflictsOf returns the fields.
+	// ReasonConflict: other field managers have the fields returned by ConflictsOf.
 	ReasonConflict Reason = "conflict"
-	// ReasonRefused is an object that the server does not accept: it is invalid, or an admission webhook denies it.
+	// ReasonRefused: the object is invalid, or an admission webhook denies it.
 	ReasonRefused Reason = "refused"
-	// ReasonTerminating is an object that cannot be created, since its namespace is being removed.
+	// ReasonTerminating: the object's namespace is being removed.
 	ReasonTerminating Reason = "terminating"
-	// ReasonNoNamespace is an object whose namespace does not exist.
+	// ReasonNoNamespace: the object's namespace does not exist.
 	ReasonNoNamespace Reason = "no namespace"
-	// ReasonNoKind is an object of a kind that the server does not have.
+	// ReasonNoKind: the server does not have the object's kind.
 	ReasonNoKind Reason = "no kind"
-	// ReasonReplaced is a deletion of an object that was replaced by another one of the same name.
+	// ReasonReplaced: the object to delete was replaced by another one of the same name.
 	ReasonReplaced Reason = "replaced"
-	// ReasonCanceled is the end of the context for all clusters. errors.Is finds the context's error.
+	// ReasonCanceled: the context for all clusters has ended. errors.Is finds its error.
 	ReasonCanceled Reason = "canceled"
-	// ReasonOther is an error of the caller's function.
+	// ReasonOther: an error of the caller's function.
 	ReasonOther Reason = "other"
 )
 
-// Error is why a request to a cluster failed. Its text is a sentence about the cluster, without its name and without
-// secrets. The same failure always has the same text: there are no local ports and no times in it.
+// RequestError is a failed request to a cluster. Its text is a sentence about the cluster, without its name and
+// without secrets. Equal failures have equal texts, without local ports and times.
 type Error struct {
 	Reason Reason
 	text   string
-	answer string // the words of a server or a library, which may have secrets in them; publicError removes these
-	kind   error  // a context's error, or nil; never another cause, since that could be printed
-	// conflicts are those with other managers of an object's fields.
+	answer string // words of a server or library, from which publicError removes secrets
+	kind   error // a context's error or nil; never another cause, because it could be printed
+	// conflicts are conflicts with other managers of an object's fields.
 	conflicts []Conflict
 }
 
 func (e *Error) Error() string { return e.text }
 func (e *Error) Unwrap() error { return e.kind }
 
-// failf makes an error.
 func failf(reason Reason, format string, arguments ...any) error {
 	return &Error{Reason: reason, text: fmt.Sprintf(format, arguments...)}
 }
 
-// serverf is failf with "the API server" as the subject.
+// serverf is failf with the subject "the API server".
 func serverf(reason Reason, format string, arguments ...any) error {
 	return failf(reason, "the API server "+format, arguments...)
 }
 
-// withAnswer adds the words of a server or a library to an error. They may have secrets in them.
+// withAnswer adds the words of a server or library to an error. They may contain secrets.
 func withAnswer(err error, answer string) error {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		known.answer = answer
@@ -91,7 +89,7 @@ func withAnswer(err error, answer string) error {
 	return err
 }
 
-// ReasonOf is the reason of an error; "" for none.
+// ReasonOf returns the reason of an error; "" for nil.
 func ReasonOf(err error) Reason {
 	var known *Error
 	switch {
@@ -103,8 +101,8 @@ func ReasonOf(err error) Reason {
 	return ReasonOther
 }
 
-// publicError is an error as it may be returned to the caller: without secrets, and with the reason where a context has
-// ended. whole is the context for all clusters, ctx that for this one.
+// publicError removes secrets from an error and sets the reason if a context has ended. whole is the context for all
+// clusters, ctx the one for this cluster.
 func publicError(whole, ctx context.Context, err error, options Options, scrubber func() secret.Scrubber) error {
 	var known *Error
 	switch {
@@ -124,7 +122,7 @@ func publicError(whole, ctx context.Context, err error, options Options, scrubbe
 	return scrubbed(err, scrubber)
 }
 
-// scrubbed is an error without secrets. Its answer is shortened after they are removed, so that no half of one is left.
+// scrubbed removes secrets from an error. It shortens the answer afterwards, so no part of a secret remains.
 func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	known := &Error{Reason: ReasonOther}
 	if !errors.As(err, &known) {
@@ -149,13 +147,13 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// transportError says in words why a server could not be reached.
+// transportError explains why a server cannot be reached.
 func transportError(ctx context.Context, err error) error {
 	if isTimeout(err) && ctx.Err() == nil {
 		return serverf(ReasonUnreachable, "cannot be reached: no connection within %s", connectDeadline)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // publicError gives it its text
+		return ctx.Err() // publicError adds the text
 	}
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -167,7 +165,7 @@ func transportError(ctx context.Context, err error) error {
 	return withAnswer(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
 }
 
-// cause is the text of a network's or a certificate's error, without parts that differ each time.
+// cause returns the text of a network or certificate error without parts that vary.
 func cause(err error) string {
 	var (
 		name        *net.DNSError
@@ -199,7 +197,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// refusal is the error for an answer with an error status. verb and kind say what was requested.
+// refusal returns the error for an answer with an error status. verb and kind describe the request.
 func refusal(response *http.Response, answer metav1.Status, verb string, kind Kind) error {
 	words := ""
 	if answer.Kind == "Status" {

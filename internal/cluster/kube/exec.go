@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// maxCredential bounds what a command may print, in bytes.
+	// maxCredential bounds the output of a command in bytes.
 	maxCredential = 1 << 20
-	// maxCommands is how many commands run at once. Each is a process, of which some take 100 MiB.
+	// maxCommands is the number of commands that run at once. Each is a process, and some take 100 MiB.
 	maxCommands = 16
-	// killGrace is how long to wait for the output of processes that a killed command has left behind.
+	// killGrace is the wait for output of processes that a killed command leaves behind.
 	killGrace = time.Second
 )
 
-// commands runs the exec commands of one call of Ask: equal ones only once, and few at a time. client-go's own way of
-// running them cannot be interrupted, and shows what they write to standard error.
+// commands runs the exec commands of one query: equal commands only once, and few at a time. client-go's
+// implementation cannot be interrupted and shows what commands write to standard error.
 type commands struct {
 	slots chan struct{}
 	runs  wait.Answers[*clientauthentication.ExecCredentialStatus]
@@ -41,7 +41,7 @@ type commands struct {
 
 func newCommands() *commands { return &commands{slots: make(chan struct{}, maxCommands)} }
 
-// acquire waits until another command may run. The deadline of a cluster begins after that.
+// acquire waits until another command may run. The cluster's deadline starts afterwards.
 func (c *commands) acquire(ctx context.Context) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -53,7 +53,7 @@ func (c *commands) acquire(ctx context.Context) error {
 
 func (c *commands) release() { <-c.slots }
 
-// signIn adds the credential that the command prints to the configuration, and returns the secrets in it.
+// signIn adds the command's credential to the configuration and returns the secrets in it.
 func (c *commands) signIn(ctx context.Context, connection *config) (secrets []string, err error) {
 	info, err := connection.execInfo()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 	return append(secret.KeyForms(credential.ClientKeyData), credential.Token, credential.ClientCertificateData), nil
 }
 
-// execInfo is what the command reads about itself and its cluster in KUBERNETES_EXEC_INFO.
+// execInfo returns the value of KUBERNETES_EXEC_INFO, which describes the command and its cluster.
 func (c *config) execInfo() (string, error) {
 	spec := clientauthentication.ExecCredentialSpec{}
 	if c.provideClusterInfo {
@@ -102,8 +102,8 @@ func (c *config) execInfo() (string, error) {
 	return string(info), err
 }
 
-// run runs the command until the context ends, and reads what it prints. Errors have nothing of that in them: it may be a
-// credential. They have what a command that fails writes to standard error.
+// run runs the command until the context ends and parses its output. Errors do not contain the output, which may be a
+// credential, but they contain what a failing command writes to standard error.
 func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthentication.ExecCredentialStatus, error) {
 	path, err := exec.LookPath(e.Command)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *Exec) missing(err error, installHint string) error {
 	return failf(ReasonCommand, "the exec command %q is not installed where Terraform runs", e.Command)
 }
 
-// read reads the credential that the command has printed.
+// read parses the credential that the command has printed.
 func (e *Exec) read(printed []byte) (*clientauthentication.ExecCredentialStatus, error) {
 	var credential clientauthentication.ExecCredential
 	if err := json.Unmarshal(printed, &credential); err != nil || credential.Kind != "ExecCredential" {
@@ -167,7 +167,7 @@ func (e *Exec) read(printed []byte) (*clientauthentication.ExecCredentialStatus,
 	return status, nil
 }
 
-// limited keeps what is written to it up to a limit.
+// limited keeps written bytes up to a limit.
 type limited struct {
 	bytes.Buffer
 	over bool
@@ -181,11 +181,11 @@ func (l *limited) Write(text []byte) (int, error) {
 	return l.Buffer.Write(text)
 }
 
-// maxComplaint bounds what is kept of standard error, in bytes.
+// maxComplaint bounds the retained part of standard error in bytes.
 const maxComplaint = 2 << 10
 
-// lastLines keeps the last lines that are written to it. A line that is cut is left out: a part of a secret would not be
-// recognized as one.
+// lastLines retains the last lines written to it. It omits a cut line, because a part of a secret would not be
+// recognized.
 type lastLines struct {
 	text  []byte
 	isCut bool

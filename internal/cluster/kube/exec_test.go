@@ -177,7 +177,7 @@ func TestEqualCommandsAreRunOnce(t *testing.T) {
 		cluster.Exec = shared
 		clusters[fmt.Sprint(i)] = cluster
 	}
-	for name, answer := range kube.Ask(t.Context(), clusters, kube.Options{}, names) {
+	for name, answer := range kube.QueryAll(t.Context(), clusters, kube.QueryOptions{}, names) {
 		if answer.Err != nil || !slices.Equal(answer.Value, []string{"a"}) {
 			t.Errorf("%s: %v", name, answer)
 		}
@@ -201,7 +201,7 @@ func TestTheEndOfTheQuestionEndsCommands(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	answer := kube.Ask(ctx, map[string]kube.Cluster{"a": cluster}, kube.Options{Deadline: time.Minute}, names)["a"]
+	answer := kube.QueryAll(ctx, map[string]kube.Cluster{"a": cluster}, kube.QueryOptions{Deadline: time.Minute}, names)["a"]
 	if kube.ReasonOf(answer.Err) != kube.ReasonCanceled {
 		t.Errorf("the answer is %v", answer)
 	}

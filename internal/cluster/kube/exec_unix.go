@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// killWhole makes the end of the context kill also the processes that a command has started, since many are scripts.
+// killWhole makes the end of the context also kill processes that the command has started, because many commands are
+// scripts.
 func killWhole(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -88,7 +88,7 @@ func BenchmarkFacts(b *testing.B) {
 			for b.Loop() {
 				known, _, err := discovery.Ask(
 					b.Context(),
-					discovery.Question{Reach: clusters, Options: kube.Options{Deadline: 8 * time.Second}, ReadyPercent: 100, Requested: requested},
+					discovery.Question{Reach: clusters, Options: kube.QueryOptions{Deadline: 8 * time.Second}, ReadyPercent: 100, Requested: requested},
 				)
 				if err != nil || len(known) != fleetClusters {
 					b.Fatalf("%d clusters: %v", len(known), err)

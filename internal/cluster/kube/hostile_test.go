@@ -79,15 +79,15 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		t.Skip("reads gigabytes, which takes the race detector minutes")
 	}
 	const gigabyte = 1 << 30
-	list := func(ctx context.Context, client *kube.Client) error {
+	list := func(ctx context.Context, client *kube.ClusterClient) error {
 		_, err := client.List(ctx, kustomizations, kube.ListOptions{})
 		return err
 	}
-	trimmed := func(ctx context.Context, client *kube.Client) error {
+	trimmed := func(ctx context.Context, client *kube.ClusterClient) error {
 		_, err := client.List(ctx, kustomizations, kube.ListOptions{Skip: map[string][]string{"": {"data"}}})
 		return err
 	}
-	folded := func(ctx context.Context, client *kube.Client) error {
+	folded := func(ctx context.Context, client *kube.ClusterClient) error {
 		_, err := client.List(
 			ctx,
 			kustomizations,
@@ -95,18 +95,18 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 		)
 		return err
 	}
-	read := func(ctx context.Context, client *kube.Client) error {
+	read := func(ctx context.Context, client *kube.ClusterClient) error {
 		_, err := client.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"})
 		return err
 	}
-	resources := func(ctx context.Context, client *kube.Client) error {
+	resources := func(ctx context.Context, client *kube.ClusterClient) error {
 		_, _, err := client.Resources(ctx)
 		return err
 	}
 	const kinds = `{"kind":"APIResourceList","resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`
 	for _, c := range []struct {
 		name   string
-		ask    func(context.Context, *kube.Client) error
+		ask    func(context.Context, *kube.ClusterClient) error
 		answer func(w io.Writer, r *http.Request, asked int64)
 		gzip   bool
 		// deadline is 15 s where none is given.
@@ -205,10 +205,10 @@ func TestAClusterThatLiesIsBounded(t *testing.T) { // not in parallel: it measur
 }
 
 // askLiar asks one cluster.
-func askLiar(t *testing.T, server *httptest.Server, deadline time.Duration, ask func(context.Context, *kube.Client) error) error {
+func askLiar(t *testing.T, server *httptest.Server, deadline time.Duration, ask func(context.Context, *kube.ClusterClient) error) error {
 	t.Helper()
-	return kube.Ask(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.Options{Deadline: cmp.Or(deadline, time.Minute)},
-		func(ctx context.Context, _ string, client *kube.Client) (struct{}, error) {
+	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": trusted(server)}, kube.QueryOptions{Deadline: cmp.Or(deadline, time.Minute)},
+		func(ctx context.Context, _ string, client *kube.ClusterClient) (struct{}, error) {
 			return struct{}{}, ask(ctx, client)
 		})["one"].Err
 }
@@ -243,9 +243,9 @@ func TestWhatAClusterSaysIsPrintable(t *testing.T) {
 		})
 		var said []string
 		ref := kube.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "a", Name: "b"}
-		err := askLiar(t, server, 0, func(ctx context.Context, client *kube.Client) error {
+		err := askLiar(t, server, 0, func(ctx context.Context, client *kube.ClusterClient) error {
 			read, err := client.Read(ctx, ref)
-			listed, listErr := client.List(ctx, kube.Kind{Versions: "v1", Resource: "configmaps"}, kube.ListOptions{})
+			listed, listErr := client.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "configmaps"}, kube.ListOptions{})
 			applied, applyErr := client.Apply(
 				ctx,
 				&unstructured.Unstructured{

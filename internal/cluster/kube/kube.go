@@ -1,8 +1,8 @@
-// Package kube connects to Kubernetes clusters, reads objects from them and applies objects to them: many clusters at
-// once, each with a deadline, so that a dead cluster does not delay the others. It knows nothing of fleets and agents,
-// watches nothing and keeps nothing on disk.
+// Package kube connects to Kubernetes clusters, reads objects and applies them: many clusters at once, each with a
+// deadline, so a dead cluster does not delay the others. It has no knowledge of fleets and agents, watches nothing
+// and stores nothing on disk.
 //
-// No error that leaves this package has a credential in it.
+// No error of this package contains a credential.
 package kube
 
 import (
@@ -12,23 +12,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Cluster says how a cluster is reached, in one of two ways: by Host and what goes with it, or by a kubeconfig.
-// The names and their meaning are those of the provider hashicorp/kubernetes.
+// Cluster is the access to a cluster: Host with related attributes, or a kubeconfig. The names and their meaning are
+// those of the provider hashicorp/kubernetes.
 type Cluster struct {
 	Host                 string // URL of the API server
-	ClusterCACertificate string // PEM; empty: the machine's
+	ClusterCACertificate string // PEM; empty: the machine's authorities
 	Token                string
 	ClientCertificate    string // PEM
 	ClientKey            string // PEM
 	Exec                 *Exec
-	ProxyURL             string // empty: that of the environment variables
+	ProxyURL             string // empty: from the environment variables
 	TLSServerName        string
 
 	Kubeconfig string // the text, not a path
-	Context    string // of the kubeconfig; empty: its current one
+	Context    string // in the kubeconfig; empty: its current one
 }
 
-// Exec is a command that prints a credential in the format of client.authentication.k8s.io.
 type Exec struct {
 	APIVersion string
 	Command    string
@@ -36,7 +35,7 @@ type Exec struct {
 	Env        map[string]string
 }
 
-// String has nothing in it that is secret.
+// String returns a description without secrets.
 func (c Cluster) String() string {
 	if c.Kubeconfig != "" {
 		return fmt.Sprintf("kube.Cluster{kubeconfig, context %q}", c.Context)
@@ -44,13 +43,12 @@ func (c Cluster) String() string {
 	return "kube.Cluster{" + withoutCredentials(c.Host) + "}"
 }
 
-// GoString is String, so that no verb of package fmt prints a credential.
+// GoString returns String, so no verb of package fmt prints a credential.
 func (c Cluster) GoString() string { return c.String() }
 
-// String has nothing in it that is secret.
+// String returns a description without secrets.
 func (e Exec) String() string { return fmt.Sprintf("kube.Exec{%q}", e.Command) }
 
-// GoString is String.
 func (e Exec) GoString() string { return e.String() }
 
 // client-go writes warnings to standard error, which is Terraform's log.

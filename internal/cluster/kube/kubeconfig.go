@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxKubeconfig bounds the text of a kubeconfig, in bytes. One of a thousand clusters is smaller.
+// maxKubeconfig bounds a kubeconfig in bytes. One with a thousand clusters is smaller.
 const maxKubeconfig = 8 << 20
 
 var linePattern = regexp.MustCompile(`line (\d+)`)
@@ -28,7 +28,7 @@ type kubeconfig struct {
 	user    *api.AuthInfo
 }
 
-// checkKubeconfig finds the mistakes in a kubeconfig, and in the context of it that is used.
+// checkKubeconfig finds mistakes in a kubeconfig and its selected context.
 func checkKubeconfig(found *problems, text, context string, unknownContext bool) {
 	config := parseKubeconfig(found, text)
 	if config == nil || unknownContext {
@@ -52,7 +52,7 @@ func checkKubeconfig(found *problems, text, context string, unknownContext bool)
 	}
 }
 
-// Unverified says whether the cluster's certificate is not checked, since its kubeconfig says so.
+// Unverified reports whether the kubeconfig turns off verification of the cluster's certificate.
 func (c Cluster) Unverified() bool {
 	if !strings.Contains(c.Kubeconfig, "insecure-skip-tls-verify") {
 		return false
@@ -61,7 +61,7 @@ func (c Cluster) Unverified() bool {
 	return read != nil && read.cluster != nil && read.cluster.InsecureSkipTLSVerify
 }
 
-// parseKubeconfig reads the text of a kubeconfig; nil where it cannot be read.
+// parseKubeconfig parses a kubeconfig; it returns nil if that fails.
 func parseKubeconfig(found *problems, text string) *api.Config {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -89,7 +89,7 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 	return config
 }
 
-// hasAliases says whether a YAML text has aliases, which make a few kilobytes into gigabytes when they are expanded.
+// hasAliases reports whether a YAML text has aliases, which can expand a few kilobytes to gigabytes.
 func hasAliases(text string) bool {
 	if !strings.Contains(text, "&") || !strings.Contains(text, "*") {
 		return false
@@ -109,7 +109,7 @@ func hasAliases(text string) bool {
 	return false
 }
 
-// selectContext finds a context by name, or the current one where name is ""; nil where there is none.
+// selectContext returns a context by name, or the current one for ""; nil if there is none.
 func selectContext(found *problems, config *api.Config, name string) *kubeconfig {
 	names, current := slices.Sorted(maps.Keys(config.Contexts)), name == ""
 	if current {
@@ -148,7 +148,7 @@ func selectContext(found *problems, config *api.Config, name string) *kubeconfig
 	return read
 }
 
-// checkFiles finds relative paths, which cannot be resolved since the location of the kubeconfig is not known.
+// checkFiles reports relative paths, which cannot be resolved without the location of the kubeconfig.
 func (k *kubeconfig) checkFiles(found *problems) {
 	for _, file := range []struct{ attribute, instead, path string }{
 		{"certificate-authority", "certificate-authority-data", k.cluster.CertificateAuthority},
@@ -174,7 +174,7 @@ func (k *kubeconfig) checkFiles(found *problems) {
 	}
 }
 
-// checkUser finds the mistakes in the credentials of the context's user.
+// checkUser finds mistakes in the credentials of the context's user.
 func (k *kubeconfig) checkUser(found *problems) {
 	user := k.user
 	certificate := user.ClientCertificate != "" || len(user.ClientCertificateData) > 0
@@ -211,7 +211,7 @@ func (k *kubeconfig) checkUser(found *problems) {
 	}
 }
 
-// secrets are the credentials of all users in the kubeconfig.
+// secrets returns the credentials of all users in the kubeconfig.
 func (k *kubeconfig) secrets() []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(k.config.AuthInfos)) {
@@ -231,7 +231,7 @@ func (k *kubeconfig) secrets() []string {
 	return found
 }
 
-// execOf is the exec command of a kubeconfig as an Exec.
+// execOf converts the exec command of a kubeconfig.
 func execOf(given *api.ExecConfig) *Exec {
 	exec := &Exec{APIVersion: given.APIVersion, Command: given.Command, Args: given.Args, Env: map[string]string{}}
 	for _, variable := range given.Env {

@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// pageSize is how many objects are asked for at once, as kubectl does.
+	// pageSize is the number of objects per request, as in kubectl.
 	pageSize = 500
-	// maxObjects bounds what is listed of one kind on one cluster.
+	// maxObjects bounds the objects of one kind on one cluster.
 	maxObjects = 200_000
-	// maxKept bounds about how many bytes the objects of one list take in memory.
+	// maxKept bounds the approximate memory of one list in bytes.
 	maxKept = 448 << 20
-	// maxPages bounds of how many pages a list is. A server may give fewer objects than it is asked for.
+	// maxPages bounds the pages of a list. A server may return fewer objects than requested.
 	maxPages = 10 * maxObjects / pageSize
-	// restarts is how many times a list whose continue token has expired is started again in pages, before it is
-	// read as a whole.
+	// restarts is the number of times a list with an expired continue token restarts in pages, before it is read as a
+	// whole.
 	restarts = 2
 )
 
-// What an API server answers about things that do not exist. These errors are not returned to callers.
+// Answers of an API server about missing things. Callers never get these errors.
 var (
 	errNoKind   = errors.New("no such kind")
 	errNoObject = errors.New("no such object")
 	errExpired  = errors.New("the continue token has expired")
 )
 
-// Kind names objects of one kind.
+// ResourceKind identifies a kind of objects.
 type Kind struct {
 	Group    string // "" for the core group
-	Versions string // those that the caller understands, the preferred one first, separated by commas: "v2,v2beta2"
+	Versions string // versions that the caller understands, preferred first: "v2,v2beta2"
 	Resource string // plural: "kustomizations"
 }
 
@@ -53,20 +53,20 @@ type ListOptions struct {
 	Namespace     string // empty: all
 	LabelSelector string
 	FieldSelector string
-	// Skip are fields of objects that are not read, by the field that they are in: {"status": {"images"}}; "" is the object
-	// itself. The managed fields are never read.
+	// Skip lists fields to skip by the field that contains them: {"status": {"images"}}; "" is the object itself.
+	// Managed fields are always skipped.
 	Skip map[string][]string
-	// Fold, where it is given, is called whenever the list is begun, which may be several times. What it returns takes
-	// each object, in place of the list, which then has no items.
+	// Fold, if set, is called at each start of the list, which may restart. The returned function takes each object
+	// instead of the list, which then has no items.
 	Fold func() (take func(*unstructured.Unstructured))
 }
 
-// List is the objects of a kind on a cluster.
+// List has the objects of a kind on a cluster.
 type List struct {
-	// Served is false when the cluster has no such kind: its CRD is not installed.
+	// Served is false if the cluster has no such kind, because its CRD is not installed.
 	Served  bool
 	Version string
-	// Items are ordered by namespace and name.
+	// Items are sorted by namespace and name.
 	Items []*unstructured.Unstructured
 }
 
@@ -86,7 +86,7 @@ func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List
 	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
-// versionsOf lists the versions to try: only the served one where that is known.
+// versionsToTry returns the served version of a kind if it is known, else all versions.
 func (c *Client) versionsOf(kind Kind) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Client) listVersion(ctx context.Context, kind Kind, version string, opt
 	for try := 0; ; try++ {
 		limit := pageSize
 		if try > restarts {
-			limit = 0 // the whole list at once, of which no token can expire
+			limit = 0 // the whole list at once, without an expiring token
 		}
 		items, err = c.listPages(ctx, kind, version, options, limit)
 		if !errors.Is(err, errExpired) {
@@ -196,7 +196,7 @@ func (c *Client) listPages(
 	}
 }
 
-// pathOf is the path of the objects of a kind, or of one of them.
+// pathOf returns the path of the objects of a kind, or of one of them.
 func pathOf(kind Kind, version, namespace, name string) string {
 	segments := []string{"apis", kind.Group, version}
 	if kind.Group == "" {

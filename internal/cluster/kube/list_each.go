@@ -7,17 +7,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// slowAnswer is how long a cluster may take for one question before it is asked all others at the same time.
+// slowAnswer is the time for one request after which all others are sent at the same time.
 const slowAnswer = 500 * time.Millisecond
 
-// Listing is what a cluster answers about one kind.
+// Listing is the answer about one kind.
 type Listing struct {
 	List
 	Err error
 }
 
-// ListEach lists objects of several kinds, as [InTurn] does. There is a listing for each kind, in their order; but the list
-// ends with the first error that is not ReasonForbidden.
+// ListEach lists objects of several kinds with [InTurn]. It returns a listing for each kind, in order, but ends with
+// the first error other than ReasonForbidden.
 func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions) []Listing {
 	all := make([]Listing, len(kinds))
 	answered := InTurn(len(kinds), func(i int) error {
@@ -27,10 +27,10 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 	return all[:answered]
 }
 
-// InTurn asks a cluster so many questions, one after the other, over one connection, since a connection costs more than most
-// answers. Where the cluster takes long for one, it is asked all others at the same time: ask must bear that. It returns how
-// many are answered, up to and with the first error that is not ReasonForbidden, since the cluster would not answer the others
-// either.
+// InTurn sends requests one after the other over one connection, because a connection costs more than most answers.
+// If the cluster is slow to answer one, all others are sent concurrently; request must support that. It returns the
+// number of answered requests, up to and including the first error other than ReasonForbidden: the cluster would not
+// answer the others either.
 func InTurn(questions int, ask func(i int) error) (answered int) {
 	errs := make([]error, questions)
 	for i := range questions {
@@ -62,5 +62,5 @@ func InTurn(questions int, ask func(i int) error) (answered int) {
 	return questions
 }
 
-// isLost says whether the cluster has not answered.
+// isLost reports whether the cluster has not answered.
 func isLost(err error) bool { return err != nil && ReasonOf(err) != ReasonForbidden }

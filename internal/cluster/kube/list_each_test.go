@@ -15,7 +15,7 @@ import (
 // each asks a cluster for several kinds; what it says of them is the number of objects, or a reason.
 func each(t *testing.T, cluster kube.Cluster) []string {
 	t.Helper()
-	return kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.Client) ([]string, error) {
+	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.ClusterClient) ([]string, error) {
 		var said []string
 		for _, listing := range client.ListEach(ctx, ofFlux, kube.ListOptions{}) {
 			word := string(kube.ReasonOf(listing.Err))

@@ -68,16 +68,16 @@ func TestARealServerListsInPages(t *testing.T) {
 	}
 	server.Apply(t, strings.Join(objects, "---\n"))
 	cluster := kube.Cluster{Kubeconfig: server.Kubeconfig()}
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.Client) (string, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute}, func(ctx context.Context, _ string, client *kube.ClusterClient) (string, error) {
 		all, err := client.List(ctx, kustomizations, kube.ListOptions{Namespace: namespace})
 		odd, oddErr := client.List(ctx, kustomizations, kube.ListOptions{Namespace: namespace, LabelSelector: "flotilla.dev/owner=dev,parity=1"})
-		none, noneErr := client.List(ctx, kube.Kind{Group: "flotilla.example", Versions: "v1", Resource: "nothings"}, kube.ListOptions{})
-		newer, newerErr := client.List(ctx, kube.Kind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v9,v1", Resource: "kustomizations"}, kube.ListOptions{Namespace: namespace})
+		none, noneErr := client.List(ctx, kube.ResourceKind{Group: "flotilla.example", Versions: "v1", Resource: "nothings"}, kube.ListOptions{})
+		newer, newerErr := client.List(ctx, kube.ResourceKind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v9,v1", Resource: "kustomizations"}, kube.ListOptions{Namespace: namespace})
 		ref := kube.Ref{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Namespace: namespace, Name: "target-0007"}
 		one, oneErr := client.Read(ctx, ref)
 		ref.Name = "gone"
 		gone, goneErr := client.Read(ctx, ref)
-		maps, mapsErr := client.List(ctx, kube.Kind{Versions: "v1", Resource: "namespaces"}, kube.ListOptions{LabelSelector: "kubernetes.io/metadata.name=" + namespace})
+		maps, mapsErr := client.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "namespaces"}, kube.ListOptions{LabelSelector: "kubernetes.io/metadata.name=" + namespace})
 		if err := errors.Join(err, oddErr, noneErr, newerErr, oneErr, goneErr, mapsErr); err != nil {
 			return "", err
 		}

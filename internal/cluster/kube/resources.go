@@ -16,15 +16,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Ref names one object.
+// Ref identifies one object.
 type Ref struct{ APIVersion, Kind, Namespace, Name string }
 
-// RefOf is the reference of an object.
+// RefOf returns the reference of an object.
 func RefOf(object *unstructured.Unstructured) Ref {
 	return Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
 }
 
-// String is the name as people read it: "Kustomization flux-system/large".
+// String returns the name for people: "Kustomization flux-system/large".
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -32,7 +32,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Group is the API group, "" for the core group.
+// Group returns the API group, "" for the core group.
 func (r Ref) Group() string {
 	group, _, hasGroup := strings.Cut(r.APIVersion, "/")
 	if !hasGroup {
@@ -41,16 +41,16 @@ func (r Ref) Group() string {
 	return group
 }
 
-// Resource is a kind as an API server serves it.
+// Resource is a kind as served by an API server.
 type Resource struct {
-	Kind              // with one version
+	Kind // with one version
 	ObjectKind string // such as Kustomization
 	Namespaced bool
 	Verbs      []string
 }
 
-// resolve finds the resource of a kind. served is false where the cluster does not have the kind. Resources that were
-// found are kept; others are asked for again, since their definition may have been applied meanwhile.
+// resolve returns the resource of a kind. served is false if the cluster does not have it. It caches resources that
+// were found, and requests others again, because their definition may have been applied in the meantime.
 func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	c.mu.Lock()
 	resource, known := c.resources[apiVersion][kind]
@@ -69,14 +69,14 @@ func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource
 	return resource, known, nil
 }
 
-// discover asks for the resources of a group version.
+// discover requests the resources of a group version.
 func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Resource, error) {
 	group, version, hasGroup := strings.Cut(apiVersion, "/")
 	if !hasGroup {
 		group, version = "", apiVersion
 	}
 	var answer metav1.APIResourceList
-	// The path of a kind is that of its group version without a resource.
+	// The path of a kind without a resource is that of its group version.
 	path := strings.TrimSuffix(pathOf(Kind{Group: group}, version, "", ""), "/")
 	if err := c.getJSON(ctx, path, Kind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 	return found, nil
 }
 
-// getJSON decodes an answer that is not an object of Kubernetes.
+// getJSON decodes an answer that is not a Kubernetes object.
 func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
 	response, err := c.get(ctx, path, kind)
 	if err != nil {
@@ -121,13 +121,12 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 }
 
 const (
-	// maxDiscovery bounds all answers about kinds, which are kept.
+	// maxDiscovery bounds all answers about kinds, which are cached.
 	maxDiscovery = 64 << 20
-	// maxGroups bounds the groups of kinds.
 	maxGroups = 2_000
 )
 
-// discovers counts what was read about kinds, and returns how much more may be read.
+// countDiscovered counts bytes read about kinds and returns the remaining limit.
 func (c *Client) discovers(read int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,8 +134,8 @@ func (c *Client) discovers(read int64) int64 {
 	return max(maxDiscovery-c.discovered, 0)
 }
 
-// Resources lists all kinds that can be listed on the cluster, each in the version that the cluster prefers, sorted by
-// group and name. A group whose server is down is left out, and incomplete is true.
+// Resources lists all listable kinds of the cluster in their preferred versions, sorted by group and name. It omits
+// groups whose server is down and then sets incomplete.
 func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
 	var groups metav1.APIGroupList
 	if err := c.getJSON(ctx, "/apis", Kind{Resource: "the kinds"}, &groups); err != nil {
@@ -174,10 +173,10 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 	return found, incomplete, nil
 }
 
-// kindOf is the kind of an object as errors name it.
+// kindOf returns the kind of an object for errors.
 func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
 
-// isNotFound says whether an answer is a 404 of Kubernetes.
+// isNotFound reports whether an answer is a 404 from Kubernetes.
 func isNotFound(response *http.Response, answer *metav1.Status) bool {
 	return response.StatusCode == http.StatusNotFound && (answer.Kind == "Status" || answer.Message == notFoundPage)
 }

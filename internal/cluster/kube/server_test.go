@@ -14,7 +14,7 @@ import (
 )
 
 // kustomizations is the kind that most tests ask for.
-var kustomizations = kube.Kind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v1,v1beta2", Resource: "kustomizations"}
+var kustomizations = kube.ResourceKind{Group: "kustomize.toolkit.fluxcd.io", Versions: "v1,v1beta2", Resource: "kustomizations"}
 
 const kustomizationsV1 = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
 

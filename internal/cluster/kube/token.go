@@ -12,13 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// TokenRequest says which token of a service account is wanted.
+// TokenRequest describes a token of a service account.
 type TokenRequest struct {
 	Namespace, ServiceAccount string
-	// Audiences are those that may be shown the token; none: the API server itself.
+	// Audiences may receive the token; none means the API server itself.
 	Audiences []string
-	// Duration is how long it is wanted, in whole seconds. API servers give ten minutes at least, and may give less than is
-	// wanted, or more.
+	// Duration is the wanted validity in whole seconds. API servers grant at least ten minutes, and may grant more or
+	// less than requested.
 	Duration time.Duration
 }
 
@@ -28,18 +28,17 @@ type Token struct {
 	Expires time.Time
 }
 
-// String has no secret in it.
+// String returns a description without the secret.
 func (t Token) String() string {
 	return "kube.Token{expires " + t.Expires.UTC().Format(time.RFC3339) + "}"
 }
 
-// GoString is String.
 func (t Token) GoString() string { return t.String() }
 
 // maxToken bounds the answer with a token, in bytes.
 const maxToken = 1 << 20
 
-// RequestToken requests a token of a service account. One that does not exist, and what the server does not accept, are
+// RequestToken requests a token of a service account. A missing account, and a request that the server rejects, are
 // errors of ReasonRefused.
 func (c *Client) RequestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
 	token, err := c.requestToken(ctx, wanted)
@@ -84,7 +83,6 @@ func (c *Client) requestToken(ctx context.Context, wanted TokenRequest) (Token, 
 	return readToken(text)
 }
 
-// readToken reads the answer to a request of a token.
 func readToken(text []byte) (Token, error) {
 	var given struct {
 		Kind   string `json:"kind"`
@@ -102,8 +100,8 @@ func readToken(text []byte) (Token, error) {
 	return Token{given.Status.Token, given.Status.Expires}, nil
 }
 
-// isBearerToken reports whether a text is a token68 of RFC 9110, and short enough for a header. The token is put into
-// requests to other servers, where a line break would begin another header.
+// isBearerToken reports whether a text is a token68 of RFC 9110 and short enough for a header. Tokens are sent to
+// other servers, where a line break would start another header.
 func isBearerToken(text string) bool {
 	const longest = 64 << 10
 	for i := range len(text) {

@@ -16,7 +16,7 @@ import (
 // tokenOf requests a token at a cluster.
 func tokenOf(t *testing.T, cluster kube.Cluster, wanted kube.TokenRequest) (token kube.Token, err error) {
 	t.Helper()
-	err = one(t, cluster, func(ctx context.Context, c *kube.Client) (err error) {
+	err = one(t, cluster, func(ctx context.Context, c *kube.ClusterClient) (err error) {
 		token, err = c.RequestToken(ctx, wanted)
 		return err
 	})
@@ -45,8 +45,8 @@ func TestATokenOfAServiceAccountSignsIn(t *testing.T) {
 		return one(
 			t,
 			kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: token},
-			func(ctx context.Context, c *kube.Client) error {
-				_, err := c.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{})
+			func(ctx context.Context, c *kube.ClusterClient) error {
+				_, err := c.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{})
 				return err
 			},
 		)
@@ -105,7 +105,7 @@ func TestAnAnswerWithoutATokenIsAnError(t *testing.T) {
 			fmt.Fprint(w, answer)
 		})
 		token, err := tokenOf(t, trusted(server), kube.TokenRequest{Namespace: "a", ServiceAccount: "b", Duration: time.Hour})
-		known := (*kube.Error)(nil)
+		known := (*kube.RequestError)(nil)
 		if !errors.As(err, &known) || token != (kube.Token{}) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: the token is %v, and the error %v", name, token, err)
 		}

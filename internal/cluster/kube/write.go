@@ -20,38 +20,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// FieldManager is the field manager of all that Flotilla applies.
+// FieldManager is the field manager of everything that Flotilla applies.
 const FieldManager = "flotilla"
 
 const (
-	// parallelRequests is how many requests one cluster is sent at once.
+	// parallelRequests is the number of concurrent requests to one cluster.
 	parallelRequests = 8
-	// requestDeadline bounds one request that is about one object. A webhook may take 30 s.
+	// requestDeadline bounds one request about one object. A webhook may take 30 s.
 	requestDeadline = 45 * time.Second
 )
 
-// Each calls do for every index below n, as many at once as one cluster gets requests.
+// Each calls do for every index below n with the concurrency of requests to one cluster.
 func Each(n int, do func(i int)) { parallel.EachAtMost(n, parallelRequests, do) }
 
-// ApplyOptions say how an object is applied.
+// ApplyOptions configure an apply.
 type ApplyOptions struct {
-	// Force takes over fields that others manage.
+	// Force takes over fields of other managers.
 	Force bool
-	// DryRun changes nothing: the server returns the object as it would be.
+	// DryRun changes nothing and returns the object as it would be.
 	DryRun bool
 }
 
-// Applied is an object as the server has it after an apply.
+// Applied is an object on the server after an apply.
 type Applied struct {
 	Object *unstructured.Unstructured
-	// Created says that the object was not there before.
+	// Created reports that the object did not exist before.
 	Created bool
 }
 
-// Conflict is a field that another manager has.
+// Conflict is a field of another manager.
 type Conflict struct {
 	Manager string
-	// Updated says that the manager has changed the field without server-side apply, as by hand or by a controller.
+	// Updated reports that the manager changed the field without server-side apply, by hand or as a controller.
 	Updated bool
 	Field   string // such as spec.interval
 }
@@ -65,8 +65,8 @@ func ConflictsOf(err error) []Conflict {
 	return nil
 }
 
-// Hide removes further secrets from all errors of the client, such as those in applied objects. It must be called
-// before the client is used by several goroutines.
+// Hide also removes further secrets, such as those in applied objects, from the client's errors. It must be called
+// before concurrent use.
 func (c *Client) Hide(secrets ...string) {
 	before := c.scrubber
 	c.scrubber = sync.OnceValue(func() secret.Scrubber {
@@ -76,8 +76,8 @@ func (c *Client) Hide(secrets ...string) {
 	})
 }
 
-// Apply applies an object by server-side apply as FieldManager. Without Force, a field that another manager has with
-// another value is an error of ReasonConflict, and nothing is changed. The returned object has its managed fields.
+// Apply applies an object with server-side apply as FieldManager. Without Force, a field with another value of
+// another manager is an error of ReasonConflict, and nothing changes. The returned object has its managed fields.
 func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
@@ -88,7 +88,7 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 		query.Set("dryRun", "All")
 	}
 	applied, created, err := c.requestObject(ctx, ref, "apply", http.MethodPatch, query, "application/apply-patch+yaml", object.Object)
-	if errors.Is(err, errNoObject) { // an apply gets a 404 only where the kind does not exist
+	if errors.Is(err, errNoObject) { // an apply gets a 404 only if the kind does not exist
 		err = serverf(ReasonNoKind, "does not serve the kind %s of %s yet, which is the kind of %s", ref.Kind, ref.APIVersion, ref)
 	}
 	if err != nil {
@@ -97,26 +97,25 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 	return Applied{Object: applied, Created: created}, nil
 }
 
-// Read reads one object with its managed fields: nil where the cluster does not have it, or not its kind.
+// Read reads one object with its managed fields; nil if the cluster does not have it, or not its kind.
 func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
 }
 
-// Patch changes some fields of an object by a merge patch. It returns nil where the object does not exist.
+// Patch applies a merge patch. It returns nil if the object does not exist.
 func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
 	return c.orNone(
 		c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch),
 	)
 }
 
-// The verbs of requests that change an object, as [Client.Try] takes them.
+// The verbs of [ClusterClient.Try].
 const (
 	VerbPatch  = "patch"
 	VerbDelete = "delete"
 )
 
-// Try reports whether the server would let these credentials change an object, by a dry run: it changes nothing. What else
-// prevents the change is no error.
+// Try reports by a dry run whether the credentials permit a change of an object. Other obstacles are no error.
 func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
 	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
 	if verb == VerbDelete {
@@ -126,24 +125,24 @@ func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
 	_, _, err := c.requestObject(ctx, ref, verb, method, url.Values{"dryRun": {"All"}}, contentType, body)
 	switch {
 	case errors.Is(err, errNoObject), ReasonOf(err) == ReasonNoKind, ReasonOf(err) == ReasonRefused, ReasonOf(err) == ReasonConflict:
-		return nil // a webhook may have side effects, and refuse dry runs
+		return nil // a webhook may have side effects and reject dry runs
 	}
 	return c.withoutSecrets(err)
 }
 
-// orNone is the object of an answer; nil where the cluster does not have it, or not its kind.
+// orNone returns nil if the cluster does not have the object, or not its kind.
 func (c *Client) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
-		return nil, nil //nolint:nilnil // says that there is none
+		return nil, nil //nolint:nilnil // there is none
 	case err != nil:
 		return nil, c.withoutSecrets(err)
 	}
 	return object, nil
 }
 
-// Delete requests the deletion of an object, and of what it owns. It does not wait for finalizers. An object that does not exist
-// is no error. With a uid, another object of the same name is not deleted: that is ReasonReplaced.
+// Delete requests the deletion of an object and its dependents. It does not wait for finalizers. A missing object is
+// no error. With a uid, another object of the same name is an error of ReasonReplaced.
 func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
@@ -156,8 +155,8 @@ func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 	return c.withoutSecrets(err)
 }
 
-// requestObject sends a request about one object, with a body in JSON unless that is nil, and reads the answer, which says
-// whether the object was created. An object that does not exist is errNoObject.
+// requestObject sends a request about one object, with a JSON body unless it is nil, and reads the answer. created
+// reports that the object was created. A missing object is errNoObject.
 func (c *Client) requestObject(
 	whole context.Context,
 	ref Ref,
@@ -213,7 +212,7 @@ func (c *Client) requestObjectWithin(
 		return nil, false, err
 	}
 	if answer != nil {
-		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind has gone
+		if isNotFound(response, answer) && answer.Kind != "Status" { // the whole kind is gone
 			c.forget(ref.APIVersion)
 		}
 		return nil, false, refusedObject(response, answer, verb, ref)
@@ -223,14 +222,14 @@ func (c *Client) requestObjectWithin(
 	return object, response.StatusCode == http.StatusCreated, err
 }
 
-// forget removes the kept resources of a group version, so that they are read again.
+// forget drops the cached resources of a group version.
 func (c *Client) forget(apiVersion string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.resources, apiVersion)
 }
 
-// refusedObject is the error of a request about an object.
+// refusedObject returns the error of a request about an object.
 func refusedObject(response *http.Response, answer *metav1.Status, verb string, ref Ref) error {
 	code := response.StatusCode
 	switch {
@@ -271,19 +270,20 @@ func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
 		slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
 }
 
-// conflictPattern is the API server's text of a conflict. For an update, API version and time follow the manager.
+// conflictPattern matches the API server's text of a conflict. For an update, API version and time follow the
+// manager.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
-// conflictError is the error of a conflict, with the managers and fields in the answer.
+// conflictError returns the error of a conflict, with the managers and fields in the answer.
 func conflictError(answer *metav1.Status, ref Ref) error {
 	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
 	for _, cause := range answer.Details.Causes {
 		one := Conflict{Manager: cause.Message, Field: wording.OneLine(strings.TrimPrefix(cause.Field, "."))}
 		if match := conflictPattern.FindStringSubmatch(cause.Message); match != nil {
-			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays as it was quoted
+			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays quoted
 			one.Updated = strings.Contains(match[2], " using ")
 		}
-		one.Manager = wording.OneLine(one.Manager) // which whoever wrote the object has chosen
+		one.Manager = wording.OneLine(one.Manager) // the author of the object has chosen it
 		conflicts = append(conflicts, one)
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int {

@@ -24,10 +24,10 @@ func updateOptions(manager string) metav1.UpdateOptions {
 }
 
 // one runs a function with a client of a cluster.
-func one(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kube.Client) error) error {
+func one(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kube.ClusterClient) error) error {
 	t.Helper()
-	return kube.Ask(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.Options{Deadline: time.Minute},
-		func(ctx context.Context, _ string, c *kube.Client) (struct{}, error) { return struct{}{}, do(ctx, c) })["one"].Err
+	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute},
+		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) { return struct{}{}, do(ctx, c) })["one"].Err
 }
 
 // anObject is one of JSON.
@@ -52,7 +52,7 @@ func TestApplySaysWhetherItCreatedTheObject(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-apply}\n")
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
+	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		object := aConfigMap(t, "kube-apply", "made", "1")
 		tried, err := c.Apply(ctx, object, kube.ApplyOptions{DryRun: true})
 		if err != nil || !tried.Created {
@@ -87,7 +87,7 @@ func TestApplyNamesWhoManagesAField(t *testing.T) {
 		t,
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-conflict}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: kube-conflict}\ndata: {a: theirs, b: theirs}\n",
 	)
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
+	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		object := aConfigMap(t, "kube-conflict", "theirs", "ours")
 		_, err := c.Apply(ctx, object, kube.ApplyOptions{})
 		want := `ConfigMap kube-conflict/theirs is managed by others: "kubetest" has data.a`
@@ -122,7 +122,7 @@ func TestDeleteLeavesAnotherObjectOfTheName(t *testing.T) {
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-delete}\n")
 	ours := server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: kube-delete}\n")[0]
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
+	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		ref := kube.RefOf(ours)
 		err := c.Delete(ctx, ref, "another")
 		if want := "the API server has another object with the name of ConfigMap kube-delete/a by now"; kube.ReasonOf(
@@ -162,7 +162,7 @@ func TestAKindIsFoundOnceItsDefinitionIsThere(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{})
 	boat := anObject(t, `{"apiVersion":"kube-write.flotilla.example/v1","kind":"Boat","metadata":{"name":"a","namespace":"default"}}`)
-	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.Client) error {
+	err := one(t, kube.Cluster{Kubeconfig: server.Kubeconfig()}, func(ctx context.Context, c *kube.ClusterClient) error {
 		_, err := c.Apply(ctx, boat, kube.ApplyOptions{})
 		if want := "the API server has no kind Boat of kube-write.flotilla.example/v1, which is the kind of Boat default/a"; kube.ReasonOf(
 			err,
@@ -244,7 +244,7 @@ func TestWhatCannotBeAppliedSaysWhy(t *testing.T) {
 			`the API server does not let these credentials apply ConfigMap default/a (403 Forbidden): configmaps "a" is forbidden: User "nobody" cannot patch`,
 		},
 	} {
-		err := one(t, c.cluster, func(ctx context.Context, client *kube.Client) error {
+		err := one(t, c.cluster, func(ctx context.Context, client *kube.ClusterClient) error {
 			_, err := client.Apply(ctx, c.object, kube.ApplyOptions{DryRun: true})
 			return err
 		})
@@ -311,7 +311,7 @@ func TestNoErrorOfAnObjectHasASecretInIt(t *testing.T) {
 		}, kube.ReasonIncomplete, "the API server closed the connection in"},
 		"a page of a proxy": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, hidden, http.StatusBadGateway) }, kube.ReasonServer, "the API server answers 502 Bad Gateway"},
 	} {
-		err := one(t, refusing(t, c.answer), func(ctx context.Context, client *kube.Client) error {
+		err := one(t, refusing(t, c.answer), func(ctx context.Context, client *kube.ClusterClient) error {
 			client.Hide(hidden)
 			_, err := client.Apply(ctx, aConfigMap(t, "default", "a", hidden), kube.ApplyOptions{})
 			return err

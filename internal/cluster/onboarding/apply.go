@@ -14,35 +14,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Wanted says what should be on the cluster of an agent, or on its hub.
+// Wanted describes the objects that an agent needs on its cluster or hub.
 type Wanted struct {
 	Objects []agent.Object
-	// Records are the objects of the last apply, and UID is the uid of the cluster that they were applied to.
+	// Records are the objects of the last apply, and UID is the uid of the cluster they were applied to.
 	Records []Record
 	UID     string
-	// Force takes over fields that others manage.
+	// Force takes over fields of other managers.
 	Force bool
-	// Following says what to wait for after the apply; nil to wait for nothing.
+	// Following makes the apply wait until the cluster follows its folders; nil not to wait.
 	Following *Following
 }
 
-// Result is what an apply has done. Where Apply fails, it has what was applied until then.
-type Result struct {
+// ApplyResult describes a completed apply. If Apply fails, it has the objects applied until then.
+type ApplyResult struct {
 	Records []Record
-	UID     string // of the cluster
-	// Notes are sentences about objects that were not removed, and why.
+	UID     string // uid of the cluster
+	// Notes are sentences about objects that were not removed, with the reason.
 	Notes []string
-	// Changes are the changes that were made, as in "Secret a/b was applied", in their order.
+	// Changes lists the changes in order, as in "Secret a/b was applied".
 	Changes []string
 }
 
-// Apply applies objects to a cluster. It looks at all of them first, and writes nothing where one of them cannot be
-// applied, or a former one not be removed. Then it works stage by stage: definitions, until the API serves their kinds; namespaces; the rest, with the
-// objects that follow the folders last. An object that is as wanted is not written. Objects of the last apply that are
-// not wanted any more are removed at the end.
-func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) {
-	var result Result
-	look, err := lookForKinds(ctx, cluster, wanted.Objects, LookOptions{Force: wanted.Force, Known: wanted.UID, Records: wanted.Records})
+// Apply applies objects to a cluster. It inspects all of them first and writes nothing if one of them cannot be
+// applied, or an object of the last apply cannot be removed. Then it works in stages: definitions, until the API
+// serves their kinds; namespaces; everything else, with the root objects last. It does not write objects that are
+// already as wanted. At the end it removes objects of the last apply that are no longer wanted.
+func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult, error) {
+	var result ApplyResult
+	options := InspectOptions{Force: wanted.Force, Known: wanted.UID, Records: wanted.Records}
+	look, err := inspectUntilServed(ctx, cluster, wanted.Objects, options)
 	if err != nil {
 		return result, err
 	}
@@ -52,15 +53,15 @@ func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) 
 	result.UID = look.UID
 	a := &applier{cluster: cluster, look: look, force: wanted.Force, defined: definedKinds(wanted.Objects)}
 	for objects := wanted.Objects; len(objects) > 0; {
-		count := sameStep(objects)
-		records, err := a.step(ctx, objects[:count])
+		count := stepLength(objects)
+		records, err := a.applyStep(ctx, objects[:count])
 		result.Changes = a.changes.list
 		if result.Records = append(result.Records, records...); err != nil {
 			return result, err
 		}
 		objects = objects[count:]
 	}
-	result.UID = identifiedBy(look.UID, result.Records)
+	result.UID = uidAfterApply(look.UID, result.Records)
 	if wanted.Following != nil {
 		if err := wanted.Following.wait(ctx, cluster, wanted.Objects); err != nil {
 			return result, err
@@ -71,13 +72,13 @@ func Apply(ctx context.Context, cluster Cluster, wanted Wanted) (Result, error) 
 	return result, err
 }
 
-// lookForKinds looks at the objects, and fails where one of them cannot be applied. Where all that is wrong is a kind that
-// the API does not serve, it looks again: the definition of the kind may have been applied a moment ago.
-func lookForKinds(ctx context.Context, cluster Cluster, objects []agent.Object, options LookOptions) (Look, error) {
+// inspectUntilServed inspects the objects and fails if one of them cannot be applied. If the only failures are kinds
+// that the API does not serve, it retries: their definitions may have just been applied.
+func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent.Object, options InspectOptions) (Inspection, error) {
 	for try := 1; ; try++ {
-		look, err := LookAt(ctx, cluster, objects, options)
+		look, err := Inspect(ctx, cluster, objects, options)
 		if err != nil {
-			return Look{}, err
+			return Inspection{}, err
 		}
 		failures := FindFailures(objects, look)
 		others := slices.ContainsFunc(failures, func(f *Failure) bool { return f.Cause != CauseNoKind })
@@ -87,11 +88,11 @@ func lookForKinds(ctx context.Context, cluster Cluster, objects []agent.Object, 
 	}
 }
 
-// kindAttempts is how many times missing kinds are looked for, once a second.
+// kindAttempts is the number of attempts to find missing kinds, one per second.
 const kindAttempts = 6
 
-// sameStep is how many of the first objects are applied together.
-func sameStep(objects []agent.Object) int {
+// stepLength returns how many objects at the start are applied together.
+func stepLength(objects []agent.Object) int {
 	for i := range objects {
 		if objects[i].Stage != objects[0].Stage || objects[i].Part != objects[0].Part {
 			return i
@@ -100,20 +101,20 @@ func sameStep(objects []agent.Object) int {
 	return len(objects)
 }
 
-// applier applies objects on one cluster.
 type applier struct {
-	cluster Cluster
-	look    Look
+	cluster ClusterAPI
+	look    Inspection
 	force   bool
 	defined map[string]bool
 	changes changeList
 }
 
-// step applies objects in parallel, and returns when all are applied and the API serves the kinds that they define.
-func (a *applier) step(ctx context.Context, objects []agent.Object) ([]Record, error) {
+// applyStep applies objects in parallel. It returns when all are applied and the API serves the kinds that they
+// define.
+func (a *applier) applyStep(ctx context.Context, objects []agent.Object) ([]Record, error) {
 	records, failures := make([]Record, len(objects)), make(Failures, len(objects))
 	kube.Each(len(objects), func(i int) {
-		record, err := a.one(ctx, &objects[i])
+		record, err := a.applyObject(ctx, &objects[i])
 		if err != nil {
 			failures[i] = failureOn(&objects[i], err)
 			return
@@ -131,29 +132,28 @@ func failureOn(object *agent.Object, err error) *Failure {
 	return failureOf(object, err)
 }
 
-// one applies one object.
-func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error) {
+func (a *applier) applyObject(ctx context.Context, object *agent.Object) (Record, error) {
 	seen := a.look.Seen[object.ID()]
 	if isTerminating(seen.Live) {
 		if blocker, err := untilGone(ctx, a.cluster, kube.RefOf(object.Unstructured), string(seen.Live.GetUID())); err != nil {
-			return Record{}, overdue(
+			return Record{}, timeoutError(
 				ctx,
 				object.ID().String(),
 				fmt.Sprintf("%s is still being deleted%s: it can be applied once it has gone", object.ID(), blocker),
 				err,
 			)
 		}
-		seen = Seen{}
+		seen = SeenObject{}
 	}
 	record := RecordOf(object)
 	created := isCreated(object, seen.Live, markOf(a.look.UID))
 	live := seen.Live
-	if Find(object, seen).State != Same {
+	if CompareObject(object, seen).State != Same {
 		applied, err := a.patch(ctx, object, created, seen)
 		if err != nil {
 			return Record{}, err
 		}
-		if created && seen.Live == nil && !applied.Created && !object.Shared { // it was created by another manager in between
+		if created && seen.Live == nil && !applied.Created && !object.Shared { // another manager has created it in the meantime
 			created = false
 			if applied, err = a.patch(ctx, object, created, seen); err != nil {
 				return Record{}, err
@@ -178,9 +178,9 @@ func (a *applier) one(ctx context.Context, object *agent.Object) (Record, error)
 	return record, nil
 }
 
-// patch applies an object. It tries again while the kind of the object was defined a moment ago and is not served yet.
-func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen Seen) (kube.Applied, error) {
-	ready := prepared(object.Unstructured, created, markOf(a.look.UID))
+// patch applies an object. It retries while a recently defined kind is not served yet.
+func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen SeenObject) (kube.Applied, error) {
+	ready := prepareForApply(object.Unstructured, created, markOf(a.look.UID))
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
 	var applied kube.Applied
 	err := poll(ctx, func() (bool, error) {
@@ -200,13 +200,13 @@ func (a *applier) patch(ctx context.Context, object *agent.Object, created bool,
 		return err == nil, err
 	})
 	if err != nil && ctx.Err() != nil {
-		return applied, overdue(ctx, object.ID().String(), fmt.Sprintf("%s was not applied in time", object.ID()), nil)
+		return applied, timeoutError(ctx, object.ID().String(), fmt.Sprintf("%s was not applied in time", object.ID()), nil)
 	}
 	return applied, err
 }
 
-// untilGone waits until an object that is being deleted has gone. blocker is what it waited for last, as " (…)".
-func untilGone(ctx context.Context, cluster Cluster, ref kube.Ref, uid string) (blocker string, err error) {
+// untilGone waits until a deleted object is gone. blocker is the last reason for the wait, as " (…)".
+func untilGone(ctx context.Context, cluster ClusterAPI, ref kube.Ref, uid string) (blocker string, err error) {
 	err = poll(ctx, func() (bool, error) {
 		live, err := cluster.Read(ctx, ref)
 		if err != nil || live == nil || string(live.GetUID()) != uid {
@@ -218,7 +218,7 @@ func untilGone(ctx context.Context, cluster Cluster, ref kube.Ref, uid string) (
 	return blocker, err
 }
 
-// blockerOf says what an object that is being deleted waits for, as " (…)"; "" where that is not known.
+// blockerOf returns the reason why a deleted object still exists, as " (…)"; "" if unknown.
 func blockerOf(live *unstructured.Unstructured) string {
 	finalizers := live.GetFinalizers()
 	switch {
@@ -236,7 +236,6 @@ func blockerOf(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// conditionsOf are the conditions in the status of an object.
 func conditionsOf(live *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	conditions := make([]map[string]any, len(list))
@@ -246,7 +245,6 @@ func conditionsOf(live *unstructured.Unstructured) []map[string]any {
 	return conditions
 }
 
-// untilEstablished waits until the API serves the kind of a definition.
 func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, live *unstructured.Unstructured) error {
 	reason := ""
 	err := poll(ctx, func() (bool, error) {
@@ -264,7 +262,7 @@ func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, li
 		return isEstablished(live), nil
 	})
 	if err != nil {
-		return overdue(ctx, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
+		return timeoutError(ctx, object.ID().String(), fmt.Sprintf("%s is not established%s", object.ID(), reason), err)
 	}
 	return nil
 }
@@ -275,7 +273,6 @@ func isEstablished(live *unstructured.Unstructured) bool {
 	})
 }
 
-// notAccepted says why a definition is not served.
 func notAccepted(live *unstructured.Unstructured) string {
 	for _, condition := range conditionsOf(live) {
 		if condition["status"] == "False" && condition["message"] != nil {

@@ -21,9 +21,9 @@ import (
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
 // drift is how objects are, as lines.
-func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, objects []agent.Object) string {
+func drift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, objects []agent.Object) string {
 	t.Helper()
-	look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{SecretsUnknown: true})
+	look, err := onboarding.Inspect(ctx, cluster, objects, onboarding.InspectOptions{SecretsUnknown: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func drift(ctx context.Context, t *testing.T, cluster onboarding.Cluster, object
 	return strings.Join(onboarding.Changes(objects, objects, found.Findings, nil), "\n")
 }
 
-func apply(ctx context.Context, t *testing.T, cluster onboarding.Cluster, wanted onboarding.Wanted) onboarding.Result {
+func apply(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, wanted onboarding.Wanted) onboarding.ApplyResult {
 	t.Helper()
 	result, err := onboarding.Apply(ctx, cluster, wanted)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestWhatWasAppliedShowsItsDriftByName(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objects := rendered(t, settings("drifting"))
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		for _, record := range result.Records {
 			if !record.Created || record.UID == "" {
@@ -115,7 +115,7 @@ func TestAFieldThatStopsAnAgentIsDrift(t *testing.T) {
 					kind.Group, kind.Version = group.Group, group.Version
 				}
 			}
-			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 				apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				if _, err := server.Client().Resource(kind).Namespace(of.Namespace).Patch(ctx, c.name, types.MergePatchType, []byte(c.patch), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 					t.Fatal(err)
@@ -158,7 +158,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 				})
 			}
 			placeholders := of("unknown", "1")
-			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+			within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 				apply(ctx, t, cluster, onboarding.Wanted{Objects: of("given", "4711")})
 				if got := drift(ctx, t, cluster, placeholders); got != "" {
 					t.Errorf("right after it, there is drift:\n%s", got)
@@ -190,7 +190,7 @@ metadata: {name: flotilla-cluster, namespace: disputed}
 spec: {interval: 1h, prune: true, path: ./mine, sourceRef: {kind: GitRepository, name: mine}}
 `)
 	objects := rendered(t, settings("disputed"))
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		_, err := onboarding.Apply(ctx, cluster, wanted)
 		failures := onboarding.FailuresOf(err)
@@ -252,8 +252,8 @@ func TestDefinitionsAndNamespacesComeFirstAndGoLast(t *testing.T) {
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: staged-boats}\n---\n" + definition("staged.flotilla.example")},
 	}
 	objects := rendered(t, with)
-	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		look, err := onboarding.LookAt(ctx, cluster, objects, onboarding.LookOptions{})
+	within(t, server, 2*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		look, err := onboarding.Inspect(ctx, cluster, objects, onboarding.InspectOptions{})
 		if failures := onboarding.FindFailures(objects, look); err != nil || len(failures) > 0 {
 			t.Errorf("what comes in stages cannot be applied: %v, %v", failures, err)
 		}
@@ -296,7 +296,7 @@ func TestAClusterWithoutTheAgentSaysWhatBringsIt(t *testing.T) {
 	for i := range objects { // of a version that nobody has
 		objects[i].SetAPIVersion(strings.Replace(objects[i].GetAPIVersion(), "toolkit.fluxcd.io/v1", "toolkit.fluxcd.io/v0", 1))
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		want := "the cluster has no kind GitRepository of source.toolkit.fluxcd.io/v0, which GitRepository bare/flotilla needs: " +
 			"Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it\n" +
@@ -320,7 +320,7 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 	)
 	server.Delete(t, "v1", "Namespace", "", "ending")
 	objects := rendered(t, settings("ending"))
-	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 5*time.Second, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		_, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: objects})
 		failures := onboarding.FailuresOf(err)
 		if len(failures) != 1 || failures[0].Cause != onboarding.CauseTime ||
@@ -335,7 +335,7 @@ func TestATerminatingNamespaceIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		release(ctx)
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		if !result.Records[0].Created {

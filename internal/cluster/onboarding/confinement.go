@@ -7,13 +7,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Unconfined lists the controllers of an agent on a cluster that lack arguments which confine them, each by a clause.
-// forbidden reports that the credentials may not list Deployments. The agent's namespace is searched apart from the rest of
-// the cluster: there the labels of a Deployment do not matter.
-func Unconfined(
-	ctx context.Context, cluster Cluster, confinement *reconciler.Confinement, namespace string,
+// FindUnconfined lists the controllers of an agent that lack confining arguments, each as a clause. forbidden reports
+// that the credentials may not list Deployments. In the agent's namespace, the search ignores labels.
+func FindUnconfined(
+	ctx context.Context, cluster ClusterAPI, confinement *reconciler.Confinement, namespace string,
 ) (lacks []string, forbidden bool, err error) {
-	kind := kube.Kind{Group: "apps", Versions: "v1", Resource: "deployments"}
+	kind := kube.ResourceKind{Group: "apps", Versions: "v1", Resource: "deployments"}
 	seen := map[string]bool{}
 	for _, options := range []kube.ListOptions{{LabelSelector: confinement.Selector}, {Namespace: namespace}} {
 		found, err := cluster.List(ctx, kind, options)

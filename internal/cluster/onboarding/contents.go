@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// deletable leaves out definitions and namespaces that have objects of others, which would be removed with them.
+// deletable omits definitions and namespaces with objects of others, which would be removed with them.
 func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveRecord, error) {
 	if group[0].Stage == agent.Rest {
 		return group, nil
@@ -21,7 +21,7 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 	others := make([][]string, len(group))
 	var kinds []kube.Resource
 	if group[0].Stage == agent.Namespaces {
-		all, incomplete, err := r.allKinds(ctx)
+		all, incomplete, err := listAllKinds(ctx, r.cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -32,11 +32,11 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 			return nil, nil
 		}
 	}
-	err := each(len(group), func(i int) (err error) {
+	err := forEach(len(group), func(i int) (err error) {
 		if group[i].Stage == agent.Definitions {
-			others[i], err = r.objectsOf(ctx, group[i].live)
+			others[i], err = listDefined(ctx, r.cluster, group[i].live)
 		} else {
-			others[i], err = r.objectsIn(ctx, group[i].Name, kinds, nil)
+			others[i], err = listForeign(ctx, r.cluster, group[i].Name, kinds, nil)
 		}
 		return err
 	})
@@ -51,8 +51,7 @@ func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveReco
 	return free, err
 }
 
-// objectsOf returns the names of all objects of the kind that a definition defines.
-func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstructured) ([]string, error) {
+func listDefined(ctx context.Context, cluster ObjectReader, definition *unstructured.Unstructured) ([]string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -66,23 +65,23 @@ func (r *remover) objectsOf(ctx context.Context, definition *unstructured.Unstru
 	if len(served) == 0 {
 		return nil, nil
 	}
-	list, err := r.cluster.List(
+	list, err := cluster.List(
 		ctx,
-		kube.Kind{Group: group, Versions: strings.Join(served, ","), Resource: plural},
+		kube.ResourceKind{Group: group, Versions: strings.Join(served, ","), Resource: plural},
 		kube.ListOptions{Skip: notNames},
 	)
 	return namesOf(list.Items), err
 }
 
-// objectsIn returns the names of the objects in a namespace that belong to others: not those that Kubernetes or an agent
-// creates by itself, and not those that are removed with the reconciled objects.
-func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
+// listForeign returns the names of others' objects in a namespace. It omits objects that Kubernetes or an agent
+// creates by itself, and objects that are removed with the reconciled ones.
+func listForeign(ctx context.Context, cluster ObjectReader, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
 	for _, kind := range kinds {
 		if !kind.Namespaced || isTransient(kind) {
 			continue
 		}
-		list, err := r.cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Skip: notNames})
+		list, err := cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Skip: notNames})
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +93,7 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 		for _, item := range items {
 			origin := b.originOf(item)
 			if origin == originUnknown {
-				live, err := r.cluster.Read(ctx, kube.RefOf(item))
+				live, err := cluster.Read(ctx, kube.RefOf(item))
 				if err != nil {
 					return nil, err
 				}
@@ -110,8 +109,8 @@ func (r *remover) objectsIn(ctx context.Context, namespace string, kinds []kube.
 	return found, nil
 }
 
-// isMadeByItself says whether people have had no part in an object: the agent, Kubernetes or Flotilla itself has made it.
-// An object of Flotilla that is still there when the agent's own have gone is of another agent.
+// isMadeByItself reports whether only the agent, Kubernetes or Flotilla has created and changed an object. After the
+// agent's own objects are gone, objects of Flotilla belong to another agent.
 func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
 	var managers []string
 	for _, entry := range live.GetManagedFields() {
@@ -131,14 +130,14 @@ func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
 	})
 }
 
-// isTransient says whether objects of a kind come and go by themselves, such as events.
+// isTransient reports whether objects of a kind come and go by themselves, such as events.
 func isTransient(kind kube.Resource) bool {
 	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" ||
 		kind.Group == "discovery.k8s.io" ||
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
 }
 
-// notNames is what is long of objects of which only the metadata is needed.
+// notNames lists the long fields to skip if only metadata is needed.
 var notNames = map[string][]string{"": {"spec", "status", "data", "stringData", "binaryData", "rules"}}
 
 func namesOf(items []*unstructured.Unstructured) []string {

@@ -10,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// addedFields are the fields that others have added to an object, and that decide whether it does its work.
 func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.DecisiveField {
 	if live == nil || object.Partial {
 		return nil
@@ -27,20 +26,20 @@ func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconc
 	return added
 }
 
-// withoutFields is the merge patch that removes fields; nil where there are none.
+// withoutFields returns the merge patch that removes fields; nil if there are none.
 func withoutFields(fields []reconciler.DecisiveField) map[string]any {
 	if len(fields) == 0 {
 		return nil
 	}
 	patch := map[string]any{}
 	for _, field := range fields {
-		_ = unstructured.SetNestedField(patch, nil, field.Steps()...) // the patch has nothing but objects
+		_ = unstructured.SetNestedField(patch, nil, field.Steps()...) // the patch has only objects
 	}
 	return patch
 }
 
-// withLiveCredentials is an object whose fields that are among the credentials have the values of the cluster, where these
-// are as Flotilla has applied them: what their values are is in no state.
+// withLiveCredentials returns an object whose credential fields have the live values if Flotilla still manages them,
+// because no state has these values.
 func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) *agent.Object {
 	if len(object.FromCredentials) == 0 || live == nil {
 		return object
@@ -56,7 +55,6 @@ func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) 
 	return &own
 }
 
-// managersOf are the managers of a field, sorted.
 func managersOf(live *unstructured.Unstructured, steps []string) []string {
 	var managers []string
 	for _, entry := range live.GetManagedFields() {
@@ -68,7 +66,6 @@ func managersOf(live *unstructured.Unstructured, steps []string) []string {
 	return slices.Compact(managers)
 }
 
-// hasField says whether managed fields have a field.
 func hasField(fields map[string]any, steps []string) bool {
 	for _, step := range steps {
 		below, ok := fields["f:"+step].(map[string]any)

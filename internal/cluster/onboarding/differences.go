@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// writtenByServers are fields of metadata that only an API server and its controllers write.
+// writtenByServers are the fields of metadata that only API servers and their controllers write.
 var writtenByServers = []string{
 	"managedFields",
 	"resourceVersion",
@@ -27,22 +27,21 @@ var writtenByServers = []string{
 	"deletionGracePeriodSeconds",
 }
 
-// Differences returns the paths of the fields in which two versions of an object differ, sorted, as in
-// "spec.template.containers[0].image". It never returns a value. Fields that API servers write are left out.
+// Differences returns the paths of the fields that differ between two versions of an object, sorted, as in
+// "spec.template.containers[0].image". It never returns a value. It ignores fields that API servers write.
 func Differences(before, after *unstructured.Unstructured) []string {
 	var found []string
-	differ(withoutServersFields(before), withoutServersFields(after), "", &found)
+	appendDifferences(withoutServersFields(before), withoutServersFields(after), "", &found)
 	for i := range found {
-		found[i] = wording.OneLine(found[i]) // keys are what a cluster says
+		found[i] = wording.OneLine(found[i]) // clusters control the keys
 	}
 	slices.Sort(found)
 	return found[:min(len(found), maxFields)]
 }
 
-// maxFields is how many fields that differ are kept of one object: they are in the state.
+// maxFields bounds the differing fields of an object, because they are stored in the state.
 const maxFields = 100
 
-// withoutServersFields is an object without what API servers write.
 func withoutServersFields(object *unstructured.Unstructured) map[string]any {
 	stripped := maps.Clone(object.Object)
 	delete(stripped, "status")
@@ -64,21 +63,21 @@ func withoutServersFields(object *unstructured.Unstructured) map[string]any {
 	return stripped
 }
 
-func differ(before, after any, at string, found *[]string) {
+func appendDifferences(before, after any, at string, found *[]string) {
 	switch before := before.(type) {
 	case map[string]any:
 		if after, ok := after.(map[string]any); ok {
 			both := maps.Clone(before)
 			maps.Copy(both, after)
 			for _, key := range slices.Sorted(maps.Keys(both)) {
-				differ(before[key], after[key], strings.TrimPrefix(at+"."+key, "."), found)
+				appendDifferences(before[key], after[key], strings.TrimPrefix(at+"."+key, "."), found)
 			}
 			return
 		}
 	case []any:
 		if after, ok := after.([]any); ok && len(after) == len(before) {
 			for i := range before {
-				differ(before[i], after[i], fmt.Sprintf("%s[%d]", at, i), found)
+				appendDifferences(before[i], after[i], fmt.Sprintf("%s[%d]", at, i), found)
 			}
 			return
 		}
@@ -88,7 +87,7 @@ func differ(before, after any, at string, found *[]string) {
 	}
 }
 
-// ownedFields are the fields of an object that Flotilla has applied: nested, as the API server has them, {"f:spec": …}.
+// ownedFields returns the fields that Flotilla has applied, nested as in the API: {"f:spec": …}.
 func ownedFields(live *unstructured.Unstructured) map[string]any {
 	for _, entry := range live.GetManagedFields() {
 		if isOurEntry(entry) {
@@ -104,7 +103,7 @@ func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
 }
 
-// fieldsOf are the fields of an entry; nil where they cannot be read.
+// fieldsOf returns the fields of an entry; nil if they cannot be read.
 func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
 	var fields map[string]any
 	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
@@ -113,8 +112,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
 	return fields
 }
 
-// ownData are the keys of an object's data that Flotilla alone has applied, each with null: the merge patch that takes
-// them away, and nothing else. To apply the object without them would take all of data where nobody manages the rest.
+// ownData returns the merge patch that removes the data keys that only Flotilla has applied. Applying the object
+// without them would remove all data if nobody manages the rest.
 func ownData(live *unstructured.Unstructured) map[string]any {
 	own := map[string]any{}
 	ours, _ := ownedFields(live)["f:data"].(map[string]any)
@@ -135,8 +134,8 @@ func ownData(live *unstructured.Unstructured) map[string]any {
 	return own
 }
 
-// lostData returns the keys of a Secret's data that Flotilla has applied and another manager has changed or removed
-// since. It needs no value: another manager that changes a key becomes its manager.
+// lostData returns the data keys of a Secret that Flotilla has applied and another manager has since changed or
+// removed. It needs no values: a manager that changes a key owns it.
 func lostData(object, live *unstructured.Unstructured) []string {
 	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
 	owned, _ := ownedFields(live)["f:data"].(map[string]any)
@@ -149,7 +148,7 @@ func lostData(object, live *unstructured.Unstructured) []string {
 	return lost
 }
 
-// sameOwnership says whether Flotilla manages the same fields in two versions of an object.
+// sameOwnership reports whether Flotilla manages the same fields in two versions of an object.
 func sameOwnership(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(ownedFields(a), ownedFields(b))
 }

@@ -8,48 +8,48 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// State says how an object on a cluster differs from what was applied.
-type State string
+// ObjectState is how an object on a cluster differs from the applied object.
+type ObjectState string
 
 // The states of objects.
 const (
-	Same        State = "same"        // as it was applied
-	Gone        State = "gone"        // the cluster does not have it
-	Changed     State = "changed"     // has other content
-	Unmanaged   State = "unmanaged"   // has the content, but Flotilla does not manage it any more
-	Foreign     State = "foreign"     // another manager has fields of it
-	Terminating State = "terminating" // is being deleted
-	Refused     State = "refused"     // the cluster does not take it
+	Same        ObjectState = "same"        // as applied
+	Gone        ObjectState = "gone"        // not on the cluster
+	Changed     ObjectState = "changed"     // has other content
+	Unmanaged   ObjectState = "unmanaged"   // has the content, but Flotilla no longer manages it
+	Foreign     ObjectState = "foreign"     // another manager has some of its fields
+	Terminating ObjectState = "terminating" // is being deleted
+	Refused     ObjectState = "refused"     // rejected by the cluster
 )
 
-// Finding is the state of an object that should be on the cluster.
-type Finding struct {
-	State State `json:"state"`
-	// Fields are the paths of the fields that differ, or that others manage.
+// ObjectDrift is the state of an object that should be on the cluster.
+type ObjectDrift struct {
+	State ObjectState `json:"state"`
+	// Fields are the paths of fields that differ or that others manage.
 	Fields []string `json:"fields,omitempty"`
-	// By are the field managers that have changed or manage them, as far as they are known.
+	// By are the field managers that changed or manage the fields, if known.
 	By []string `json:"by,omitempty"`
 }
 
-// Find returns the finding about an object from what was seen of it.
-func Find(object *agent.Object, seen Seen) Finding {
-	managers, fields := split(seen.Conflicts)
+// CompareObject returns the drift of an object.
+func CompareObject(object *agent.Object, seen SeenObject) ObjectDrift {
+	managers, fields := splitConflicts(seen.Conflicts)
 	switch {
 	case kube.ReasonOf(seen.Err) == kube.ReasonConflict:
-		return Finding{State: Foreign, Fields: fields, By: managers}
+		return ObjectDrift{State: Foreign, Fields: fields, By: managers}
 	case seen.Err != nil:
-		return Finding{State: Refused}
+		return ObjectDrift{State: Refused}
 	case seen.Live == nil:
-		return Finding{State: Gone}
+		return ObjectDrift{State: Gone}
 	case isTerminating(seen.Live):
-		return Finding{State: Terminating}
+		return ObjectDrift{State: Terminating}
 	case seen.DryRun == nil && isSecret(object):
-		if lost := lostData(prepared(object.Unstructured, false, ""), seen.Live); len(lost) > 0 {
-			return Finding{State: Changed, Fields: lost}
+		if lost := lostData(prepareForApply(object.Unstructured, false, ""), seen.Live); len(lost) > 0 {
+			return ObjectDrift{State: Changed, Fields: lost}
 		}
-		return Finding{State: Same}
+		return ObjectDrift{State: Same}
 	case seen.DryRun == nil:
-		return Finding{State: Gone} // its kind was removed, and the object with it
+		return ObjectDrift{State: Gone} // its kind was removed, and the object with it
 	}
 	differences := Differences(seen.Live, seen.DryRun)
 	for _, field := range addedFields(object, seen.Live) {
@@ -58,16 +58,15 @@ func Find(object *agent.Object, seen Seen) Finding {
 	if len(differences) > 0 {
 		slices.Sort(differences)
 		slices.Sort(managers)
-		return Finding{State: Changed, Fields: differences, By: slices.Compact(managers)}
+		return ObjectDrift{State: Changed, Fields: differences, By: slices.Compact(managers)}
 	}
 	if !sameOwnership(seen.Live, seen.DryRun) {
-		return Finding{State: Unmanaged}
+		return ObjectDrift{State: Unmanaged}
 	}
-	return Finding{State: Same}
+	return ObjectDrift{State: Same}
 }
 
-// split returns the managers and the fields of conflicts, each once and sorted.
-func split(conflicts []kube.Conflict) (managers, fields []string) {
+func splitConflicts(conflicts []kube.Conflict) (managers, fields []string) {
 	for _, conflict := range conflicts {
 		managers, fields = append(managers, conflict.Manager), append(fields, conflict.Field)
 	}
@@ -76,8 +75,8 @@ func split(conflicts []kube.Conflict) (managers, fields []string) {
 	return slices.Compact(managers), slices.Compact(fields)
 }
 
-// String is the predicate of a sentence about the object, such as "is gone"; "" where the object is as it was applied.
-func (f Finding) String() string {
+// String returns the predicate of a sentence about the object, such as "is gone"; "" if it is as applied.
+func (f ObjectDrift) String() string {
 	by := ""
 	if len(f.By) > 0 {
 		by = ", by " + wording.List(wording.Quoted(f.By), wording.Named)
@@ -99,37 +98,37 @@ func (f Finding) String() string {
 	return ""
 }
 
-// Line is a line about an object.
-func (f Finding) Line(id agent.ID) string {
+// Line returns a line about an object.
+func (f ObjectDrift) Line(id agent.ID) string {
 	if f.State == Changed || f.State == Foreign {
 		return id.String() + ": " + f.String()
 	}
 	return id.String() + " " + f.String()
 }
 
-// Drift has the findings about an agent's objects, without those that are as they were applied.
+// Drift has the objects of an agent that are not as applied.
 type Drift struct {
-	// UID is that of the cluster.
+	// UID is the uid of the cluster.
 	UID string `json:"uid,omitempty"`
-	// Findings are by the name of the object.
-	Findings map[string]Finding `json:"findings,omitempty"`
+	// Findings maps names of objects to their drift.
+	Findings map[string]ObjectDrift `json:"findings,omitempty"`
 }
 
-// FindDrift returns the findings about the objects on a cluster.
-func FindDrift(objects []agent.Object, look Look) Drift {
-	drift := Drift{UID: look.UID, Findings: map[string]Finding{}}
+// FindDrift returns the drift of the objects on a cluster.
+func FindDrift(objects []agent.Object, look Inspection) Drift {
+	drift := Drift{UID: look.UID, Findings: map[string]ObjectDrift{}}
 	for i := range objects {
 		id := objects[i].ID()
-		if finding := Find(&objects[i], look.Seen[id]); finding.State != Same {
+		if finding := CompareObject(&objects[i], look.Seen[id]); finding.State != Same {
 			drift.Findings[id.String()] = finding
 		}
 	}
 	return drift
 }
 
-// Changes returns the lines about what an apply does: removals first, then what the configuration adds and changes,
-// then what has changed on the cluster. before are the objects as they were last applied; none before the first apply.
-func Changes(before, after []agent.Object, drift map[string]Finding, records []Record) []string {
+// Changes describes the effects of an apply in lines: removals, then additions and changes of the configuration, then
+// drift. before are the objects of the last apply; none before the first.
+func Changes(before, after []agent.Object, drift map[string]ObjectDrift, records []Record) []string {
 	former, wanted := byID(before), byID(after)
 	var removed, added, changed, drifted []string
 	installed := 0

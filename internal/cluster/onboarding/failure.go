@@ -17,21 +17,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Cause says of which kind a failure is.
+// Cause classifies failures.
 type Cause string
 
 // The causes of failures.
 const (
 	CauseForeign   Cause = "foreign"   // another manager has fields of the object
-	CauseOther     Cause = "other"     // it is of the agent of another cluster
-	CauseRefused   Cause = "refused"   // the cluster does not take it
-	CauseForbidden Cause = "forbidden" // the credentials may not do it
-	CauseNoKind    Cause = "no kind"   // the cluster does not have the kind of the object
-	CauseTime      Cause = "time"      // the time to wait ran out
+	CauseOther     Cause = "other"     // it belongs to the agent of another cluster
+	CauseRefused   Cause = "refused"   // the cluster rejects it
+	CauseForbidden Cause = "forbidden" // the credentials lack a permission
+	CauseNoKind    Cause = "no kind"   // the cluster does not have the object's kind
+	CauseTime      Cause = "time"      // the timeout expired
 	CauseCluster   Cause = "cluster"   // the cluster does not answer
 )
 
-// Failure says why an object cannot be applied to a cluster, or not be removed from it. It has no secret in it.
+// Failure explains why an object cannot be applied to a cluster or removed from it. It contains no secret.
 type Failure struct {
 	Cause Cause
 	Part  agent.Part
@@ -43,7 +43,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Text }
 func (f *Failure) Unwrap() error { return f.err }
 
-// Failures are one error of several failures.
+// Failures combines several failures into one error.
 type Failures []*Failure
 
 func (f Failures) Error() string {
@@ -54,7 +54,7 @@ func (f Failures) Error() string {
 	return wording.Lines(texts, wording.Named)
 }
 
-// orNil returns the failures as an error, sorted and each once; nil where there are none.
+// orNil returns the failures sorted and without duplicates; nil if there are none.
 func (f Failures) orNil() error {
 	f = slices.DeleteFunc(f, func(one *Failure) bool { return one == nil })
 	if len(f) == 0 {
@@ -66,7 +66,7 @@ func (f Failures) orNil() error {
 	return slices.CompactFunc(f, func(a, b *Failure) bool { return a.Text == b.Text })
 }
 
-// FailuresOf returns the failures in an error. Any other error is one of the cluster as a whole, or of the time.
+// FailuresOf returns the failures in an error. Any other error is a failure of the cluster as a whole, or a timeout.
 func FailuresOf(err error) Failures {
 	var several Failures
 	var one *Failure
@@ -85,9 +85,8 @@ func FailuresOf(err error) Failures {
 	return Failures{NewFailure(err)}
 }
 
-// FindFailures finds what prevents objects from being applied, from what was seen there. Where it finds
-// anything, nothing may be written.
-func FindFailures(objects []agent.Object, look Look) Failures {
+// FindFailures returns the reasons why inspected objects cannot be applied. If there is one, nothing may be written.
+func FindFailures(objects []agent.Object, look Inspection) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string]bool{}
@@ -126,13 +125,12 @@ func FindFailures(objects []agent.Object, look Look) Failures {
 	return found
 }
 
-// failureOf is the failure of an object.
 func failureOf(object *agent.Object, err error) *Failure {
 	id := object.ID()
 	failure := &Failure{Cause: CauseCluster, Part: object.Part, Name: id.String(), Text: err.Error(), err: err}
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict:
-		managers, fields := split(kube.ConflictsOf(err))
+		managers, fields := splitConflicts(kube.ConflictsOf(err))
 		failure.Cause = CauseForeign
 		failure.Text = fmt.Sprintf("%s: %s %s managed by %s", id, wording.List(fields, wording.Named),
 			wording.OneOrMany(len(fields), "is", "are"), wording.List(wording.Quoted(managers), wording.Named))
@@ -146,7 +144,8 @@ func failureOf(object *agent.Object, err error) *Failure {
 	return failure
 }
 
-// definedKinds returns the kinds that definitions among the objects define, as "Kustomization.kustomize.toolkit.fluxcd.io".
+// definedKinds returns the kinds that definitions among the objects define, as
+// "Kustomization.kustomize.toolkit.fluxcd.io".
 func definedKinds(objects []agent.Object) map[string]bool {
 	defined := map[string]bool{}
 	for i := range objects {
@@ -160,7 +159,7 @@ func definedKinds(objects []agent.Object) map[string]bool {
 	return defined
 }
 
-// installHint says how to install the kinds of an API group.
+// installHint explains how to install the kinds of an API group.
 func installHint(group string) string {
 	if missing := reconciler.OfGroup(group); missing != nil {
 		return missing.Agent.Missing
@@ -168,7 +167,7 @@ func installHint(group string) string {
 	return "nothing in install defines it"
 }
 
-// NewFailure is the failure of a cluster as a whole.
+// NewFailure returns the failure of a cluster as a whole.
 func NewFailure(err error) *Failure {
 	failure := &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
 	if kube.ReasonOf(err) == kube.ReasonForbidden {
@@ -177,12 +176,11 @@ func NewFailure(err error) *Failure {
 	return failure
 }
 
-// Reason is the reason in the cluster's answer; kube.ReasonOther where the failure is not about an answer.
+// Reason returns the reason in the cluster's answer; kube.ReasonOther if there was no answer.
 func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 
-// overdue is the failure after waiting until the time ran out, with a text about what was waited for. Where the time has
-// not run out, it is the failure of err.
-func overdue(ctx context.Context, name, text string, err error) error {
+// timeoutError returns a failure with text if the context has ended, else err.
+func timeoutError(ctx context.Context, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
-		done := map[string]onboarding.Result{}
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
+		done := map[string]onboarding.ApplyResult{}
 		for _, name := range []string{"eu-1", "eu-2"} {
 			of, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("moved-hub", name))})
 			if err != nil {
@@ -54,14 +54,14 @@ func TestAClusterThatChangesItsTypeLeavesWhatOthersShareOnAHub(t *testing.T) {
 // generating plays the controller of ApplicationSets: an Application is there as long as the Secret of the cluster has
 // the labels by which its ApplicationSet selects.
 type generating struct {
-	onboarding.Cluster
+	onboarding.ClusterAPI
 	secret kube.Ref
 	sets   map[string][]string // by Application, the labels
 }
 
-func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+func (g generating) List(ctx context.Context, kind kube.ResourceKind, options kube.ListOptions) (kube.List, error) {
 	if len(g.sets) == 0 {
-		return g.Cluster.List(ctx, kind, options)
+		return g.ClusterAPI.List(ctx, kind, options)
 	}
 	live, err := g.Read(ctx, g.secret)
 	if err != nil {
@@ -81,12 +81,12 @@ func (g generating) List(ctx context.Context, kind kube.Kind, options kube.ListO
 			}
 		}
 	}
-	return g.Cluster.List(ctx, kind, options)
+	return g.ClusterAPI.List(ctx, kind, options)
 }
 
 // Delete is that of Argo CD, too, which removes what its finalizer holds.
 func (g generating) Delete(ctx context.Context, ref kube.Ref, uid string) error {
-	err := g.Cluster.Delete(ctx, ref, uid)
+	err := g.ClusterAPI.Delete(ctx, ref, uid)
 	if err == nil && ref.Kind == "Application" {
 		_, err = g.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	}
@@ -99,7 +99,7 @@ func TestADestroyThatDeletesWaitsForWhatAHubHasApplied(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	server.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: deleting-hub}\n") // no controller would end it
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result, err := onboarding.Apply(ctx, cluster, onboarding.Wanted{Objects: rendered(t, hubSettings("deleting-hub", "eu-1"))})
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 		t,
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: certificate-hub}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-tls-certs-cm, namespace: certificate-hub}\n",
 	)
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		removals := map[string]onboarding.Removal{}
 		for _, name := range []string{"eu-1", "eu-2"} {
 			of := hubSettings("certificate-hub", name)
@@ -164,7 +164,7 @@ func TestACertificateOnAHubGoesWithTheLastCluster(t *testing.T) {
 			removals[name] = onboarding.Removal{Name: name, Records: result.Records, UID: result.UID, Delete: true}
 		}
 		for i, name := range []string{"eu-1", "eu-2"} {
-			if _, err := onboarding.Remove(ctx, generating{Cluster: cluster}, removals[name]); err != nil {
+			if _, err := onboarding.Remove(ctx, generating{ClusterAPI: cluster}, removals[name]); err != nil {
 				t.Error(err)
 			}
 			data, _ := server.Get(t, "v1", "ConfigMap", "certificate-hub", "argocd-tls-certs-cm").Object["data"].(map[string]any)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// unidentified is the UID of a cluster of which the credentials may not read what identifies it.
+	// unidentified is the UID of a cluster whose identity the credentials may not read.
 	unidentified = "unknown"
-	// byObject is the beginning of the UID of a cluster that is known by the objects that were applied to it.
+	// byObject is the prefix of the UID of a cluster that is identified by applied objects.
 	byObject = "object/"
 )
 
-// markOf is the value of the annotation on the objects that Flotilla creates on a cluster.
+// markOf returns the value of the annotation on objects that Flotilla creates on a cluster.
 func markOf(uid string) string {
 	if strings.HasPrefix(uid, byObject) {
 		return unidentified
@@ -23,10 +23,10 @@ func markOf(uid string) string {
 	return uid
 }
 
-// identify returns the UID of a cluster, which differs from that of another one that takes its place: the uid of its namespace
-// kube-system. Where the credentials may not read that, it is known by the objects of the last apply: as long as one of them is
-// there, with its uid, it is the same cluster. known is its UID at that time, "" where there was no apply.
-func identify(ctx context.Context, cluster Cluster, known string, records []Record) (uid string, err error) {
+// identify returns the UID of a cluster, which changes if another cluster takes its place: the uid of the namespace
+// kube-system. If the credentials may not read that, objects of the last apply identify the cluster, as long as one
+// of them still has its uid. known is the UID at the last apply; "" if there was none.
+func identify(ctx context.Context, cluster ClusterAPI, known string, records []Record) (uid string, err error) {
 	system, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	switch {
 	case kube.ReasonOf(err) == kube.ReasonForbidden:
@@ -43,9 +43,9 @@ func identify(ctx context.Context, cluster Cluster, known string, records []Reco
 	return cmp.Or(uid, unidentified), nil
 }
 
-// hasAny says whether any of the objects is there, with its uid. It is true where none of them can be read: then nothing
-// says that it is another cluster.
-func hasAny(ctx context.Context, cluster Cluster, records []Record) (bool, error) {
+// hasAny reports whether one of the objects exists with its uid. It is true if none of them can be read: nothing then
+// shows that it is another cluster.
+func hasAny(ctx context.Context, cluster ClusterAPI, records []Record) (bool, error) {
 	isRead := false
 	for i := range records {
 		if records[i].UID == "" {
@@ -65,8 +65,8 @@ func hasAny(ctx context.Context, cluster Cluster, records []Record) (bool, error
 	return !isRead, nil
 }
 
-// identifiedBy is the UID of a cluster after an apply: that of an applied object where there is no other.
-func identifiedBy(uid string, records []Record) string {
+// uidAfterApply returns the UID of a cluster after an apply. An applied object identifies a cluster without another UID.
+func uidAfterApply(uid string, records []Record) string {
 	if uid == unidentified && len(records) > 0 {
 		return byObject + records[0].UID
 	}

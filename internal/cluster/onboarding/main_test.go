@@ -34,10 +34,10 @@ func rendered(t testing.TB, settings agent.Settings) []agent.Object {
 }
 
 // within runs a function with a client of the server.
-func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do func(ctx context.Context, cluster onboarding.Cluster)) {
+func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do func(ctx context.Context, cluster onboarding.ClusterAPI)) {
 	t.Helper()
-	answer := kube.Ask(t.Context(), map[string]kube.Cluster{"one": {Kubeconfig: server.Kubeconfig()}}, kube.Options{Deadline: deadline},
-		func(ctx context.Context, _ string, c *kube.Client) (struct{}, error) {
+	answer := kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": {Kubeconfig: server.Kubeconfig()}}, kube.QueryOptions{Deadline: deadline},
+		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) {
 			do(ctx, c)
 			return struct{}{}, nil
 		})["one"]
@@ -47,7 +47,7 @@ func within(t testing.TB, server *kubetest.Server, deadline time.Duration, do fu
 }
 
 // remove removes the objects, and returns the notes about others.
-func remove(ctx context.Context, cluster onboarding.Cluster, removal onboarding.Removal) ([]string, error) {
+func remove(ctx context.Context, cluster onboarding.ClusterAPI, removal onboarding.Removal) ([]string, error) {
 	removed, err := onboarding.Remove(ctx, cluster, removal)
 	return removed.Notes, err
 }

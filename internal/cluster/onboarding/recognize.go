@@ -11,13 +11,14 @@ import (
 )
 
 // FindAgents reads the agents of a cluster from their objects, see [agent.Read].
-func FindAgents(ctx context.Context, client *kube.Client, name string) (found []agent.Settings, refused []agent.Refused, err error) {
-	var kinds []kube.Kind
+func FindAgents(ctx context.Context, client *kube.ClusterClient, name string) (found []agent.Settings, refused []agent.Refused, err error) {
+	var kinds []kube.ResourceKind
 	for _, kind := range agent.Kinds() {
 		kinds = append(kinds, listedAs(kind))
 	}
 	var live []*unstructured.Unstructured
-	for _, listing := range client.ListEach(ctx, kinds, kube.ListOptions{LabelSelector: reconciler.ManagedLabel + "=" + reconciler.ManagedBy}) {
+	options := kube.ListOptions{LabelSelector: reconciler.ManagedLabel + "=" + reconciler.ManagedBy}
+	for _, listing := range client.ListEach(ctx, kinds, options) {
 		if listing.Err != nil {
 			return nil, nil, listing.Err
 		}
@@ -27,8 +28,8 @@ func FindAgents(ctx context.Context, client *kube.Client, name string) (found []
 	return found, refused, nil
 }
 
-// Recognize returns the records of an agent's objects that are on a cluster, as an apply of them would have left them.
-func Recognize(objects []agent.Object, look Look) []Record {
+// Recognize returns the records of an agent's objects on a cluster as an apply would have left them.
+func Recognize(objects []agent.Object, look Inspection) []Record {
 	var records []Record
 	for i := range objects {
 		live := look.Seen[objects[i].ID()].Live

@@ -15,13 +15,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// reconciled are the objects that the agent has applied on the cluster: those that the root objects have applied, and
-// those that Kustomizations and Applications among them have applied in turn. Root objects follow the folders.
+// reconciled has the objects that the agent has applied on the cluster: those applied by the root objects, and those
+// applied by Kustomizations and Applications among them.
 type reconciled struct {
-	// all has the objects with their API group in place of group and version, since lists may have another version, and how
-	// what has applied them removes them.
+	// all maps the objects to the removal of the object that applied them. Keys have the API group instead of group
+	// and version, because lists may have another version.
 	all map[kube.Ref]reconciler.Removal
-	// awaited are those for whose deletion what has applied them does not wait, as Flux does not.
+	// awaited are the objects whose deletion their owner does not wait for, as in Flux.
 	awaited []kube.Ref
 }
 
@@ -35,14 +35,15 @@ func withGroup(ref kube.Ref) kube.Ref {
 	return ref
 }
 
-// collect finds what root objects on the cluster have applied. What a hub's have applied is on another cluster.
-func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled, error) {
+// collectReconciled finds the objects that roots on the cluster have applied. The objects of a hub's roots are on
+// another cluster.
+func collectReconciled(ctx context.Context, cluster ObjectReader, roots []liveRecord) (*reconciled, error) {
 	b := &reconciled{all: map[kube.Ref]reconciler.Removal{}}
 	for _, root := range roots {
 		if root.OnHub {
 			continue
 		}
-		if err := r.follow(ctx, root.live, b, 0); err != nil {
+		if err := followInventory(ctx, cluster, root.live, b, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -50,12 +51,12 @@ func (r *remover) collect(ctx context.Context, roots []liveRecord) (*reconciled,
 	return b, nil
 }
 
-// maxDepth is how many levels of Kustomizations and Applications are followed.
+// maxDepth bounds the levels of Kustomizations and Applications.
 const maxDepth = 5
 
-// follow collects the objects in the inventory of an object, and in the inventories of Kustomizations and Applications
-// among them, as far as these remove what they have applied when they are deleted.
-func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b *reconciled, depth int) error {
+// followInventory collects the objects in the inventory of an object, and in inventories of Kustomizations and
+// Applications among them if their deletion removes what they have applied.
+func followInventory(ctx context.Context, cluster ObjectReader, live *unstructured.Unstructured, b *reconciled, depth int) error {
 	if live == nil {
 		return nil
 	}
@@ -76,12 +77,12 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 		if reconciler.RemovalOf(ref.Kind).Inventory == nil {
 			continue
 		}
-		child, err := r.cluster.Read(ctx, ref)
+		child, err := cluster.Read(ctx, ref)
 		if kube.ReasonOf(err) == kube.ReasonNoKind {
-			continue // another kind of this name
+			continue // another kind with this name
 		}
 		if err == nil {
-			err = r.follow(ctx, child, b, depth+1)
+			err = followInventory(ctx, cluster, child, b, depth+1)
 		}
 		if err != nil {
 			return err
@@ -90,16 +91,15 @@ func (r *remover) follow(ctx context.Context, live *unstructured.Unstructured, b
 	return nil
 }
 
-// origin says who has applied an object, as far as its name and labels show.
+// origin tells who applied an object, as far as names and labels show.
 type origin int
 
 const (
 	originUnknown  origin = iota
-	fromReconciled        // it is one of the reconciled objects, or of their Helm releases, and is removed with them
-	fromOthers            // an object that is not removed has applied it
+	fromReconciled        // one of the reconciled objects, or of their Helm releases; removed with them
+	fromOthers            // applied by an object that stays
 )
 
-// originOf says who has applied an object.
 func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	if b == nil {
 		return originUnknown
@@ -114,7 +114,7 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 			continue
 		}
 		by := kube.Ref{APIVersion: kind.Group + "/", Kind: kind.Kind, Namespace: namespace, Name: name}
-		if kind.Removal.Inventory == nil && b.has(by) { // an inventory has all that an object has applied
+		if kind.Removal.Inventory == nil && b.has(by) { // an inventory has all applied objects
 			return fromReconciled
 		}
 		found = fromOthers
@@ -122,8 +122,8 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	return found
 }
 
-// keepNamespacesInUse marks the namespaces that have objects of others in them, so that the agent does not remove them
-// and these objects with them. Namespaces that deployment targets set by name are marked already.
+// keepNamespacesInUse marks namespaces with objects of others, so that the agent does not remove them. Namespaces set
+// by deployment targets are already marked.
 func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error {
 	var names []string
 	for ref := range b.all {
@@ -135,12 +135,12 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 		return nil
 	}
 	slices.Sort(names)
-	kinds, incomplete, err := r.allKinds(ctx)
+	kinds, incomplete, err := listAllKinds(ctx, r.cluster)
 	if err != nil {
 		return err
 	}
 	kept, reasons := make([]bool, len(names)), make([]string, len(names))
-	err = each(len(names), func(i int) (err error) {
+	err = forEach(len(names), func(i int) (err error) {
 		kept[i], reasons[i], err = r.keepIfInUse(ctx, names[i], b, kinds, incomplete)
 		return err
 	})
@@ -162,22 +162,23 @@ func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error 
 	return wait.For(ctx, delay)
 }
 
-// removalOf says how what has applied a namespace removes it.
 func (b *reconciled) removalOf(namespace string) reconciler.Removal {
 	return b.all[kube.Ref{Kind: "Namespace", Name: namespace}]
 }
 
-// allKinds returns the kinds of the cluster. It asks again where some are missing: a definition may have changed just now.
-func (r *remover) allKinds(ctx context.Context) (kinds []kube.Resource, incomplete bool, err error) {
+// listAllKinds returns the kinds of the cluster. It retries if some are missing, because a definition may have just
+// changed.
+func listAllKinds(ctx context.Context, cluster ObjectReader) (kinds []kube.Resource, incomplete bool, err error) {
 	for try := 1; ; try++ {
-		kinds, incomplete, err = r.cluster.Resources(ctx)
+		kinds, incomplete, err = cluster.Resources(ctx)
 		if err != nil || !incomplete || try == kindAttempts || wait.For(ctx, time.Second) != nil {
 			return kinds, incomplete, err
 		}
 	}
 }
 
-// keepIfInUse marks a namespace that has objects of others in it, and says why. kept says that it was marked before.
+// keepIfInUse marks a namespace with objects of others and returns the reason. kept reports that it was already
+// marked.
 func (r *remover) keepIfInUse(
 	ctx context.Context,
 	name string,
@@ -195,7 +196,7 @@ func (r *remover) keepIfInUse(
 	}
 	why = "not everything that is in it can be listed"
 	if !incomplete {
-		others, err := r.objectsIn(ctx, name, kinds, b)
+		others, err := listForeign(ctx, r.cluster, name, kinds, b)
 		switch {
 		case err == nil && len(others) == 0:
 			return false, "", nil
@@ -211,13 +212,13 @@ func (r *remover) keepIfInUse(
 	return false, why, err
 }
 
-// untilAllGone waits until the reconciled objects are removed, except those that are marked to stay.
-func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
+// untilAllGone waits until all reconciled objects without a mark to stay are removed.
+func untilAllGone(ctx context.Context, cluster ObjectReader, b *reconciled) error {
 	left := b.awaited
 	err := poll(ctx, func() (bool, error) {
 		still := make([]bool, len(left))
-		err := each(len(left), func(i int) error {
-			live, err := r.cluster.Read(ctx, left[i])
+		err := forEach(len(left), func(i int) error {
+			live, err := cluster.Read(ctx, left[i])
 			still[i] = err != nil || live != nil && (isTerminating(live) || !b.all[withGroup(left[i])].Kept(live))
 			return err
 		})
@@ -235,7 +236,7 @@ func (r *remover) untilAllGone(ctx context.Context, b *reconciled) error {
 		for i := range left {
 			names[i] = left[i].String()
 		}
-		return overdue(ctx, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
+		return timeoutError(ctx, names[0], "what the agent had applied is still there: "+wording.List(names, wording.Named), err)
 	}
 	return nil
 }

@@ -92,9 +92,9 @@ func TestADestroyThatDeletesLeavesNamespacesThatOthersUse(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	remove := func(t *testing.T, of agent.Settings, report func(root *unstructured.Unstructured), play func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record)) {
+	remove := func(t *testing.T, of agent.Settings, report func(root *unstructured.Unstructured), play func(ctx context.Context, cluster onboarding.ClusterAPI, records []onboarding.Record)) {
 		objects := rendered(t, of)
-		within(t, server, 5*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+		within(t, server, 5*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 			until(ctx, func() bool { // a server that has just been given its definitions may not serve all of them yet
 				_, incomplete, err := cluster.Resources(ctx)
 				return err == nil && !incomplete
@@ -133,7 +133,7 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 				entries = append(entries, map[string]any{"id": id, "v": map[bool]string{true: "v2", false: "v1"}[strings.HasSuffix(id, "HelmRelease")]})
 			}
 			server.SetStatus(t, root, map[string]any{"inventory": map[string]any{"entries": entries}})
-		}, func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record) {
+		}, func(ctx context.Context, cluster onboarding.ClusterAPI, records []onboarding.Record) {
 			until(ctx, func() bool {
 				live, err := cluster.Read(
 					ctx,
@@ -179,7 +179,7 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 				}
 				server.SetStatus(t, root, map[string]any{"resources": resources})
 			},
-			func(ctx context.Context, cluster onboarding.Cluster, records []onboarding.Record) {
+			func(ctx context.Context, cluster onboarding.ClusterAPI, records []onboarding.Record) {
 				for i := range records {
 					if records[i].Kind != "Application" {
 						continue

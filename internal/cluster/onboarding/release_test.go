@@ -27,7 +27,7 @@ stringData: {others: theirs}
 	of := settings("token-argocd")
 	of.Reconciler = "argocd"
 	of.Feedback = &agent.Reporting{Forge: "gitea", Token: "canary-t0ken-4713"}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
 		data := func() map[string]any {
 			secret := server.Get(t, "v1", "Secret", "token-argocd", "argocd-notifications-secret")
@@ -59,7 +59,7 @@ kind: Secret
 metadata: {name: argocd-notifications-secret}
 stringData: {others: theirs}
 `}}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, of)})
 		data := func() map[string]any {
 			data, _ := server.Get(t, "v1", "Secret", "token-installed", "argocd-notifications-secret").Object["data"].(map[string]any)

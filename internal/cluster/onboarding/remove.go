@@ -19,29 +19,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Removal says which of an agent's objects are removed, and how.
+// Removal describes which of an agent's objects to remove, and how.
 type Removal struct {
-	// Name is the name of the cluster, by which hubs identify it.
+	// Name is the name of the cluster on hubs.
 	Name string
 
 	Records []Record
-	// UID identifies the cluster that the records are about. A cluster with another uid is left as it is.
+	// UID identifies the cluster of the records. A cluster with another uid is left alone.
 	UID string
-	// Delete also removes the agent itself, and all that it has applied. Otherwise everything keeps running, and only
-	// the objects that follow the folders and the credentials are removed.
+	// Delete also removes the agent itself and everything it has applied. Otherwise everything keeps running, and
+	// only the root objects and credentials are removed.
 	Delete bool
 }
 
-// Removed is what a removal has done, also where it has failed.
+// Removed describes a removal, complete or failed.
 type Removed struct {
-	// Notes are sentences about objects that were not removed, and why.
+	// Notes are sentences about objects that were not removed, with the reason.
 	Notes []string
-	// Changes are the changes that were made, as in "Secret a/b was deleted", in their order.
+	// Changes lists the changes in order, as in "Secret a/b was deleted".
 	Changes []string
 }
 
-// Remove removes an agent's objects. Before the first change it checks that the credentials may make all of them.
-func Remove(ctx context.Context, cluster Cluster, removal Removal) (Removed, error) {
+// Remove removes an agent's objects. It first checks that the credentials permit all changes.
+func Remove(ctx context.Context, cluster ClusterAPI, removal Removal) (Removed, error) {
 	uid, err := identify(ctx, cluster, removal.UID, removal.Records)
 	if err != nil {
 		return Removed{}, err
@@ -49,7 +49,8 @@ func Remove(ctx context.Context, cluster Cluster, removal Removal) (Removed, err
 	if removal.UID != "" && removal.UID != uid {
 		return Removed{Notes: []string{"another cluster has taken its place, and nothing on that one is touched"}}, nil
 	}
-	r := &remover{cluster: cluster, mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
+	scope := removalScope{mark: markOf(uid), name: removal.Name, removeAll: removal.Delete}
+	r := &remover{removalScope: scope, cluster: cluster}
 	planned, err := r.plan(ctx, removal.Records)
 	if err == nil {
 		err = r.remove(ctx, planned)
@@ -57,9 +58,9 @@ func Remove(ctx context.Context, cluster Cluster, removal Removal) (Removed, err
 	return Removed{r.notes, r.changes.list}, err
 }
 
-// removeFormer removes the objects of the last apply that are not wanted any more. What they have applied on the
-// cluster stays, since another object may follow the same folders now.
-func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) (removed Removed, err error) {
+// removeFormer removes objects of the last apply that are no longer wanted. Everything they have applied stays,
+// because another object may follow the same folders now.
+func removeFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) (removed Removed, err error) {
 	r, former := formerOf(cluster, wanted, look)
 	planned, err := r.plan(ctx, former)
 	if err == nil {
@@ -68,16 +69,17 @@ func removeFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look
 	return Removed{r.notes, r.changes.list}, err
 }
 
-// checkFormer checks that the objects of the last apply that are not wanted any more can be removed.
-func checkFormer(ctx context.Context, cluster Cluster, wanted Wanted, look Look) error {
+// checkFormer checks that the objects of the last apply that are no longer wanted can be removed.
+func checkFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) error {
 	r, former := formerOf(cluster, wanted, look)
 	_, err := r.plan(ctx, former)
 	return err
 }
 
-// formerOf returns the objects of the last apply that are not wanted any more, and what removes them.
-func formerOf(cluster Cluster, wanted Wanted, look Look) (*remover, []Record) {
-	r := &remover{cluster: cluster, mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+// formerOf returns the objects of the last apply that are no longer wanted, and their remover.
+func formerOf(cluster ClusterAPI, wanted Wanted, look Inspection) (*remover, []Record) {
+	scope := removalScope{mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
+	r := &remover{removalScope: scope, cluster: cluster}
 	if wanted.UID == "" || wanted.UID != look.UID {
 		return r, nil
 	}
@@ -85,7 +87,7 @@ func formerOf(cluster Cluster, wanted Wanted, look Look) (*remover, []Record) {
 	return r, slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
 }
 
-// nameOf is the label of the cluster that objects are of; "" where none of them has it.
+// nameOf returns the cluster label of the objects; "" if none has it.
 func nameOf(objects []agent.Object) string {
 	for i := range objects {
 		if name := objects[i].GetLabels()[reconciler.ClusterLabel]; name != "" {
@@ -95,20 +97,22 @@ func nameOf(objects []agent.Object) string {
 	return ""
 }
 
-// remover removes objects from one cluster.
 type remover struct {
-	cluster Cluster
-	mark    string // of the cluster
-	name    string // of the cluster whose agent, or whose former objects, are removed
-	// removeAll removes all objects; otherwise only what isRemovedAlways, and the objects that follow the folders.
-	removeAll bool
-	// keepsContent leaves what the agent has applied on the cluster.
-	keepsContent bool
-	notes        []string
-	changes      changeList
+	removalScope
+	cluster ClusterAPI
+	notes   []string
+	changes changeList
 }
 
-// changeList are the changes that were made to a cluster, in their order.
+type removalScope struct {
+	mark string // the cluster's mark, see markOf
+	name string // name of the cluster
+	// removeAll removes all objects; otherwise only root objects and those that isRemovedAlways selects.
+	removeAll bool
+	// keepsContent keeps the objects that the agent has applied on the cluster.
+	keepsContent bool
+}
+
 type changeList struct {
 	mu   sync.Mutex
 	list []string
@@ -124,23 +128,22 @@ func (r *remover) note(format string, arguments ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, arguments...))
 }
 
-// liveRecord is an object that is to be removed, as it is now.
 type liveRecord struct {
 	*Record
 	live *unstructured.Unstructured
 }
 
-// plannedRemoval is everything that a removal changes, read before the first change.
+// plannedRemoval has all objects that a removal changes, read before the first change.
 type plannedRemoval struct {
-	released    []liveRecord // lose what Flotilla has set in them
+	released    []liveRecord // lose the fields that Flotilla has set
 	roots, rest []liveRecord
-	left        *reconciled // what the roots have applied, and what is removed with them
+	left        *reconciled // applied by the roots, and removed with them
 }
 
-// removesContent says whether what the agent has applied on the cluster is removed.
-func (r *remover) removesContent() bool { return r.removeAll && !r.keepsContent }
+// removesContent reports whether the removal includes objects that the agent has applied on the cluster.
+func (r *removalScope) removesContent() bool { return r.removeAll && !r.keepsContent }
 
-// plan reads what is to be removed, and checks that the credentials may remove it.
+// plan reads the objects to remove and checks that the credentials permit it.
 func (r *remover) plan(ctx context.Context, records []Record) (*plannedRemoval, error) {
 	p := &plannedRemoval{left: &reconciled{}}
 	var err error
@@ -160,7 +163,7 @@ func (r *remover) plan(ctx context.Context, records []Record) (*plannedRemoval, 
 		}
 	}
 	if r.removesContent() {
-		if p.left, err = r.collect(ctx, p.roots); err != nil {
+		if p.left, err = collectReconciled(ctx, r.cluster, p.roots); err != nil {
 			return nil, err
 		}
 	}
@@ -180,14 +183,14 @@ func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
 		}
 	}
 	roots, rest, left := p.roots, p.rest, p.left
-	// Before anything is deleted, pruning is off for all objects that follow the folders, or on for all.
+	// Before the first deletion, pruning is off for all root objects, or on for all.
 	if err := r.prepare(ctx, roots); err != nil {
 		return err
 	}
 	if err := r.delete(ctx, roots); err != nil {
 		return err
 	}
-	if err := r.untilAllGone(ctx, left); err != nil {
+	if err := untilAllGone(ctx, r.cluster, left); err != nil {
 		return err
 	}
 	slices.SortStableFunc(rest, func(a, b liveRecord) int {
@@ -210,16 +213,16 @@ func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
 	return nil
 }
 
-// isRemovedAlways says whether an object is removed even where everything keeps running: credentials, the sources that
-// read with them, and what reports to the Git host. An Argo CD project stays, since Applications of others may use it.
+// isRemovedAlways reports whether an object is removed even if everything keeps running: credentials, sources that
+// use them, and feedback. An Argo CD project stays, because others' Applications may use it.
 func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
 }
 
-// find reads the objects, and leaves out those that Flotilla has not created and those that were replaced since.
+// find reads the objects. It omits objects that Flotilla has not created, and objects replaced since.
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives := make([]*unstructured.Unstructured, len(records))
-	err := each(len(records), func(i int) (err error) {
+	err := forEach(len(records), func(i int) (err error) {
 		lives[i], err = r.cluster.Read(ctx, records[i].Ref())
 		return err
 	})
@@ -244,13 +247,13 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 	return r.withoutShared(ctx, found)
 }
 
-// isOfOther says whether the agent of another cluster has taken over an object.
-func (r *remover) isOfOther(live *unstructured.Unstructured) bool {
+// isOfOther reports whether the agent of another cluster has taken over an object.
+func (r *removalScope) isOfOther(live *unstructured.Unstructured) bool {
 	label := live.GetLabels()[reconciler.ClusterLabel]
 	return r.name != "" && label != "" && label != render.LabelValue(r.name)
 }
 
-// releasable are the objects of others of which Flotilla removes the fields that it has set.
+// releasable returns others' objects that lose Flotilla's fields.
 func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecord, error) {
 	var found []liveRecord
 	for i := range records {
@@ -269,7 +272,7 @@ func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecor
 	return r.withoutShared(ctx, found)
 }
 
-// release removes from objects of others the fields that Flotilla has set.
+// release removes Flotilla's fields from others' objects.
 func (r *remover) release(ctx context.Context, found []liveRecord) error {
 	for _, one := range found {
 		own := ownData(one.live)
@@ -287,14 +290,14 @@ func (r *remover) release(ctx context.Context, found []liveRecord) error {
 	return nil
 }
 
-// releases says whether all that Flotilla has set in an object of others is removed.
-func (r *remover) releases(record *Record) bool {
+// releases reports whether all of Flotilla's fields in another's object are removed.
+func (r *removalScope) releases(record *Record) bool {
 	return record.Partial && (r.removeAll || isRemovedAlways(record))
 }
 
-// unregister makes a hub's ApplicationSets remove what they have applied to the cluster, while the hub can still reach
-// it: once the labels of its type and its environment are gone, none of Flotilla's selects the cluster any more, neither
-// by its type nor by itself. What ApplicationSets of others apply to it is theirs.
+// unregister makes a hub's ApplicationSets remove their content from the cluster while the hub can still reach it:
+// without the labels of type and environment, Flotilla's ApplicationSets no longer select the cluster. It does not
+// touch content of others' ApplicationSets.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	kind := hubsKind()
 	isMaker := func(owner metav1.OwnerReference) bool {
@@ -304,7 +307,8 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 		if !r.registers(one) {
 			continue
 		}
-		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}}}); err != nil {
+		labels := map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}
+		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
 			return err
 		}
 		r.changes.add("%s lost its labels", one.ID())
@@ -322,25 +326,24 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			return len(left) == 0, err
 		})
 		if err != nil {
-			return overdue(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
+			return timeoutError(ctx, "", "what the hub has applied to the cluster is still there: "+wording.List(left, wording.Named), err)
 		}
 	}
 	return nil
 }
 
-// registers says whether an object registers the cluster at a hub, which removes what it has applied there.
-func (r *remover) registers(one liveRecord) bool {
+// registers reports whether an object registers the cluster at a hub that removes its content there.
+func (r *removalScope) registers(one liveRecord) bool {
 	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
 	return r.removesContent() && one.OnHub && one.live.GetLabels()[label] == value && !isTerminating(one.live)
 }
 
-// withoutShared leaves out the objects that the agents of other clusters need, too: of those that the same Argo CD has,
-// which is in one namespace.
+// withoutShared omits objects that agents of other clusters on the same Argo CD, in the same namespace, need, too.
 func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
 	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
 		return found, nil
 	}
-	clusters, err := r.cluster.List(ctx, kube.Kind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
+	clusters, err := r.cluster.List(ctx, kube.ResourceKind{Versions: "v1", Resource: "secrets"}, kube.ListOptions{
 		LabelSelector: reconciler.Hub().Agent.Registers + "," + reconciler.ClusterLabel, Skip: map[string][]string{"": {"data"}},
 	})
 	if err != nil {
@@ -357,8 +360,8 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	}), nil
 }
 
-// prepare switches pruning off for the objects that follow the folders, or on, and returns when the cluster shows that
-// on all of them, and on the objects that their controllers generate.
+// prepare turns pruning off or on for root objects. It returns when all of them and the objects they generate show
+// it.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 	change := reconciler.KeepPatch
 	if r.removesContent() {
@@ -369,19 +372,19 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 			continue
 		}
 		id, what := root.ID().String(), "pruning was not changed in time"
-		err := poll(ctx, func() (bool, error) { return r.changed(ctx, root.Ref(), change) })
+		err := poll(ctx, func() (bool, error) { return r.applyChange(ctx, root.Ref(), change) })
 		if err == nil {
-			err = poll(ctx, func() (bool, error) { return r.generated(ctx, root, change) })
+			err = poll(ctx, func() (bool, error) { return r.applyToGenerated(ctx, root, change) })
 		}
 		if err != nil {
-			return overdue(ctx, id, id+": "+what, err)
+			return timeoutError(ctx, id, id+": "+what, err)
 		}
 	}
 	return nil
 }
 
-// changed patches an object and says whether no patch is needed any more.
-func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
+// applyChange patches an object and reports whether no patch is needed any more.
+func (r *remover) applyChange(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
 	live, err := r.cluster.Read(ctx, ref)
 	if err != nil || live == nil || isTerminating(live) {
 		return err == nil, err
@@ -396,18 +399,20 @@ func (r *remover) changed(ctx context.Context, ref kube.Ref, change func(*unstru
 	return false, err
 }
 
-// effect says what the objects that follow the folders are set to before they are removed.
-func (r *remover) effect() string {
+// effect describes the change of root objects before their removal.
+func (r *removalScope) effect() string {
 	if r.removesContent() {
 		return "prune"
 	}
 	return "leave what it has applied"
 }
 
-// generated says whether the objects that a controller generates from a root have the change, too: the Applications of an
-// ApplicationSet, the Bundles of a GitRepo. It patches those that do not have it yet, since their controller may be slow.
-func (r *remover) generated(ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
-	made, err := r.generatedBy(ctx, root)
+// applyToGenerated reports whether the objects generated from a root have the change, too: Applications of an
+// ApplicationSet, Bundles of a GitRepo. It patches those that do not, because their controller may be slow.
+func (r *remover) applyToGenerated(
+	ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any,
+) (bool, error) {
+	made, err := listGenerated(ctx, r.cluster, root)
 	if err != nil {
 		return false, err
 	}
@@ -424,8 +429,7 @@ func (r *remover) generated(ctx context.Context, root liveRecord, change func(*u
 	return isDone, nil
 }
 
-// generatedBy lists the objects that a controller generates from a root.
-func (r *remover) generatedBy(ctx context.Context, root liveRecord) ([]*unstructured.Unstructured, error) {
+func listGenerated(ctx context.Context, cluster ObjectReader, root liveRecord) ([]*unstructured.Unstructured, error) {
 	maker := reconciler.KindNamed(root.Kind)
 	if maker == nil || len(maker.Makes) == 0 {
 		return nil, nil
@@ -434,17 +438,17 @@ func (r *remover) generatedBy(ctx context.Context, root liveRecord) ([]*unstruct
 	if maker.Label != "" {
 		options.LabelSelector = maker.Label + "=" + root.Name
 	}
-	list, err := r.cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
+	list, err := cluster.List(ctx, listedAs(reconciler.KindNamed(maker.Makes[0])), options)
 	return slices.DeleteFunc(list.Items, func(live *unstructured.Unstructured) bool {
 		isOwner := func(owner metav1.OwnerReference) bool { return owner.UID == root.live.GetUID() }
 		return maker.Label == "" && !slices.ContainsFunc(live.GetOwnerReferences(), isOwner) || isTerminating(live)
 	}), err
 }
 
-// delete deletes objects and waits until they have gone.
+// delete deletes objects and waits until they are gone.
 func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 	replaced := make([]bool, len(group))
-	err := each(len(group), func(i int) (err error) {
+	err := forEach(len(group), func(i int) (err error) {
 		replaced[i], err = r.deleteOne(ctx, group[i])
 		return err
 	})
@@ -456,7 +460,7 @@ func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 	return err
 }
 
-// deleteOne deletes an object and waits until it has gone, unless others have made it again.
+// deleteOne deletes an object and waits until it is gone or replaced by others.
 func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {
@@ -471,7 +475,7 @@ func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool,
 	}
 	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
 	if err != nil {
-		return false, overdue(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
+		return false, timeoutError(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}
 	return false, nil
 }

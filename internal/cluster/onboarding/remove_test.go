@@ -17,7 +17,7 @@ import (
 
 // watched notes what is asked of a cluster that changes something. It is asked for several things at the same moment.
 type watched struct {
-	onboarding.Cluster
+	onboarding.ClusterAPI
 	mu  sync.Mutex
 	did []string
 }
@@ -26,7 +26,7 @@ func (w *watched) Delete(ctx context.Context, ref kube.Ref, uid string) error {
 	w.mu.Lock()
 	w.did = append(w.did, "delete "+ref.String())
 	w.mu.Unlock()
-	return w.Cluster.Delete(ctx, ref, uid)
+	return w.ClusterAPI.Delete(ctx, ref, uid)
 }
 
 // By default everything runs on: pruning is off before what prunes is deleted.
@@ -46,7 +46,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 			of := settings(c.namespace)
 			of.Reconciler = c.reconciler
 			objects := rendered(t, of)
-			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				// As their controller does: it holds what it would prune.
 				for _, object := range objects {
@@ -56,7 +56,7 @@ func TestADestroyKeepsWhatRuns(t *testing.T) {
 						}
 					}
 				}
-				watched := &watched{Cluster: cluster}
+				watched := &watched{ClusterAPI: cluster}
 				short, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				removal := onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID}
@@ -139,7 +139,7 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 				)
 			}
 			objects := rendered(t, of)
-			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+			within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 				result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 				writeAs(t, server, c.manager, fmt.Sprintf(c.object, namespace))
 				done := make(chan struct{})
@@ -191,7 +191,7 @@ func TestADestroyThatDeletesWaitsForWhatWasBrought(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
 	objects := rendered(t, settings("brought"))
-	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: objects})
 		server.Apply(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brought, namespace: brought}\n")
 		server.Restore(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -235,7 +235,7 @@ func hubSettings(namespace, cluster string) agent.Settings {
 func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		removals := map[string]onboarding.Removal{}
 		var shared []kube.Ref
 		for _, name := range []string{"eu-1", "eu-2"} {
@@ -297,17 +297,17 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 }
 
 // replacing is a cluster on which others replace each object just before it is deleted.
-type replacing struct{ onboarding.Cluster }
+type replacing struct{ onboarding.ClusterAPI }
 
 func (r replacing) Delete(ctx context.Context, ref kube.Ref, _ string) error {
-	return r.Cluster.Delete(ctx, ref, "another")
+	return r.ClusterAPI.Delete(ctx, ref, "another")
 }
 
 // Objects that go at the same moment, and that others have made again, are all told.
 func TestADestroyTellsAllThatOthersHaveMadeAgain(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true})
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		result := apply(ctx, t, cluster, onboarding.Wanted{Objects: rendered(t, settings("made-again"))})
 		notes, err := remove(ctx, replacing{cluster}, onboarding.Removal{Name: "store-17", Records: result.Records, UID: result.UID})
 		want := []string{

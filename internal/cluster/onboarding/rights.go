@@ -17,17 +17,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// A removal that fails halfway leaves an agent that neither follows its folders nor is gone. So each permission is tried first,
-// by reads and dry runs.
+// A removal that fails halfway leaves an agent that neither follows its folders nor is gone. Therefore each
+// permission is checked first, by reads and dry runs.
 
-// denied are the requests that the credentials may not send, by verb.
+// denied collects the requests that the credentials do not permit, by verb.
 type denied struct {
 	mu     sync.Mutex
 	byVerb map[string][]string
 }
 
-// take keeps what a request was denied, and returns every other error.
-func (d *denied) take(err error, verb, what string) error {
+func (d *denied) collect(err error, verb, what string) error {
 	if kube.ReasonOf(err) != kube.ReasonForbidden {
 		return err
 	}
@@ -37,7 +36,7 @@ func (d *denied) take(err error, verb, what string) error {
 	return nil
 }
 
-// failure says what was denied; nil for nothing.
+// failure returns an error for the denied requests; nil if there are none.
 func (d *denied) failure() error {
 	var parts []string
 	for _, verb := range slices.Sorted(maps.Keys(d.byVerb)) {
@@ -53,40 +52,40 @@ func (d *denied) failure() error {
 
 var errDenied = errors.New("the credentials lack permissions")
 
-// checkRights checks that the credentials may make every change of a removal, and read what it reads later.
+// checkRights checks that the credentials permit every change of a removal and its later reads.
 func (r *remover) checkRights(ctx context.Context, p *plannedRemoval) error {
 	d := &denied{byVerb: map[string][]string{}}
-	var tries []try
+	var attempts []attempt
 	for _, one := range p.released {
-		tries = append(tries, try{kube.VerbPatch, one.Ref()})
+		attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()})
 	}
 	for _, one := range p.roots {
 		if !isTerminating(one.live) {
-			tries = append(tries, try{kube.VerbPatch, one.Ref()}, try{kube.VerbDelete, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()}, attempt{kube.VerbDelete, one.Ref()})
 		}
-		made, err := r.generatedBy(ctx, one)
-		if err := d.take(err, "list", "what "+one.ID().String()+" makes"); err != nil {
+		made, err := listGenerated(ctx, r.cluster, one)
+		if err := d.collect(err, "list", "what "+one.ID().String()+" makes"); err != nil {
 			return err
 		}
 		for _, live := range made {
-			tries = append(tries, try{kube.VerbPatch, kube.RefOf(live)})
+			attempts = append(attempts, attempt{kube.VerbPatch, kube.RefOf(live)})
 		}
 	}
 	for _, one := range p.rest {
 		if !isTerminating(one.live) {
-			tries = append(tries, try{kube.VerbDelete, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbDelete, one.Ref()})
 		}
 		if r.registers(one) {
-			tries = append(tries, try{kube.VerbPatch, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()})
 		}
 	}
 	for ref := range p.left.all {
 		if ref.Kind == "Namespace" && ref.Group() == "" {
-			tries = append(tries, try{kube.VerbPatch, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: ref.Name}})
+			attempts = append(attempts, attempt{kube.VerbPatch, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: ref.Name}})
 		}
 	}
-	err := each(len(tries), func(i int) error {
-		return d.take(r.cluster.Try(ctx, tries[i].verb, tries[i].ref), tries[i].verb, tries[i].ref.String())
+	err := forEach(len(attempts), func(i int) error {
+		return d.collect(r.cluster.Try(ctx, attempts[i].verb, attempts[i].ref), attempts[i].verb, attempts[i].ref.String())
 	})
 	if err == nil {
 		err = r.checkReads(ctx, p, d)
@@ -97,18 +96,17 @@ func (r *remover) checkRights(ctx context.Context, p *plannedRemoval) error {
 	return d.failure()
 }
 
-// try is a change that is tried.
-type try struct {
+type attempt struct {
 	verb string
 	ref  kube.Ref
 }
 
-// checkReads checks the reads that come after the first change: of what the agent has applied, until that has gone, and of what
-// is in namespaces and of the kinds that are removed.
+// checkReads checks the reads after the first change: of applied objects until they are gone, of namespaces'
+// contents, and of objects of removed kinds.
 func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) error {
-	err := each(len(p.left.awaited), func(i int) error {
+	err := forEach(len(p.left.awaited), func(i int) error {
 		_, err := r.cluster.Read(ctx, p.left.awaited[i])
-		return d.take(err, "get", p.left.awaited[i].String())
+		return d.collect(err, "get", p.left.awaited[i].String())
 	})
 	if err != nil {
 		return err
@@ -117,12 +115,12 @@ func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) 
 		switch {
 		case r.registers(one):
 			_, err = r.cluster.List(ctx, listedAs(hubsKind()), kube.ListOptions{Namespace: one.Namespace, Skip: notNames})
-			err = d.take(err, "list", hubsKind().Resource+" in namespace "+one.Namespace)
+			err = d.collect(err, "list", hubsKind().Resource+" in namespace "+one.Namespace)
 		case one.Stage == agent.Definitions:
-			_, err = r.objectsOf(ctx, one.live)
-			err = d.take(err, "list", "the objects of "+one.ID().String())
+			_, err = listDefined(ctx, r.cluster, one.live)
+			err = d.collect(err, "list", "the objects of "+one.ID().String())
 		case one.Stage == agent.Namespaces:
-			err = r.checkLists(ctx, one.Name, d)
+			err = checkLists(ctx, r.cluster, one.Name, d)
 		}
 		if err != nil {
 			return err
@@ -131,21 +129,19 @@ func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) 
 	return nil
 }
 
-// checkLists checks that everything in a namespace can be listed.
-func (r *remover) checkLists(ctx context.Context, namespace string, d *denied) error {
-	kinds, _, err := r.cluster.Resources(ctx)
+func checkLists(ctx context.Context, cluster ObjectReader, namespace string, d *denied) error {
+	kinds, _, err := cluster.Resources(ctx)
 	if err != nil {
 		return err
 	}
 	kinds = slices.DeleteFunc(kinds, func(kind kube.Resource) bool { return !kind.Namespaced || isTransient(kind) })
 	leave := func() func(*unstructured.Unstructured) { return func(*unstructured.Unstructured) {} }
-	return each(len(kinds), func(i int) error {
-		_, err := r.cluster.List(ctx, kinds[i].Kind, kube.ListOptions{Namespace: namespace, Skip: notNames, Fold: leave})
-		return d.take(err, "list", "objects of every kind in Namespace "+namespace)
+	return forEach(len(kinds), func(i int) error {
+		_, err := cluster.List(ctx, kinds[i].Kind, kube.ListOptions{Namespace: namespace, Skip: notNames, Fold: leave})
+		return d.collect(err, "list", "objects of every kind in Namespace "+namespace)
 	})
 }
 
-// hubsKind is the kind of the objects on a hub that are applied to other clusters.
 func hubsKind() *reconciler.ObjectKind {
 	hub := reconciler.Hub()
 	return &hub.Kinds[slices.IndexFunc(hub.Kinds, func(kind reconciler.ObjectKind) bool { return kind.Destination != "" })]

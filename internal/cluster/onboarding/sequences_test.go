@@ -37,7 +37,7 @@ func TestReliabilityAgentsConverge(t *testing.T) {
 	count := reliabilitytest.Count(12, 1000)
 	var steps, applies, conflicts, next atomic.Int64
 	begin := uint64(time.Now().UnixNano())
-	within(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Hour, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		var workers sync.WaitGroup
 		for range 6 {
 			workers.Go(func() {
@@ -101,11 +101,11 @@ var resources = map[string]schema.GroupVersionResource{
 	"Kustomization": kustomizations,
 }
 
-func newSequence(client dynamic.Interface, cluster onboarding.Cluster, seed, number uint64) *sequence {
+func newSequence(client dynamic.Interface, cluster onboarding.ClusterAPI, seed, number uint64) *sequence {
 	s := &sequence{
 		random: rand.New(
 			rand.NewPCG(seed, number),
-		), client: client, world: &world{Cluster: cluster}, number: number, settings: settings("flux-system"),
+		), client: client, world: &world{ClusterAPI: cluster}, number: number, settings: settings("flux-system"),
 	}
 	s.replace()
 	return s
@@ -344,7 +344,7 @@ func (s *sequence) apply(ctx context.Context) error {
 			delete(s.taken, ref)
 		}
 	}
-	look, err := onboarding.LookAt(ctx, s.world, objects, onboarding.LookOptions{})
+	look, err := onboarding.Inspect(ctx, s.world, objects, onboarding.InspectOptions{})
 	if err != nil {
 		return err
 	}

@@ -18,23 +18,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Following says what Apply waits for: that the cluster follows its folders at a location.
+// Following makes Apply wait until the cluster follows its folders at a location.
 type Following struct {
 	Location             folder.Location
 	Cluster, ClusterType string
-	// Tip returns the newest commit of the branch; "" where there is no branch yet.
+	// Tip returns the newest commit of the branch; "" if there is no branch yet.
 	Tip func(ctx context.Context) (string, error)
 }
 
-// wait waits until the agent runs, has applied the branch's commit, and what is in the folders is ready.
-func (f *Following) wait(ctx context.Context, cluster Cluster, objects []agent.Object) error {
+// wait waits until the agent runs and has applied the branch's commit, and the contents of the folders are ready.
+func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agent.Object) error {
 	var pending []string
 	err := poll(ctx, func() (bool, error) {
-		lives, err := lives(ctx, cluster, objects)
+		lives, err := readLive(ctx, cluster, objects)
 		if err != nil {
 			return false, err
 		}
-		if waiting := notReady(objects, lives); len(waiting) > 0 {
+		if waiting := unreadyObjects(objects, lives); len(waiting) > 0 {
 			pending = waiting
 			return false, nil
 		}
@@ -42,23 +42,23 @@ func (f *Following) wait(ctx context.Context, cluster Cluster, objects []agent.O
 		if err != nil {
 			return false, err
 		}
-		waiting, err := f.behind(ctx, cluster, objects, lives, tip)
+		waiting, err := f.pendingFolders(ctx, cluster, objects, lives, tip)
 		if err != nil {
-			return false, err // where the time has run out, pending has what was not ready before
+			return false, err // after a timeout, pending has the latest reasons
 		}
 		pending = waiting
 		return len(pending) == 0, nil
 	})
 	if err != nil {
-		return overdue(ctx, "", "not ready in time: "+wording.List(pending, wording.Named), err)
+		return timeoutError(ctx, "", "not ready in time: "+wording.List(pending, wording.Named), err)
 	}
 	return nil
 }
 
-// lives reads the objects, in their order; nil for those that the cluster does not have.
-func lives(ctx context.Context, cluster Cluster, objects []agent.Object) ([]*unstructured.Unstructured, error) {
+// readLive reads the objects, in order; nil for missing ones.
+func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.Object) ([]*unstructured.Unstructured, error) {
 	lives := make([]*unstructured.Unstructured, len(objects))
-	err := each(len(objects), func(i int) (err error) {
+	err := forEach(len(objects), func(i int) (err error) {
 		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
 			lives[i], err = cluster.Read(ctx, kube.RefOf(object.Unstructured))
 		}
@@ -67,8 +67,8 @@ func lives(ctx context.Context, cluster Cluster, objects []agent.Object) ([]*uns
 	return lives, err
 }
 
-// notReady says which of the agent's own objects are not ready yet. For the objects that follow the folders, see behind.
-func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []string {
+// unreadyObjects lists the agent's own objects that are not ready, except the root objects, see pendingFolders.
+func unreadyObjects(objects []agent.Object, lives []*unstructured.Unstructured) []string {
 	var pending []string
 	for i := range objects {
 		if !objects[i].Reports || objects[i].Part == agent.Root {
@@ -96,10 +96,10 @@ func notReady(objects []agent.Object, lives []*unstructured.Unstructured) []stri
 	return pending
 }
 
-// behind says for which folders the cluster has not applied the tip yet, or not with everything ready.
-func (f *Following) behind(
+// pendingFolders lists the folders whose tip is not applied, or not ready.
+func (f *Following) pendingFolders(
 	ctx context.Context,
-	cluster Cluster,
+	cluster ClusterAPI,
 	objects []agent.Object,
 	lives []*unstructured.Unstructured,
 	tip string,
@@ -120,7 +120,7 @@ func (f *Following) behind(
 		switch {
 		case !follows:
 			pending = append(pending, "nothing follows the folder "+host)
-		case applied.NoFolder && host != f.ClusterType: // as long as nothing is assigned to it, a cluster may have none
+		case applied.NoFolder && host != f.ClusterType: // a cluster may have no folder while nothing is assigned to it
 		case applied.Commit != tip:
 			pending = append(pending, fmt.Sprintf("folder %s: commit %.7s has not been applied yet: %s", host, tip, applied.Message))
 		case slices.ContainsFunc(applied.OnHub, func(onHub reconciler.Applied) bool { return onHub.Commit != tip }):
@@ -134,11 +134,11 @@ func (f *Following) behind(
 	return pending, nil
 }
 
-// read reads two reports: of the objects that follow the folders, and of what is in the folders. There is no second report
-// where the first ones wait for all that they have applied. What they make is part of whether they are ready.
+// read returns a report of the root objects, and one of the folders' contents. The second is empty if the roots wait
+// for everything they apply. Objects that roots generate count for readiness.
 func (f *Following) read(
 	ctx context.Context,
-	cluster Cluster,
+	cluster ClusterAPI,
 	onHub bool,
 	lives []*unstructured.Unstructured,
 ) (report, contents observe.ClusterReport, err error) {
@@ -170,9 +170,9 @@ func (f *Following) read(
 	return report, contents, nil
 }
 
-// listKinds lists the objects of a reconciler that say what runs. Credentials that may list those alone that follow folders
-// are enough where there are no others.
-func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
+// listKinds lists a reconciler's objects that affect verdicts. Credentials limited to root objects are enough if
+// there are no others.
+func listKinds(ctx context.Context, on ClusterAPI, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
 	for _, kind := range of.ListedKinds() {
 		found, err := on.List(ctx, listedAs(&kind), kube.ListOptions{})
@@ -187,7 +187,6 @@ func listKinds(ctx context.Context, on Cluster, of *reconciler.Reconciler) (list
 	return listed, nil
 }
 
-// listedAs is a kind of a reconciler's objects, as a list of them is asked for.
-func listedAs(kind *reconciler.ObjectKind) kube.Kind {
-	return kube.Kind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
+func listedAs(kind *reconciler.ObjectKind) kube.ResourceKind {
+	return kube.ResourceKind{Group: kind.Group, Versions: kind.Versions, Resource: kind.Resource}
 }

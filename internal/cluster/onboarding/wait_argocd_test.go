@@ -28,7 +28,7 @@ func TestWaitingForArgoCDIsWaitingForWhatItHasBrought(t *testing.T) {
 			"sync": map[string]any{"status": "Synced", "revision": commit, "comparedTo": application.Object["spec"]},
 		})
 	}
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Error(err)
@@ -75,13 +75,13 @@ spec: {project: default, destination: {namespace: web}, source: {repoURL: "https
 
 // deniedList is a cluster of which a kind may not be listed.
 type deniedList struct {
-	onboarding.Cluster
+	onboarding.ClusterAPI
 	resource string
 }
 
-func (d deniedList) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+func (d deniedList) List(ctx context.Context, kind kube.ResourceKind, options kube.ListOptions) (kube.List, error) {
 	if kind.Resource == d.resource {
-		return kube.List{}, &kube.Error{Reason: kube.ReasonForbidden}
+		return kube.List{}, &kube.RequestError{Reason: kube.ReasonForbidden}
 	}
-	return d.Cluster.List(ctx, kind, options)
+	return d.ClusterAPI.List(ctx, kind, options)
 }

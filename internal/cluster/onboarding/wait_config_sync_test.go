@@ -19,7 +19,7 @@ func TestWaitingForConfigSyncIsWaitingForWhatItHasApplied(t *testing.T) {
 	with := settings("synced")
 	with.Reconciler = "config-sync"
 	objects := rendered(t, with)
-	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		wanted := onboarding.Wanted{Objects: objects}
 		if _, err := onboarding.Apply(ctx, cluster, wanted); err != nil {
 			t.Error(err)

@@ -25,7 +25,7 @@ func TestAnApplyWaitsUntilTheFoldersAreFollowed(t *testing.T) {
 		Cluster:  of.Cluster, ClusterType: of.ClusterType,
 		Tip: func(context.Context) (string, error) { return tip, nil },
 	}}
-	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.Cluster) {
+	within(t, server, 3*time.Minute, func(ctx context.Context, cluster onboarding.ClusterAPI) {
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		_, err := onboarding.Apply(short, cluster, wanted)

@@ -13,7 +13,7 @@ import (
 
 // world is a cluster of its own on a server that many share: its namespaces have a prefix there, and it has an identity.
 type world struct {
-	onboarding.Cluster
+	onboarding.ClusterAPI
 	prefix, uid string
 }
 
@@ -46,7 +46,7 @@ func (w *world) Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructu
 		object.SetUID(types.UID(w.uid))
 		return object, nil
 	}
-	object, err := w.Cluster.Read(ctx, w.in(ref))
+	object, err := w.ClusterAPI.Read(ctx, w.in(ref))
 	return w.out(object), err
 }
 
@@ -57,29 +57,29 @@ func (w *world) Apply(ctx context.Context, object *unstructured.Unstructured, op
 	if ref.Namespace != "" {
 		object.SetNamespace(ref.Namespace)
 	}
-	applied, err := w.Cluster.Apply(ctx, object, options)
+	applied, err := w.ClusterAPI.Apply(ctx, object, options)
 	applied.Object = w.out(applied.Object)
 	return applied, err
 }
 
 func (w *world) Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error) {
-	object, err := w.Cluster.Patch(ctx, w.in(ref), patch)
+	object, err := w.ClusterAPI.Patch(ctx, w.in(ref), patch)
 	return w.out(object), err
 }
 
 func (w *world) Delete(ctx context.Context, ref kube.Ref, uid string) error {
-	return w.Cluster.Delete(ctx, w.in(ref), uid)
+	return w.ClusterAPI.Delete(ctx, w.in(ref), uid)
 }
 
 func (w *world) Try(ctx context.Context, verb string, ref kube.Ref) error {
-	return w.Cluster.Try(ctx, verb, w.in(ref))
+	return w.ClusterAPI.Try(ctx, verb, w.in(ref))
 }
 
-func (w *world) List(ctx context.Context, kind kube.Kind, options kube.ListOptions) (kube.List, error) {
+func (w *world) List(ctx context.Context, kind kube.ResourceKind, options kube.ListOptions) (kube.List, error) {
 	if options.Namespace != "" {
 		options.Namespace = w.prefix + options.Namespace
 	}
-	list, err := w.Cluster.List(ctx, kind, options)
+	list, err := w.ClusterAPI.List(ctx, kind, options)
 	for _, item := range list.Items {
 		w.out(item)
 	}

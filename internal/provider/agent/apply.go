@@ -45,7 +45,7 @@ func (r *request) rendered(m *agentModel, shape []string, clusters *connection.C
 }
 
 // objectsValue is the attribute objects.
-func objectsValue(objects []agent.Object, findings map[string]onboarding.Finding) types.Map {
+func objectsValue(objects []agent.Object, findings map[string]onboarding.ObjectDrift) types.Map {
 	values := make(map[string]attr.Value, len(objects))
 	for i := range objects {
 		name := objects[i].ID().String()
@@ -89,8 +89,8 @@ func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate
 	if m.Wait.ValueBool() {
 		order.Following = r.following(settings)
 	}
-	var done onboarding.Result
-	err := r.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) (err error) {
+	var done onboarding.ApplyResult
+	err := r.connect(ctx, remaining(ctx), hiddenIn(secrets, objects), func(ctx context.Context, client *kube.ClusterClient) (err error) {
 		done, err = onboarding.Apply(ctx, client, order)
 		return err
 	})
@@ -167,8 +167,8 @@ func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPriva
 		return &after
 	}
 	var drift onboarding.Drift
-	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
-		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{
+	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.ClusterClient) error {
+		look, err := onboarding.Inspect(ctx, client, objects, onboarding.InspectOptions{
 			Force: m.Force.ValueBool(), SecretsUnknown: true, Known: before.UID, Records: before.Records,
 		})
 		drift = onboarding.FindDrift(objects, look)

@@ -31,13 +31,13 @@ func (r *request) reconciler() *reconciler.Reconciler {
 
 // checkConfinement warns of controllers on the cluster with whose rights others may act. Equal warnings about several clusters
 // are one, so the text does not name the cluster. A cluster that does not answer has warnings of its own.
-func (r *request) checkConfinement(ctx context.Context, client *kube.Client) {
+func (r *request) checkConfinement(ctx context.Context, client *kube.ClusterClient) {
 	confinement := r.confinement()
 	if confinement == nil {
 		return
 	}
 	of := r.reconciler()
-	lacks, forbidden, err := onboarding.Unconfined(ctx, client, confinement, cmp.Or(r.model.Namespace.ValueString(), of.Namespace))
+	lacks, forbidden, err := onboarding.FindUnconfined(ctx, client, confinement, cmp.Or(r.model.Namespace.ValueString(), of.Namespace))
 	if err != nil {
 		return
 	}

@@ -71,8 +71,8 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	}
 	bounded, cancel := timeouts.Default.During(ctx, timeouts.Read, l.connection.Ledger())
 	defer cancel()
-	answers := kube.Ask(bounded, asked, kube.Options{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
-		func(ctx context.Context, name string, client *kube.Client) (on agentsOn, err error) {
+	answers := kube.QueryAll(bounded, asked, kube.QueryOptions{Deadline: lookDeadline, UserAgent: connection.UserAgent(l.connection.Release)},
+		func(ctx context.Context, name string, client *kube.ClusterClient) (on agentsOn, err error) {
 			on.found, on.refused, err = onboarding.FindAgents(ctx, client, name)
 			return on, err
 		})
@@ -198,7 +198,7 @@ func (r *request) recognize(ctx context.Context) *agentPrivate {
 	}
 	after := &agentPrivate{Cluster: m.Cluster.ValueString()}
 	recognized := false
-	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.Client) error {
+	err := r.connect(ctx, min(lookDeadline, remaining(ctx)), nil, func(ctx context.Context, client *kube.ClusterClient) error {
 		found, refused, err := onboarding.FindAgents(ctx, client, m.Cluster.ValueString())
 		for _, one := range refused {
 			if one.Settings.IsCalled(m.Name.ValueString(), m.Namespace.ValueString()) {
@@ -212,7 +212,7 @@ func (r *request) recognize(ctx context.Context) *agentPrivate {
 		}
 		m.recognize(&found[at])
 		objects := r.rendered(m, nil, r.clusters())
-		look, err := onboarding.LookAt(ctx, client, objects, onboarding.LookOptions{SecretsUnknown: true})
+		look, err := onboarding.Inspect(ctx, client, objects, onboarding.InspectOptions{SecretsUnknown: true})
 		if err != nil {
 			return err
 		}

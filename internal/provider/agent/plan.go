@@ -128,14 +128,14 @@ func (r *request) checkTwice(objects []agent.Object) {
 // dryRun tries the objects on the cluster, and reports those that it would refuse. It sets no attribute. formerName is the name of the
 // cluster at the last apply, or "".
 func (r *request) dryRun(ctx context.Context, objects []agent.Object, secrets map[string]any, formerName string) {
-	options := onboarding.LookOptions{Force: r.model.Force.ValueBool()}
+	options := onboarding.InspectOptions{Force: r.model.Force.ValueBool()}
 	// The destroy of the former name forgets its objects if the provider does not have it any more.
 	if _, missing := r.clusters().Access(formerName); !missing && formerName != "" {
 		options.FormerLabel = render.LabelValue(formerName)
 	}
 	var failures onboarding.Failures
-	err := r.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.Client) error {
-		look, err := onboarding.LookAt(ctx, client, objects, options)
+	err := r.connect(ctx, lookDeadline, hiddenIn(secrets, objects), func(ctx context.Context, client *kube.ClusterClient) error {
+		look, err := onboarding.Inspect(ctx, client, objects, options)
 		failures = onboarding.FindFailures(objects, look)
 		r.checkConfinement(ctx, client)
 		return err

@@ -42,7 +42,7 @@ func (r *request) remove(ctx context.Context, before *agentPrivate) {
 		Delete:  m.OnDestroy.ValueString() == "delete",
 	}
 	var done onboarding.Removed
-	err := r.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.Client) (err error) {
+	err := r.connect(ctx, remaining(ctx), nil, func(ctx context.Context, client *kube.ClusterClient) (err error) {
 		done, err = onboarding.Remove(ctx, client, removal)
 		return err
 	})

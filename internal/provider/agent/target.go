@@ -80,11 +80,11 @@ func (t *agentTarget) connect(
 	ctx context.Context,
 	deadline time.Duration,
 	hidden []string,
-	do func(ctx context.Context, client *kube.Client) error,
+	do func(ctx context.Context, client *kube.ClusterClient) error,
 ) error {
 	var inner error
-	options := kube.Options{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
-	err := kube.AskOne(ctx, t.connection.Clusters.Known[t.targetName()], options, func(ctx context.Context, client *kube.Client) error {
+	options := kube.QueryOptions{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
+	err := kube.QueryOne(ctx, t.connection.Clusters.Known[t.targetName()], options, func(ctx context.Context, client *kube.ClusterClient) error {
 		client.Hide(hidden...)
 		inner = do(ctx, client)
 		return nil

@@ -77,7 +77,7 @@ func definition() schema.Schema {
 type settings struct {
 	clusters bool
 	names    []string // nil: all
-	options  kube.Options
+	options  kube.QueryOptions
 	hub      *discovery.Hub
 	percent  int
 	choices  []facts.Choice

@@ -165,8 +165,8 @@ func (m *clusterTokenModel) wanted(diagnostics *diag.Diagnostics) kube.TokenRequ
 }
 
 func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequest) (token kube.Token, err error) {
-	options := kube.Options{UserAgent: connection.UserAgent(s.connection.Release)}
-	err = kube.AskOne(ctx, s.connection.Clusters.Known[name], options, func(ctx context.Context, client *kube.Client) (err error) {
+	options := kube.QueryOptions{UserAgent: connection.UserAgent(s.connection.Release)}
+	err = kube.QueryOne(ctx, s.connection.Clusters.Known[name], options, func(ctx context.Context, client *kube.ClusterClient) (err error) {
 		token, err = client.RequestToken(ctx, wanted)
 		return err
 	})

@@ -33,7 +33,7 @@ const (
 // decodeFeedback reads the attribute feedback of the fleet of an environment, strictly. How clusters are reached is not in it yet.
 func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.Diagnostics) (f compliance.Feedback) {
 	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.ObjectReader) {
-		var options kube.Options
+		var options kube.QueryOptions
 		var all bool
 		asking := fleet.ReadBoolOrObject(o, "clusters", &all)
 		if asking != nil {

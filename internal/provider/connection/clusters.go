@@ -68,8 +68,8 @@ func AskingAttributes() []fleet.Attribute {
 }
 
 // Asking reads how clusters are asked.
-func Asking(o *fleet.ObjectReader) kube.Options {
-	return kube.Options{Deadline: fleet.ReadTimeout(o, "deadline"), Parallel: o.Int("parallel")}
+func Asking(o *fleet.ObjectReader) kube.QueryOptions {
+	return kube.QueryOptions{Deadline: fleet.ReadTimeout(o, "deadline"), Parallel: o.Int("parallel")}
 }
 
 // ClustersAttribute is the attribute clusters.

@@ -117,9 +117,9 @@ func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 	all := len(ready) + len(away)
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	var progress sync.Mutex
-	answers := kube.Ask(ctx, ready, kube.Options{UserAgent: connection.UserAgent(s.connection.Release)},
-		func(ctx context.Context, name string, client *kube.Client) (struct{}, error) {
-			asked, err := onboarding.AskToLook(ctx, client, by, at, now)
+	answers := kube.QueryAll(ctx, ready, kube.QueryOptions{UserAgent: connection.UserAgent(s.connection.Release)},
+		func(ctx context.Context, name string, client *kube.ClusterClient) (struct{}, error) {
+			asked, err := onboarding.RequestRefresh(ctx, client, by, at, now)
 			if len(asked) > 0 {
 				progress.Lock()
 				defer progress.Unlock()

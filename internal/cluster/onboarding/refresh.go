@@ -13,12 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ErrNotFollowed is a cluster on which nothing reads the branch.
+// ErrNotFollowed means that nothing on a cluster reads the branch.
 var ErrNotFollowed = errors.New("nothing follows the branch")
 
-// AskToLook asks what is on a cluster to look at a branch now, and returns the objects that were asked, such as "GitRepository
-// flux-system/flotilla". now is a text that no earlier call had. The errors are those of package kube, or ErrNotFollowed.
-func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, at folder.Location, now string) ([]string, error) {
+// RequestRefresh makes the agent on a cluster read a branch now. It returns the annotated objects, such as
+// "GitRepository flux-system/flotilla". now is a text that no earlier call has used. Errors are those of package
+// kube, or ErrNotFollowed.
+func RequestRefresh(ctx context.Context, cluster ClusterAPI, by *reconciler.Reconciler, at folder.Location, now string) ([]string, error) {
 	look := by.Refresh
 	found, err := cluster.List(ctx, listedAs(reconciler.KindNamed(look.Kind)), kube.ListOptions{})
 	if err != nil {
@@ -36,7 +37,7 @@ func AskToLook(ctx context.Context, cluster Cluster, by *reconciler.Reconciler, 
 		switch {
 		case err != nil:
 			failed = append(failed, err)
-		case patched != nil: // nil is one that has gone since
+		case patched != nil: // nil means that it is gone
 			asked = append(asked, ref.String())
 		}
 	}

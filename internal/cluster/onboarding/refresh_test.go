@@ -18,14 +18,14 @@ import (
 
 // listed is a cluster that has objects, and keeps how they are patched.
 type listed struct {
-	onboarding.Cluster
+	onboarding.ClusterAPI
 	kind    string
 	objects []*unstructured.Unstructured
 	patched []string
 	refused error // of every patch
 }
 
-func (l *listed) List(_ context.Context, kind kube.Kind, _ kube.ListOptions) (kube.List, error) {
+func (l *listed) List(_ context.Context, kind kube.ResourceKind, _ kube.ListOptions) (kube.List, error) {
 	l.kind = kind.String()
 	return kube.List{Served: true, Items: l.objects}, nil
 }
@@ -96,7 +96,7 @@ func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 		},
 	} {
 		cluster := &listed{objects: c.objects}
-		asked, err := onboarding.AskToLook(t.Context(), cluster, reconciler.Named(name), at, "now")
+		asked, err := onboarding.RequestRefresh(t.Context(), cluster, reconciler.Named(name), at, "now")
 		if err != nil || !slices.Equal(asked, c.asked) || cluster.kind != c.kind {
 			t.Errorf("%s: of %s %q are asked, want %q: %v", name, cluster.kind, asked, c.asked, err)
 		}
@@ -107,7 +107,7 @@ func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 			}
 		}
 		refused := errors.New("refused")
-		if asked, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects, refused: refused}, reconciler.Named(name), at, "now"); !errors.Is(
+		if asked, err := onboarding.RequestRefresh(t.Context(), &listed{objects: c.objects, refused: refused}, reconciler.Named(name), at, "now"); !errors.Is(
 			err,
 			refused,
 		) ||
@@ -116,7 +116,7 @@ func TestWhatReadsTheBranchIsAsked(t *testing.T) {
 		}
 		at := at
 		at.Branch = "stage"
-		if _, err := onboarding.AskToLook(t.Context(), &listed{objects: c.objects[:1]}, reconciler.Named(name), at, "now"); !errors.Is(
+		if _, err := onboarding.RequestRefresh(t.Context(), &listed{objects: c.objects[:1]}, reconciler.Named(name), at, "now"); !errors.Is(
 			err,
 			onboarding.ErrNotFollowed,
 		) {
