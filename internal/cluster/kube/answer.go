@@ -43,7 +43,6 @@ type reader struct {
 	skip map[string][]string
 }
 
-// managedFields are half of most objects.
 var managedFields = map[string][]string{"metadata": {"managedFields"}}
 
 func newReader(from io.Reader) *reader {
@@ -59,7 +58,6 @@ func (r *reader) next(from io.Reader) {
 	r.json.Reset(r.from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// members reads an object; each reads the value of a key.
 func (r *reader) members(each func(key string) error) error {
 	if r.json.PeekKind() != '{' {
 		return r.unexpected()
@@ -77,7 +75,6 @@ func (r *reader) members(each func(key string) error) error {
 	return err
 }
 
-// elements reads a list; each reads an element.
 func (r *reader) elements(each func() error) error {
 	if r.json.PeekKind() != '[' {
 		return r.unexpected()
@@ -92,7 +89,6 @@ func (r *reader) elements(each func() error) error {
 	return err
 }
 
-// unexpected skips a value of an unexpected type and returns the error.
 func (r *reader) unexpected() error {
 	if err := r.json.SkipValue(); err != nil {
 		return err
@@ -226,13 +222,13 @@ func readObject(response *http.Response, name string) (*unstructured.Unstructure
 	case errors.Is(err, errTooLarge):
 		return nil, serverf(ReasonIncomplete, "answers with an object of %s that is larger than can be read (%d MiB)", name, maxObject>>20)
 	case err != nil:
-		return nil, answerError(err, Kind{Resource: name})
+		return nil, answerError(err, ResourceKind{Resource: name})
 	}
 	return object, nil
 }
 
 // answerError returns the error for a successful answer whose body cannot be read.
-func answerError(err error, kind Kind) error {
+func answerError(err error, kind ResourceKind) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -247,7 +243,6 @@ func answerError(err error, kind Kind) error {
 	return withAnswer(serverf(ReasonIncomplete, "closed the connection in the middle of its answer"), cause(err))
 }
 
-// isName reports whether a text may identify something.
 func isName(text string) bool {
 	return len(text) <= maxName && wording.IsLine(text)
 }
@@ -263,7 +258,6 @@ func visibleText(text string) string {
 	return text
 }
 
-// weight estimates the bytes of memory of a value.
 func weight(value any) int {
 	switch value := value.(type) {
 	case string:

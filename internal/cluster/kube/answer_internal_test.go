@@ -130,7 +130,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	if _, err := newReader(strings.NewReader(whole)).list(forgets); err != nil {
 		t.Errorf("objects within the limit: %v", err)
 	}
-	if err := answerError(errTooLarge, Kind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete ||
+	if err := answerError(errTooLarge, ResourceKind{Resource: "pods"}); ReasonOf(err) != ReasonIncomplete ||
 		err.Error() != "the API server has more pods than can be read (200000 objects, 256 MiB)" {
 		t.Errorf("the error is %v", err)
 	}

@@ -16,16 +16,15 @@ import (
 )
 
 // ClusterProblem is a mistake in the attributes of a cluster.
-type Problem struct {
+type ClusterProblem struct {
 	Path    string // path of the attribute, such as "exec.command"; "" for the cluster as a whole
 	Message string // clause with the attribute as its subject; contains no secret
 }
 
-// problems collects mistakes.
-type problems []Problem
+type problems []ClusterProblem
 
 func (p *problems) add(path, format string, arguments ...any) {
-	*p = append(*p, Problem{Path: path, Message: fmt.Sprintf(format, arguments...)})
+	*p = append(*p, ClusterProblem{Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
 // apiVersions are client-go's versions of commands that print credentials.
@@ -33,7 +32,7 @@ var apiVersions = []string{"client.authentication.k8s.io/v1", "client.authentica
 
 // Check finds all mistakes in the attributes of a cluster without connecting. unknown names the attributes that are
 // set to values not known yet.
-func (c Cluster) Check(unknown ...string) []Problem {
+func (c Cluster) Check(unknown ...string) []ClusterProblem {
 	var found problems
 	isUnknown := func(attribute string) bool { return slices.Contains(unknown, attribute) }
 	given := func(attribute, value string) bool { return value != "" || isUnknown(attribute) }
@@ -162,7 +161,6 @@ func checkProxy(found *problems, at, proxy string) {
 	}
 }
 
-// plainServer reports whether requests to a server are unencrypted.
 func plainServer(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil || address.Scheme != "http" {

@@ -31,16 +31,26 @@ const (
 )
 
 // ClusterClient sends requests to one cluster. It is safe for concurrent use.
-type Client struct {
+type ClusterClient struct {
+	*requester
+	*discovery
+}
+
+type requester struct {
 	server string // URL without a trailing slash
 	http   *http.Client
 	close  func()
 	// scrubber removes the cluster's secrets from errors of exported methods.
 	scrubber func() secret.Scrubber
+}
+
+// discovery caches the kinds that a cluster serves.
+type discovery struct {
+	*requester
 
 	mu           sync.Mutex
-	versions     map[Kind]string // the served ones
-	isKubernetes bool // it has answered as only Kubernetes does
+	versions     map[ResourceKind]string // the served ones
+	isKubernetes bool                    // it has answered as only Kubernetes does
 	// resources has the resources of the group versions read so far, by kind.
 	resources map[string]map[string]Resource
 	// discovered counts the bytes read about kinds.
@@ -49,26 +59,26 @@ type Client struct {
 
 // get sends a GET request for a list. The caller must close the body. A 404 for a kind is errNoKind, a 404 for an
 // object errNoObject, an expired continue token errExpired.
-func (c *Client) get(ctx context.Context, path string, kind Kind) (*http.Response, error) {
-	response, answer, err := c.exchange(ctx, http.MethodGet, path, "", nil)
+func (r *requester) get(ctx context.Context, path string, kind ResourceKind) (*http.Response, error) {
+	response, answer, err := r.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	if answer != nil {
-		return nil, c.refused(response, *answer, "list", kind)
+		return nil, refusedList(response, *answer, "list", kind)
 	}
 	return response, nil
 }
 
 // exchange sends a request and repeats it while the server is busy. For an error status, answer is its body;
 // otherwise answer is nil, and the caller must close the response's body.
-func (c *Client) exchange(
+func (r *requester) exchange(
 	ctx context.Context,
 	method, path, contentType string,
 	body []byte,
 ) (response *http.Response, answer *metav1.Status, err error) {
 	for try := 1; ; try++ {
-		request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
+		request, err := http.NewRequestWithContext(ctx, method, r.server+path, bytes.NewReader(body))
 		if err != nil {
 			return nil, nil, failf(ReasonConfiguration, "the URL of the API server cannot be used")
 		}
@@ -79,7 +89,7 @@ func (c *Client) exchange(
 		if contentType != "" {
 			request.Header.Set("Content-Type", contentType)
 		}
-		response, err := c.http.Do(request)
+		response, err := r.http.Do(request)
 		if err != nil {
 			return nil, nil, transportError(ctx, err)
 		}
@@ -100,7 +110,7 @@ func (c *Client) exchange(
 	}
 }
 
-func (c *Client) refused(response *http.Response, answer metav1.Status, verb string, kind Kind) error {
+func refusedList(response *http.Response, answer metav1.Status, verb string, kind ResourceKind) error {
 	switch {
 	case response.StatusCode == http.StatusGone && answer.Kind == "Status":
 		return errExpired
@@ -141,17 +151,21 @@ func waitFor(response *http.Response, try int) time.Duration {
 }
 
 // withoutSecrets removes secrets from an error of an exported method. It returns errors of contexts unchanged.
-func (c *Client) withoutSecrets(err error) error {
+func (r *requester) withoutSecrets(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return scrubbed(err, c.scrubber)
+	return scrubbed(err, r.scrubber)
 }
 
 // ServerVersion returns the version of the API server, such as "v1.31.2".
-func (c *Client) ServerVersion(ctx context.Context) (string, error) {
+func (c *ClusterClient) ServerVersion(ctx context.Context) (string, error) {
+	return c.serverVersion(ctx)
+}
+
+func (d *discovery) serverVersion(ctx context.Context) (string, error) {
 	var answer version.Info
-	err := c.getJSON(ctx, "/version", Kind{Resource: "the version"}, &answer)
+	err := d.getJSON(ctx, "/version", ResourceKind{Resource: "the version"}, &answer)
 	switch {
 	case err == errNoKind || err == errNoObject || err == errExpired: //nolint:errorlint // made here, never wrapped
 		err = notKubernetes()
@@ -159,32 +173,32 @@ func (c *Client) ServerVersion(ctx context.Context) (string, error) {
 		err = notKubernetes()
 	}
 	if err != nil {
-		return "", c.withoutSecrets(err)
+		return "", d.withoutSecrets(err)
 	}
-	c.setKubernetes()
+	d.setKubernetes()
 	return answer.GitVersion, nil
 }
 
 // checkKubernetes verifies that a 404 comes from a Kubernetes API server, and not from some other server.
-func (c *Client) checkKubernetes(ctx context.Context) error {
-	c.mu.Lock()
-	known := c.isKubernetes
-	c.mu.Unlock()
+func (d *discovery) checkKubernetes(ctx context.Context) error {
+	d.mu.Lock()
+	known := d.isKubernetes
+	d.mu.Unlock()
 	if known {
 		return nil
 	}
-	_, err := c.ServerVersion(ctx)
+	_, err := d.serverVersion(ctx)
 	if ReasonOf(err) == ReasonForbidden { // only Kubernetes' access control answers so
-		c.setKubernetes()
+		d.setKubernetes()
 		return nil
 	}
 	return err
 }
 
-func (c *Client) setKubernetes() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.isKubernetes = true
+func (d *discovery) setKubernetes() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.isKubernetes = true
 }
 
 func notKubernetes() error {

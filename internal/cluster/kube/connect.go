@@ -67,7 +67,6 @@ func configOf(cluster Cluster) (*config, error) {
 	return made, nil
 }
 
-// normalPEM normalizes PEM text for client-go.
 func normalPEM(text string) []byte { return []byte(armor.Normalize(text)) }
 
 // readKubeconfig returns the selected context of a cluster's kubeconfig; nil if it is missing or invalid.
@@ -82,7 +81,7 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 
 // newClient returns a client for complete credentials. Each client has its own connections, because clusters may
 // trust different authorities.
-func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*Client, error) {
+func (c *config) newClient(options QueryOptions, scrubber func() secret.Scrubber) (*ClusterClient, error) {
 	// A cluster's credentials go nowhere else, because redirects are not followed.
 	if _, err := access.Decide(access.Request{URL: c.rest.Host}, nil); err != nil {
 		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be used: %s", err)
@@ -113,7 +112,7 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 	if err != nil {
 		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be parsed")
 	}
-	return &Client{
+	requests := &requester{
 		server: strings.TrimSuffix(server.String(), "/"),
 		http: &http.Client{
 			Transport: signed,
@@ -122,10 +121,10 @@ func (c *config) newClient(options Options, scrubber func() secret.Scrubber) (*C
 		},
 		close:    connections.CloseIdleConnections,
 		scrubber: scrubber,
-	}, nil
+	}
+	return &ClusterClient{requests, &discovery{requester: requests}}, nil
 }
 
-// scrubber returns a scrubber for all secrets of a cluster and further ones.
 func (c Cluster) scrubber(further ...string) secret.Scrubber {
 	found := append(slices.Clone(further), c.Token, c.ClientCertificate, c.Kubeconfig, passwordOf(c.ProxyURL))
 	found = append(found, secret.KeyForms(c.ClientKey)...)

@@ -60,20 +60,20 @@ const (
 
 // RequestError is a failed request to a cluster. Its text is a sentence about the cluster, without its name and
 // without secrets. Equal failures have equal texts, without local ports and times.
-type Error struct {
+type RequestError struct {
 	Reason Reason
 	text   string
 	answer string // words of a server or library, from which publicError removes secrets
-	kind   error // a context's error or nil; never another cause, because it could be printed
+	kind   error  // a context's error or nil; never another cause, because it could be printed
 	// conflicts are conflicts with other managers of an object's fields.
 	conflicts []Conflict
 }
 
-func (e *Error) Error() string { return e.text }
-func (e *Error) Unwrap() error { return e.kind }
+func (e *RequestError) Error() string { return e.text }
+func (e *RequestError) Unwrap() error { return e.kind }
 
 func failf(reason Reason, format string, arguments ...any) error {
-	return &Error{Reason: reason, text: fmt.Sprintf(format, arguments...)}
+	return &RequestError{Reason: reason, text: fmt.Sprintf(format, arguments...)}
 }
 
 // serverf is failf with the subject "the API server".
@@ -83,7 +83,7 @@ func serverf(reason Reason, format string, arguments ...any) error {
 
 // withAnswer adds the words of a server or library to an error. They may contain secrets.
 func withAnswer(err error, answer string) error {
-	if known := (*Error)(nil); errors.As(err, &known) {
+	if known := (*RequestError)(nil); errors.As(err, &known) {
 		known.answer = answer
 	}
 	return err
@@ -91,7 +91,7 @@ func withAnswer(err error, answer string) error {
 
 // ReasonOf returns the reason of an error; "" for nil.
 func ReasonOf(err error) Reason {
-	var known *Error
+	var known *RequestError
 	switch {
 	case err == nil:
 		return ""
@@ -103,17 +103,17 @@ func ReasonOf(err error) Reason {
 
 // publicError removes secrets from an error and sets the reason if a context has ended. whole is the context for all
 // clusters, ctx the one for this cluster.
-func publicError(whole, ctx context.Context, err error, options Options, scrubber func() secret.Scrubber) error {
-	var known *Error
+func publicError(whole, ctx context.Context, err error, options QueryOptions, scrubber func() secret.Scrubber) error {
+	var known *RequestError
 	switch {
 	case err == nil:
 		return nil
 	case whole.Err() != nil && (ctx.Err() != nil || errors.As(err, &known)):
-		return &Error{Reason: ReasonCanceled, text: "the requests were not completed: " + ended(whole), kind: whole.Err()}
+		return &RequestError{Reason: ReasonCanceled, text: "the requests were not completed: " + ended(whole), kind: whole.Err()}
 	case errors.As(err, &known) && known.Reason == ReasonTimeout:
-		return &Error{Reason: ReasonTimeout, text: scrubber().Scrub(known.text), kind: context.DeadlineExceeded}
+		return &RequestError{Reason: ReasonTimeout, text: scrubber().Scrub(known.text), kind: context.DeadlineExceeded}
 	case ctx.Err() != nil || isTimeout(err):
-		return &Error{
+		return &RequestError{
 			Reason: ReasonTimeout,
 			text:   fmt.Sprintf("the API server did not answer within %s", options.Deadline),
 			kind:   context.DeadlineExceeded,
@@ -124,11 +124,11 @@ func publicError(whole, ctx context.Context, err error, options Options, scrubbe
 
 // scrubbed removes secrets from an error. It shortens the answer afterwards, so no part of a secret remains.
 func scrubbed(err error, scrubber func() secret.Scrubber) error {
-	known := &Error{Reason: ReasonOther}
+	known := &RequestError{Reason: ReasonOther}
 	if !errors.As(err, &known) {
 		known.text = err.Error()
 	}
-	left := &Error{Reason: known.Reason, text: wording.Visible(scrubber().Scrub(known.text)), kind: known.kind, conflicts: known.conflicts}
+	left := &RequestError{Reason: known.Reason, text: wording.Visible(scrubber().Scrub(known.text)), kind: known.kind, conflicts: known.conflicts}
 	if known.answer != "" {
 		left.text += ": " + wording.OneLine(scrubber().Scrub(known.answer))
 	}
@@ -198,7 +198,7 @@ func cause(err error) string {
 }
 
 // refusal returns the error for an answer with an error status. verb and kind describe the request.
-func refusal(response *http.Response, answer metav1.Status, verb string, kind Kind) error {
+func refusal(response *http.Response, answer metav1.Status, verb string, kind ResourceKind) error {
 	words := ""
 	if answer.Kind == "Status" {
 		words = answer.Message

@@ -53,7 +53,6 @@ func (c *commands) acquire(ctx context.Context) error {
 
 func (c *commands) release() { <-c.slots }
 
-// signIn adds the command's credential to the configuration and returns the secrets in it.
 func (c *commands) signIn(ctx context.Context, connection *config) (secrets []string, err error) {
 	info, err := connection.execInfo()
 	if err != nil {
@@ -147,7 +146,6 @@ func (e *Exec) missing(err error, installHint string) error {
 	return failf(ReasonCommand, "the exec command %q is not installed where Terraform runs", e.Command)
 }
 
-// read parses the credential that the command has printed.
 func (e *Exec) read(printed []byte) (*clientauthentication.ExecCredentialStatus, error) {
 	var credential clientauthentication.ExecCredential
 	if err := json.Unmarshal(printed, &credential); err != nil || credential.Kind != "ExecCredential" {

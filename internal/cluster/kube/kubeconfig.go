@@ -20,7 +20,6 @@ const maxKubeconfig = 8 << 20
 
 var linePattern = regexp.MustCompile(`line (\d+)`)
 
-// kubeconfig is one context of a kubeconfig, with its cluster and user.
 type kubeconfig struct {
 	config  *api.Config
 	context string
@@ -28,7 +27,6 @@ type kubeconfig struct {
 	user    *api.AuthInfo
 }
 
-// checkKubeconfig finds mistakes in a kubeconfig and its selected context.
 func checkKubeconfig(found *problems, text, context string, unknownContext bool) {
 	config := parseKubeconfig(found, text)
 	if config == nil || unknownContext {
@@ -211,7 +209,6 @@ func (k *kubeconfig) checkUser(found *problems) {
 	}
 }
 
-// secrets returns the credentials of all users in the kubeconfig.
 func (k *kubeconfig) secrets() []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(k.config.AuthInfos)) {
@@ -231,7 +228,6 @@ func (k *kubeconfig) secrets() []string {
 	return found
 }
 
-// execOf converts the exec command of a kubeconfig.
 func execOf(given *api.ExecConfig) *Exec {
 	exec := &Exec{APIVersion: given.APIVersion, Command: given.Command, Args: given.Args, Env: map[string]string{}}
 	for _, variable := range given.Env {

@@ -15,8 +15,7 @@ import (
 
 const (
 	// pageSize is the number of objects per request, as in kubectl.
-	pageSize = 500
-	// maxObjects bounds the objects of one kind on one cluster.
+	pageSize   = 500
 	maxObjects = 200_000
 	// maxKept bounds the approximate memory of one list in bytes.
 	maxKept = 448 << 20
@@ -35,13 +34,13 @@ var (
 )
 
 // ResourceKind identifies a kind of objects.
-type Kind struct {
+type ResourceKind struct {
 	Group    string // "" for the core group
 	Versions string // versions that the caller understands, preferred first: "v2,v2beta2"
 	Resource string // plural: "kustomizations"
 }
 
-func (k Kind) String() string {
+func (k ResourceKind) String() string {
 	if k.Group == "" {
 		return k.Resource
 	}
@@ -71,8 +70,8 @@ type List struct {
 }
 
 // List reads all objects of a kind, in pages.
-func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List, error) {
-	for _, version := range c.versionsOf(kind) {
+func (c *ClusterClient) List(ctx context.Context, kind ResourceKind, options ListOptions) (List, error) {
+	for _, version := range c.versionsToTry(kind) {
 		items, err := c.listVersion(ctx, kind, version, options)
 		if errors.Is(err, errNoKind) {
 			continue
@@ -80,32 +79,32 @@ func (c *Client) List(ctx context.Context, kind Kind, options ListOptions) (List
 		if err != nil {
 			return List{}, c.withoutSecrets(err)
 		}
-		c.serves(kind, version)
+		c.rememberVersion(kind, version)
 		return List{Served: true, Version: version, Items: items}, nil
 	}
 	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
 // versionsToTry returns the served version of a kind if it is known, else all versions.
-func (c *Client) versionsOf(kind Kind) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if served := c.versions[kind]; served != "" {
+func (d *discovery) versionsToTry(kind ResourceKind) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if served := d.versions[kind]; served != "" {
 		return []string{served}
 	}
 	return strings.Split(kind.Versions, ",")
 }
 
-func (c *Client) serves(kind Kind, version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.versions == nil {
-		c.versions = map[Kind]string{}
+func (d *discovery) rememberVersion(kind ResourceKind, version string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.versions == nil {
+		d.versions = map[ResourceKind]string{}
 	}
-	c.versions[kind], c.isKubernetes = version, true
+	d.versions[kind], d.isKubernetes = version, true
 }
 
-func (c *Client) listVersion(ctx context.Context, kind Kind, version string, options ListOptions) ([]*unstructured.Unstructured, error) {
+func (c *ClusterClient) listVersion(ctx context.Context, kind ResourceKind, version string, options ListOptions) ([]*unstructured.Unstructured, error) {
 	var items []*unstructured.Unstructured
 	var err error
 	for try := 0; ; try++ {
@@ -130,9 +129,9 @@ func (c *Client) listVersion(ctx context.Context, kind Kind, version string, opt
 	return items, nil
 }
 
-func (c *Client) listPages(
+func (c *ClusterClient) listPages(
 	ctx context.Context,
-	kind Kind,
+	kind ResourceKind,
 	version string,
 	options ListOptions,
 	limit int,
@@ -196,8 +195,7 @@ func (c *Client) listPages(
 	}
 }
 
-// pathOf returns the path of the objects of a kind, or of one of them.
-func pathOf(kind Kind, version, namespace, name string) string {
+func pathOf(kind ResourceKind, version, namespace, name string) string {
 	segments := []string{"apis", kind.Group, version}
 	if kind.Group == "" {
 		segments = []string{"api", version}

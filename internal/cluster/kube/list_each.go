@@ -18,7 +18,7 @@ type Listing struct {
 
 // ListEach lists objects of several kinds with [InTurn]. It returns a listing for each kind, in order, but ends with
 // the first error other than ReasonForbidden.
-func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions) []Listing {
+func (c *ClusterClient) ListEach(ctx context.Context, kinds []ResourceKind, options ListOptions) []Listing {
 	all := make([]Listing, len(kinds))
 	answered := InTurn(len(kinds), func(i int) error {
 		all[i].List, all[i].Err = c.List(ctx, kinds[i], options)
@@ -31,13 +31,13 @@ func (c *Client) ListEach(ctx context.Context, kinds []Kind, options ListOptions
 // If the cluster is slow to answer one, all others are sent concurrently; request must support that. It returns the
 // number of answered requests, up to and including the first error other than ReasonForbidden: the cluster would not
 // answer the others either.
-func InTurn(questions int, ask func(i int) error) (answered int) {
-	errs := make([]error, questions)
-	for i := range questions {
+func InTurn(count int, request func(i int) error) (answered int) {
+	errs := make([]error, count)
+	for i := range count {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			errs[i] = ask(i)
+			errs[i] = request(i)
 		}()
 		timer := time.NewTimer(slowAnswer)
 		select {
@@ -50,17 +50,16 @@ func InTurn(questions int, ask func(i int) error) (answered int) {
 		case <-timer.C:
 		}
 		rest := i + 1
-		parallel.EachAtMost(questions-rest, questions, func(n int) { errs[rest+n] = ask(rest + n) })
+		parallel.EachAtMost(count-rest, count, func(n int) { errs[rest+n] = request(rest + n) })
 		<-done
-		for ; i < questions; i++ {
+		for ; i < count; i++ {
 			if isLost(errs[i]) {
 				return i + 1
 			}
 		}
 		break
 	}
-	return questions
+	return count
 }
 
-// isLost reports whether the cluster has not answered.
 func isLost(err error) bool { return err != nil && ReasonOf(err) != ReasonForbidden }

@@ -43,24 +43,24 @@ func (r Ref) Group() string {
 
 // Resource is a kind as served by an API server.
 type Resource struct {
-	Kind // with one version
-	ObjectKind string // such as Kustomization
-	Namespaced bool
-	Verbs      []string
+	ResourceKind        // with one version
+	ObjectKind   string // such as Kustomization
+	Namespaced   bool
+	Verbs        []string
 }
 
 // resolve returns the resource of a kind. served is false if the cluster does not have it. It caches resources that
 // were found, and requests others again, because their definition may have been applied in the meantime.
-func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
-	c.mu.Lock()
-	resource, known := c.resources[apiVersion][kind]
-	c.mu.Unlock()
+func (d *discovery) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
+	d.mu.Lock()
+	resource, known := d.resources[apiVersion][kind]
+	d.mu.Unlock()
 	if known {
 		return resource, true, nil
 	}
-	found, err := c.discover(ctx, apiVersion)
+	found, err := d.discover(ctx, apiVersion)
 	if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
-		return Resource{}, false, c.checkKubernetes(ctx)
+		return Resource{}, false, d.checkKubernetes(ctx)
 	}
 	if err != nil {
 		return Resource{}, false, err
@@ -69,16 +69,15 @@ func (c *Client) resolve(ctx context.Context, apiVersion, kind string) (resource
 	return resource, known, nil
 }
 
-// discover requests the resources of a group version.
-func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Resource, error) {
+func (d *discovery) discover(ctx context.Context, apiVersion string) (map[string]Resource, error) {
 	group, version, hasGroup := strings.Cut(apiVersion, "/")
 	if !hasGroup {
 		group, version = "", apiVersion
 	}
 	var answer metav1.APIResourceList
 	// The path of a kind without a resource is that of its group version.
-	path := strings.TrimSuffix(pathOf(Kind{Group: group}, version, "", ""), "/")
-	if err := c.getJSON(ctx, path, Kind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
+	path := strings.TrimSuffix(pathOf(ResourceKind{Group: group}, version, "", ""), "/")
+	if err := d.getJSON(ctx, path, ResourceKind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
 		return nil, err
 	}
 	if answer.Kind != "APIResourceList" {
@@ -90,27 +89,27 @@ func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]Re
 			continue
 		}
 		found[one.Kind] = Resource{
-			Kind: Kind{Group: group, Versions: version, Resource: one.Name}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
+			ResourceKind: ResourceKind{Group: group, Versions: version, Resource: one.Name}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.resources == nil {
-		c.resources = map[string]map[string]Resource{}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.resources == nil {
+		d.resources = map[string]map[string]Resource{}
 	}
-	c.resources[apiVersion], c.isKubernetes = found, true
+	d.resources[apiVersion], d.isKubernetes = found, true
 	return found, nil
 }
 
 // getJSON decodes an answer that is not a Kubernetes object.
-func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) error {
-	response, err := c.get(ctx, path, kind)
+func (d *discovery) getJSON(ctx context.Context, path string, kind ResourceKind, into any) error {
+	response, err := d.get(ctx, path, kind)
 	if err != nil {
 		return err
 	}
 	defer finish(response)
-	text, err := io.ReadAll(&bounded.Reader{From: response.Body, Left: c.discovers(0), TooLong: errTooLarge})
-	c.discovers(int64(len(text)))
+	text, err := io.ReadAll(&bounded.Reader{From: response.Body, Left: d.countDiscovered(0), TooLong: errTooLarge})
+	d.countDiscovered(int64(len(text)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return answerError(err, kind)
 	}
@@ -123,22 +122,22 @@ func (c *Client) getJSON(ctx context.Context, path string, kind Kind, into any) 
 const (
 	// maxDiscovery bounds all answers about kinds, which are cached.
 	maxDiscovery = 64 << 20
-	maxGroups = 2_000
+	maxGroups    = 2_000
 )
 
 // countDiscovered counts bytes read about kinds and returns the remaining limit.
-func (c *Client) discovers(read int64) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.discovered += read
-	return max(maxDiscovery-c.discovered, 0)
+func (d *discovery) countDiscovered(read int64) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.discovered += read
+	return max(maxDiscovery-d.discovered, 0)
 }
 
 // Resources lists all listable kinds of the cluster in their preferred versions, sorted by group and name. It omits
 // groups whose server is down and then sets incomplete.
-func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
+func (c *ClusterClient) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
 	var groups metav1.APIGroupList
-	if err := c.getJSON(ctx, "/apis", Kind{Resource: "the kinds"}, &groups); err != nil {
+	if err := c.getJSON(ctx, "/apis", ResourceKind{Resource: "the kinds"}, &groups); err != nil {
 		if errors.Is(err, errNoKind) || errors.Is(err, errNoObject) {
 			err = notKubernetes()
 		}
@@ -173,8 +172,7 @@ func (c *Client) Resources(ctx context.Context) (found []Resource, incomplete bo
 	return found, incomplete, nil
 }
 
-// kindOf returns the kind of an object for errors.
-func kindOf(ref Ref) Kind { return Kind{Group: ref.Group(), Resource: ref.Kind} }
+func kindOf(ref Ref) ResourceKind { return ResourceKind{Group: ref.Group(), Resource: ref.Kind} }
 
 // isNotFound reports whether an answer is a 404 from Kubernetes.
 func isNotFound(response *http.Response, answer *metav1.Status) bool {

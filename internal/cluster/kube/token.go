@@ -35,17 +35,16 @@ func (t Token) String() string {
 
 func (t Token) GoString() string { return t.String() }
 
-// maxToken bounds the answer with a token, in bytes.
 const maxToken = 1 << 20
 
 // RequestToken requests a token of a service account. A missing account, and a request that the server rejects, are
 // errors of ReasonRefused.
-func (c *Client) RequestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
+func (c *ClusterClient) RequestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
 	token, err := c.requestToken(ctx, wanted)
 	return token, c.withoutSecrets(err)
 }
 
-func (c *Client) requestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
+func (c *ClusterClient) requestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
 	spec := map[string]any{"expirationSeconds": int64(wanted.Duration / time.Second)}
 	if len(wanted.Audiences) > 0 {
 		spec["audiences"] = wanted.Audiences
@@ -54,14 +53,14 @@ func (c *Client) requestToken(ctx context.Context, wanted TokenRequest) (Token, 
 	if err != nil {
 		return Token{}, failf(ReasonOther, "the request of a token cannot be written as JSON")
 	}
-	path := pathOf(Kind{Resource: "serviceaccounts"}, "v1", wanted.Namespace, wanted.ServiceAccount) + "/token"
+	path := pathOf(ResourceKind{Resource: "serviceaccounts"}, "v1", wanted.Namespace, wanted.ServiceAccount) + "/token"
 	response, answer, err := c.exchange(ctx, http.MethodPost, path, "application/json", body)
 	if err != nil {
 		return Token{}, err
 	}
 	if answer != nil {
 		account := wanted.Namespace + "/" + wanted.ServiceAccount
-		err = c.refused(response, *answer, "create", Kind{Resource: "serviceaccounts/token"})
+		err = refusedList(response, *answer, "create", ResourceKind{Resource: "serviceaccounts/token"})
 		switch {
 		case errors.Is(err, errNoObject):
 			err = serverf(ReasonRefused, "has no service account %s", account)
@@ -78,7 +77,7 @@ func (c *Client) requestToken(ctx context.Context, wanted TokenRequest) (Token, 
 		return Token{}, notKubernetes()
 	}
 	if err != nil {
-		return Token{}, answerError(err, Kind{Resource: "serviceaccounts/token"})
+		return Token{}, answerError(err, ResourceKind{Resource: "serviceaccounts/token"})
 	}
 	return readToken(text)
 }

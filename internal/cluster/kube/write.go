@@ -24,7 +24,6 @@ import (
 const FieldManager = "flotilla"
 
 const (
-	// parallelRequests is the number of concurrent requests to one cluster.
 	parallelRequests = 8
 	// requestDeadline bounds one request about one object. A webhook may take 30 s.
 	requestDeadline = 45 * time.Second
@@ -58,7 +57,7 @@ type Conflict struct {
 
 // ConflictsOf returns the conflicts of an error of ReasonConflict, sorted.
 func ConflictsOf(err error) []Conflict {
-	var known *Error
+	var known *RequestError
 	if errors.As(err, &known) {
 		return known.conflicts
 	}
@@ -67,7 +66,7 @@ func ConflictsOf(err error) []Conflict {
 
 // Hide also removes further secrets, such as those in applied objects, from the client's errors. It must be called
 // before concurrent use.
-func (c *Client) Hide(secrets ...string) {
+func (c *ClusterClient) Hide(secrets ...string) {
 	before := c.scrubber
 	c.scrubber = sync.OnceValue(func() secret.Scrubber {
 		all := slices.Concat(before(), secret.NewScrubber(secrets))
@@ -78,7 +77,7 @@ func (c *Client) Hide(secrets ...string) {
 
 // Apply applies an object with server-side apply as FieldManager. Without Force, a field with another value of
 // another manager is an error of ReasonConflict, and nothing changes. The returned object has its managed fields.
-func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
+func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
 	if options.Force {
@@ -98,12 +97,12 @@ func (c *Client) Apply(ctx context.Context, object *unstructured.Unstructured, o
 }
 
 // Read reads one object with its managed fields; nil if the cluster does not have it, or not its kind.
-func (c *Client) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+func (c *ClusterClient) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
 }
 
 // Patch applies a merge patch. It returns nil if the object does not exist.
-func (c *Client) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
+func (c *ClusterClient) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
 	return c.orNone(
 		c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch),
 	)
@@ -116,7 +115,7 @@ const (
 )
 
 // Try reports by a dry run whether the credentials permit a change of an object. Other obstacles are no error.
-func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
+func (c *ClusterClient) Try(ctx context.Context, verb string, ref Ref) error {
 	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
 	if verb == VerbDelete {
 		method, contentType = http.MethodDelete, "application/json"
@@ -131,7 +130,7 @@ func (c *Client) Try(ctx context.Context, verb string, ref Ref) error {
 }
 
 // orNone returns nil if the cluster does not have the object, or not its kind.
-func (c *Client) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
+func (c *ClusterClient) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
 		return nil, nil //nolint:nilnil // there is none
@@ -143,7 +142,7 @@ func (c *Client) orNone(object *unstructured.Unstructured, _ bool, err error) (*
 
 // Delete requests the deletion of an object and its dependents. It does not wait for finalizers. A missing object is
 // no error. With a uid, another object of the same name is an error of ReasonReplaced.
-func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
+func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
 		how["preconditions"] = map[string]any{"uid": uid}
@@ -157,7 +156,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref, uid string) error {
 
 // requestObject sends a request about one object, with a JSON body unless it is nil, and reads the answer. created
 // reports that the object was created. A missing object is errNoObject.
-func (c *Client) requestObject(
+func (c *ClusterClient) requestObject(
 	whole context.Context,
 	ref Ref,
 	verb, method string,
@@ -180,7 +179,7 @@ func (c *Client) requestObject(
 	return object, created, err
 }
 
-func (c *Client) requestObjectWithin(
+func (c *ClusterClient) requestObjectWithin(
 	ctx context.Context,
 	ref Ref,
 	verb, method string,
@@ -204,7 +203,7 @@ func (c *Client) requestObjectWithin(
 	response, answer, err := c.exchange(
 		ctx,
 		method,
-		pathOf(resource.Kind, resource.Versions, namespace, ref.Name)+encoded(query),
+		pathOf(resource.ResourceKind, resource.Versions, namespace, ref.Name)+encoded(query),
 		contentType,
 		body,
 	)
@@ -223,24 +222,25 @@ func (c *Client) requestObjectWithin(
 }
 
 // forget drops the cached resources of a group version.
-func (c *Client) forget(apiVersion string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.resources, apiVersion)
+func (d *discovery) forget(apiVersion string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.resources, apiVersion)
 }
 
-// refusedObject returns the error of a request about an object.
 func refusedObject(response *http.Response, answer *metav1.Status, verb string, ref Ref) error {
 	code := response.StatusCode
 	switch {
-	case isNotFound(response, answer) && verb == "apply" && answer.Details != nil && answer.Details.Kind == "namespaces" && ref.Kind != "Namespace":
+	case isNotFound(response, answer) && verb == "apply" && ref.Kind != "Namespace" &&
+		answer.Details != nil && answer.Details.Kind == "namespaces":
 		return serverf(ReasonNoNamespace, "has no namespace %s, which is the namespace of %s", ref.Namespace, ref)
 	case isNotFound(response, answer):
 		return errNoObject
 	case answer.Kind != "Status":
 	case hasCause(answer, "NamespaceTerminating"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
-	case code == http.StatusForbidden && answer.Reason == metav1.StatusReasonForbidden && strings.Contains(answer.Message, "because it is being terminated"):
+	case code == http.StatusForbidden && answer.Reason == metav1.StatusReasonForbidden &&
+		strings.Contains(answer.Message, "because it is being terminated"):
 		return serverf(ReasonTerminating, "cannot create %s: the namespace %s is being removed", ref, ref.Namespace)
 	case code == http.StatusForbidden && !isDenial(answer.Message) && strings.Contains(answer.Message, "User "):
 		return withAnswer(serverf(ReasonForbidden, "does not let these credentials %s %s (403 Forbidden)", verb, ref), answer.Message)
@@ -274,7 +274,6 @@ func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
 // manager.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
-// conflictError returns the error of a conflict, with the managers and fields in the answer.
 func conflictError(answer *metav1.Status, ref Ref) error {
 	conflicts := make([]Conflict, 0, len(answer.Details.Causes))
 	for _, cause := range answer.Details.Causes {
@@ -290,7 +289,7 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 		return strings.Compare(a.Manager+"\x00"+a.Field, b.Manager+"\x00"+b.Field)
 	})
 	conflicts = slices.Compact(conflicts)
-	err := &Error{
+	err := &RequestError{
 		Reason:    ReasonConflict,
 		text:      ref.String() + " is managed by others: " + wording.OneLine(describe(conflicts)),
 		conflicts: conflicts,
@@ -298,7 +297,6 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 	return err
 }
 
-// describe lists conflicts by manager.
 func describe(conflicts []Conflict) string {
 	var parts []string
 	for i := 0; i < len(conflicts); {

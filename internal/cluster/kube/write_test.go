@@ -27,7 +27,9 @@ func updateOptions(manager string) metav1.UpdateOptions {
 func one(t *testing.T, cluster kube.Cluster, do func(ctx context.Context, c *kube.ClusterClient) error) error {
 	t.Helper()
 	return kube.QueryAll(t.Context(), map[string]kube.Cluster{"one": cluster}, kube.QueryOptions{Deadline: time.Minute},
-		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) { return struct{}{}, do(ctx, c) })["one"].Err
+		func(ctx context.Context, _ string, c *kube.ClusterClient) (struct{}, error) {
+			return struct{}{}, do(ctx, c)
+		})["one"].Err
 }
 
 // anObject is one of JSON.

@@ -81,7 +81,7 @@ func listForeign(ctx context.Context, cluster ObjectReader, namespace string, ki
 		if !kind.Namespaced || isTransient(kind) {
 			continue
 		}
-		list, err := cluster.List(ctx, kind.Kind, kube.ListOptions{Namespace: namespace, Skip: notNames})
+		list, err := cluster.List(ctx, kind.ResourceKind, kube.ListOptions{Namespace: namespace, Skip: notNames})
 		if err != nil {
 			return nil, err
 		}

@@ -137,7 +137,7 @@ func checkLists(ctx context.Context, cluster ObjectReader, namespace string, d *
 	kinds = slices.DeleteFunc(kinds, func(kind kube.Resource) bool { return !kind.Namespaced || isTransient(kind) })
 	leave := func() func(*unstructured.Unstructured) { return func(*unstructured.Unstructured) {} }
 	return forEach(len(kinds), func(i int) error {
-		_, err := cluster.List(ctx, kinds[i].Kind, kube.ListOptions{Namespace: namespace, Skip: notNames, Fold: leave})
+		_, err := cluster.List(ctx, kinds[i].ResourceKind, kube.ListOptions{Namespace: namespace, Skip: notNames, Fold: leave})
 		return d.collect(err, "list", "objects of every kind in Namespace "+namespace)
 	})
 }

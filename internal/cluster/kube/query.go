@@ -12,7 +12,7 @@ import (
 )
 
 // QueryOptions configure queries. The zero value has the defaults.
-type Options struct {
+type QueryOptions struct {
 	// Deadline bounds the entire query of one cluster: exec command, connection, all answers. 0 means
 	// DefaultDeadline.
 	Deadline time.Duration
@@ -32,7 +32,7 @@ const (
 // delay clusters later in the queue.
 const connectDeadline = 4 * time.Second
 
-func (o Options) withDefaults() Options {
+func (o QueryOptions) withDefaults() QueryOptions {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
 	}
@@ -54,11 +54,11 @@ type Answer[T any] struct {
 // QueryAll queries all clusters in parallel. It returns the answers by name once every cluster has answered or its
 // deadline has passed. It calls query in several goroutines; query must end with its context, as the methods of
 // ClusterClient do. When ctx ends, clusters without an answer get an error of ReasonCanceled.
-func Ask[T any](
+func QueryAll[T any](
 	ctx context.Context,
 	clusters map[string]Cluster,
-	options Options,
-	ask func(ctx context.Context, name string, client *Client) (T, error),
+	options QueryOptions,
+	query func(ctx context.Context, name string, client *ClusterClient) (T, error),
 ) map[string]Answer[T] {
 	options = options.withDefaults()
 	names := slices.Sorted(maps.Keys(clusters))
@@ -66,8 +66,8 @@ func Ask[T any](
 	running := newCommands()
 	parallel.EachAtMost(len(names), options.Parallel, func(i int) {
 		name := names[i]
-		answers[i].Err = askOne(ctx, clusters[name], options, running, func(ctx context.Context, client *Client) (err error) {
-			answers[i].Value, err = ask(ctx, name, client)
+		answers[i].Err = queryOne(ctx, clusters[name], options, running, func(ctx context.Context, client *ClusterClient) (err error) {
+			answers[i].Value, err = query(ctx, name, client)
 			return err
 		})
 	})
@@ -79,11 +79,11 @@ func Ask[T any](
 }
 
 // QueryOne queries one cluster. Its error is an *RequestError.
-func AskOne(ctx context.Context, cluster Cluster, options Options, ask func(context.Context, *Client) error) error {
-	return askOne(ctx, cluster, options.withDefaults(), newCommands(), ask)
+func QueryOne(ctx context.Context, cluster Cluster, options QueryOptions, query func(context.Context, *ClusterClient) error) error {
+	return queryOne(ctx, cluster, options.withDefaults(), newCommands(), query)
 }
 
-func askOne(whole context.Context, cluster Cluster, options Options, running *commands, ask func(context.Context, *Client) error) error {
+func queryOne(whole context.Context, cluster Cluster, options QueryOptions, running *commands, query func(context.Context, *ClusterClient) error) error {
 	var printed []string
 	scrubber := sync.OnceValue(func() secret.Scrubber { return cluster.scrubber(printed...) })
 	if whole.Err() != nil {
@@ -112,5 +112,5 @@ func askOne(whole context.Context, cluster Cluster, options Options, running *co
 		return publicError(whole, ctx, err, options, scrubber)
 	}
 	defer client.close()
-	return publicError(whole, ctx, ask(ctx, client), options, scrubber)
+	return publicError(whole, ctx, query(ctx, client), options, scrubber)
 }
