@@ -332,23 +332,33 @@ func configurations(t *testing.T) []string {
 	return texts
 }
 
-// readersOf are the methods that read an attribute of an object, of the packages fleet and attributes, in lower case: their
-// first parameter is its name.
+// readersOf returns the methods and functions of package fleet that read an attribute of an object, in lower case. Their first
+// parameter is its name; for functions, the first after the object.
 func readersOf(t *testing.T) map[string]bool {
 	t.Helper()
 	readers := map[string]bool{}
-	eachDeclaration(t, []string{"../engine/fleet", "../attributes"}, func(_ string, node ast.Node) {
-		method, isFunction := node.(*ast.FuncDecl)
-		if !isFunction || method.Recv == nil || len(method.Type.Params.List) == 0 {
+	isObject := func(kind ast.Expr) bool {
+		pointer, _ := kind.(*ast.StarExpr)
+		return pointer != nil && fmt.Sprint(pointer.X) == "ObjectReader"
+	}
+	eachDeclaration(t, []string{"../engine/fleet"}, func(_ string, node ast.Node) {
+		function, isFunction := node.(*ast.FuncDecl)
+		if !isFunction {
 			return
 		}
-		pointer, _ := method.Recv.List[0].Type.(*ast.StarExpr)
-		if pointer == nil || !strings.EqualFold(fmt.Sprint(pointer.X), "object") {
+		parameters := function.Type.Params.List
+		switch {
+		case function.Recv != nil && isObject(function.Recv.List[0].Type):
+		case function.Recv == nil && len(parameters) > 0 && isObject(parameters[0].Type):
+			parameters = parameters[1:]
+		default:
 			return
 		}
-		if first := method.Type.Params.List[0]; fmt.Sprint(first.Type) == "string" &&
-			(first.Names[0].Name == "attribute" || first.Names[0].Name == "name") {
-			readers[strings.ToLower(method.Name.Name)] = true
+		if len(parameters) == 0 || fmt.Sprint(parameters[0].Type) != "string" {
+			return
+		}
+		if name := parameters[0].Names[0].Name; name == "attribute" || name == "name" {
+			readers[strings.ToLower(function.Name.Name)] = true
 		}
 	})
 	if len(readers) < 30 {
@@ -411,23 +421,32 @@ var notOfConfigurations = map[string]bool{
 // keyPattern is the form of keys in configurations.
 var keyPattern = regexp.MustCompile(`^[a-z][a-z_]*$`)
 
-// keyOf is the key that a call of a reader asks for, or "".
+// keyOf returns the key that a call of a reader asks for, or "".
 func keyOf(node ast.Node, readers map[string]bool) string {
 	call, isCall := node.(*ast.CallExpr)
-	if !isCall || len(call.Args) == 0 {
+	if !isCall {
 		return ""
 	}
-	method, isMethod := call.Fun.(*ast.SelectorExpr)
-	literal, isLiteral := call.Args[0].(*ast.BasicLit)
-	if !isMethod || !isLiteral || literal.Kind != token.STRING || !readers[strings.ToLower(method.Sel.Name)] {
+	var name string
+	switch function := call.Fun.(type) {
+	case *ast.Ident:
+		name = function.Name
+	case *ast.SelectorExpr:
+		if on, isName := function.X.(*ast.Ident); isName && (on.Name == "path" || on.Name == "table") {
+			return "" // of the framework, and of what data sources return
+		}
+		name = function.Sel.Name
+	}
+	if !readers[strings.ToLower(name)] {
 		return ""
 	}
-	if on, isName := method.X.(*ast.Ident); isName && (on.Name == "path" || on.Name == "table") {
-		return "" // of the framework, and of what data sources return
+	for _, argument := range call.Args[:min(len(call.Args), 2)] {
+		if literal, isLiteral := argument.(*ast.BasicLit); isLiteral && literal.Kind == token.STRING {
+			if key, err := strconv.Unquote(literal.Value); err == nil && keyPattern.MatchString(key) {
+				return key
+			}
+			return ""
+		}
 	}
-	key, err := strconv.Unquote(literal.Value)
-	if err != nil || !keyPattern.MatchString(key) {
-		return ""
-	}
-	return key
+	return ""
 }

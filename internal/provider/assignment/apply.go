@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applyRequest runs the steps of the plan again and writes the decision. It sets the computed attributes of the model, and returns
-// the new private state. The error of the delivery is among the diagnostics, too.
+// applyRequest repeats the steps of the plan, writes the decision, sets the computed attributes of the model, and returns the new
+// private state. It also adds the returned error to the diagnostics.
 func applyRequest(ctx context.Context, r request) (*assignmentPrivate, error) {
 	if r.connection == nil {
 		r.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -62,8 +62,8 @@ func decideAgain(ctx context.Context, r request, describe func(*decision)) (d de
 	return d, true
 }
 
-// saveProgress is an apply that writes nothing to the repository. It returns the private state with the progress of the rollout and
-// the constraints; nil if there is none to add them to.
+// saveProgress is an apply that writes nothing to the repository. It adds the progress of the rollout and the constraints to the
+// private state; nil if there is none.
 func saveProgress(ctx context.Context, r request, before *assignmentPrivate) *assignmentPrivate {
 	d, ready := decideAgain(ctx, r, func(d *decision) { // constraints were not known yet
 		d.model.Changes = d.planUnwritten(ctx, d.prior.Changes)
@@ -118,7 +118,6 @@ func write(ctx context.Context, d *decision, lines []string) (*assignmentPrivate
 	return privateAfter(ctx, d, done), nil
 }
 
-// privateAfter returns the private state after a write.
 func privateAfter(ctx context.Context, d *decision, done delivery.ApplyOutcome) *assignmentPrivate {
 	before := d.before.private
 	m := &assignmentPrivate{
@@ -149,8 +148,7 @@ func privateAfter(ctx context.Context, d *decision, done delivery.ApplyOutcome) 
 	return m
 }
 
-// noteTip sets the commit that has the folders as they were written, and what a rollout needs of their records, as the next refresh
-// would find them.
+// noteTip sets the commit of the written folders and their records for a rollout, as the next refresh would.
 func (d *decision) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.ApplyOutcome) {
 	m.Tip = done.Commit
 	if d.settings.PullRequest {

@@ -18,13 +18,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// comparison is a decision with its effect on the location.
 type comparison struct {
 	decision
 	outlook *delivery.Plan
 }
 
-// compare finds out what applying the decision would do. It adds errors that the apply would have, and those of the protection.
+// compare finds the effect of the decision on the location. It adds the errors of protection, and errors that the apply would
+// hit.
 func compare(ctx context.Context, d decision) comparison {
 	desired := d.desired()
 	c := comparison{decision: d, outlook: delivery.PlanUnread(desired)}
@@ -40,20 +40,20 @@ func compare(ctx context.Context, d decision) comparison {
 	return c
 }
 
-// checkOtherPlans finds folders that other assignments of this configuration want, too. An object that is replaced has been planned
-// with its state already.
+// checkOtherPlans finds folders that other assignments of this configuration want, too. It skips the second plan of a
+// replacement.
 func (c *comparison) checkOtherPlans(ctx context.Context) {
 	if c.connection != nil && c.isLocated && !c.isReplacement {
 		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
 	}
 }
 
-// mayMove reports whether only a look at two locations tells if the assignment moves. A look at another time may tell otherwise.
+// mayMove reports whether only a look at two locations tells if the assignment moves. A later look may differ.
 func (c *comparison) mayMove() bool {
 	return c.outlook.Identity == delivery.Moved && c.before.state.Owner.Location.Path == c.owner.Location.Path
 }
 
-// isDone reports whether nothing has to be written. content is the wanted content. It warns of drift that waits for a window.
+// isDone reports whether there is nothing to write. It warns of drift that waits for a window.
 func (c *comparison) isDone(content types.String) bool {
 	state := c.before.state
 	if c.before.isNew || c.outlook.Identity != delivery.Same {
@@ -70,11 +70,11 @@ func (c *comparison) isDone(content types.String) bool {
 	if !state.Drift.IsNone() || !content.Equal(c.prior.Content) {
 		return false
 	}
-	// After a change of delivery, an open request must be updated even if nothing else changes.
+	// A change of delivery must update an open request.
 	return c.model.Delivery.Equal(c.prior.Delivery) || c.prior.PullRequest.IsNull() || !c.before.isProposed()
 }
 
-// warnOfImport names the commit of the state that may still have the assignment that this state has read from the records.
+// warnOfImport warns that the state from which this one took the assignment over may still have it.
 func (c *comparison) warnOfImport() {
 	imported := c.before.state.Imported
 	if imported == "" || c.model.Adopt.ValueBool() || c.model.Adopt.IsUnknown() {
@@ -85,8 +85,8 @@ func (c *comparison) warnOfImport() {
 			"still has the assignment, the next plan of that one fails.", c.before.state.Owner.Name, imported))
 }
 
-// warnOfDeparture lists the folders that are removed at the former location. They are in changes, too, but not if the assignment is
-// replaced: Terraform then shows the changes of a second plan, which has no state, and no warning of that plan.
+// warnOfDeparture lists the folders that are removed at the former location. Terraform shows no warning of the second plan of a
+// replacement; there, changes has them.
 func (c *comparison) warnOfDeparture() {
 	if c.outlook.Identity != delivery.Moved || c.mayMove() || c.model.keeps() || c.before.trees.Count() == 0 {
 		return

@@ -14,15 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// savedRules has the constraints of the last apply for private state. Rules that hold are not evaluated again until they or the
-// rendered folders change.
+// savedRules are the constraints of the last apply in private state. Constraints that hold are not evaluated again until they or
+// the rendered folders change.
 type savedRules struct {
 	Rules map[string]string `json:"rules,omitempty"` // hashes of the rules, by name
 	Kept  string            `json:"kept,omitempty"`  // fingerprint of the rendering that kept all enforced Rules
 }
 
-// constraintOutcome is the result of the fleet's constraints. It is empty but for saved with rollback_to, to which constraints do
-// not apply.
+// constraintOutcome is the result of the fleet's constraints. With rollback_to, it has only saved.
 type constraintOutcome struct {
 	difference constraint.Difference
 	unknown    bool               // some rules are not known yet
@@ -31,7 +30,7 @@ type constraintOutcome struct {
 }
 
 // checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error unless the plan only removes
-// folders or rolls back, because that may repair the violation.
+// folders or rolls back, because that may repair it.
 func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constraintOutcome {
 	entries, unknown, allUnknown := fleetvalue.Constraints(d.model.Fleet, d.diagnostics)
 	before, digests := d.before.private.Constraints, changes.Hashes(entries)
@@ -62,12 +61,12 @@ func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constra
 	return outcome
 }
 
-// areDecided reports that all rules are known and decided, so that the apply will show the same lines.
+// areDecided reports whether all constraints are known and decided, so that the apply has the same lines.
 func (o *constraintOutcome) areDecided() bool {
 	return !o.unknown && !slices.ContainsFunc(o.results.Rules, func(rule constraint.RuleResult) bool { return rule.Undecided > 0 })
 }
 
-// enforce returns false if an enforced rule is violated, or may be.
+// enforce reports whether all enforced constraints hold.
 func enforce(results *constraint.Results, d *decision) bool {
 	kept, mends := true, d.onlyRemovesOrRollsBack()
 	for i := range results.Rules {
@@ -112,8 +111,7 @@ func (d *decision) onlyRemovesOrRollsBack() bool {
 	return changed || d.before.trees.Count() > d.after.Count()
 }
 
-// constraintLines returns a plan's lines about the constraints that concern these folders; without folders, about all that have
-// changed.
+// constraintLines returns the lines about constraints that concern some folders; without folders, about all changed constraints.
 func (d *decision) constraintLines(folders []folder.Key) []string {
 	goal, isFleet := d.goal.(*fleetGoal)
 	if !isFleet {

@@ -21,20 +21,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// decision is what happens to each folder now.
+// decision has the action for each folder.
 type decision struct {
 	wanted
 	config   rolloutConfig
 	isStaged bool             // by a rollout or holds; else all folders change at once
 	outcome  *rollout.Outcome // never nil
-	// formerContents are the folders that go back, by the commit that has them; with rollback_to, all are below "".
+	// formerContents has the folders that go back, by commit. With rollback_to, the commit is "".
 	formerContents map[string]gitops.FolderEdits
-	after          folder.Trees // the folders that the owner has then
+	after          folder.Trees // the folders after the apply
 	constraints    constraintOutcome
 }
 
-// decide returns which of the wanted folders change now, and checks the constraints. It returns false if that is not known yet, or
-// after an error.
+// decide decides which folders change now, and checks the constraints. It returns false if that is not known yet, or after an
+// error.
 func decide(ctx context.Context, w wanted) (decision, bool) {
 	if goal, ok := w.goal.(*commitGoal); ok {
 		return decideRollback(w, goal), true
@@ -48,7 +48,7 @@ func decide(ctx context.Context, w wanted) (decision, bool) {
 	return d, ok
 }
 
-// decideRollback takes all folders back to the commit of rollback_to. Constraints do not apply.
+// decideRollback takes all folders back to the commit of rollback_to, without constraints.
 func decideRollback(w wanted, goal *commitGoal) decision {
 	d := decideAll(w, goal.folders.Trees(), rollout.RollBack)
 	d.outcome.RolledOut = false
@@ -58,7 +58,6 @@ func decideRollback(w wanted, goal *commitGoal) decision {
 	return d
 }
 
-// decideAll returns one action for all folders.
 func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
 	return decision{wanted: w, outcome: &rollout.Outcome{
 		Decisions: rollout.Decide(folders, action), State: &rollout.State{}, RolledOut: true,
@@ -81,7 +80,7 @@ func (d *decision) desired() delivery.Desired {
 	}
 }
 
-// clusters returns the names of the clusters that follow hosts, by the fleet before or, if that is not known, after the change.
+// clusters returns the names of the clusters that follow hosts, by the former fleet if it is known.
 func (d *decision) clusters(hosts []string) []string {
 	if before := d.before.private.fleet(); before != nil {
 		return pipeline.ClustersOf(before, hosts)
@@ -89,7 +88,7 @@ func (d *decision) clusters(hosts []string) []string {
 	return pipeline.ClustersOf(d.goal.fleet(), hosts)
 }
 
-// workloads maps the deployment targets of the fleet to their workloads; nil with rollback_to, which uses no fleet.
+// workloads maps the deployment targets of the fleet to their workloads; nil without a fleet.
 func (d *decision) workloads() map[string]string {
 	f := d.goal.fleet()
 	if f == nil {
@@ -107,7 +106,7 @@ func (d *decision) isAddition(key folder.Key) bool {
 	return d.before.private.Rollout.HasAdded(d.renames.Key(key))
 }
 
-// removalCauses returns the lines of the plan about folders that would be removed, with the objects of the fleet that cause it.
+// removalCauses returns the lines of the plan about removed folders, with the fleet objects that cause the removals.
 func (d *decision) removalCauses(removed []folder.Key) []string {
 	notes := changes.Notes{RolledBack: d.rolledBackTo()}
 	if notes.RolledBack == "" && d.before.private.fleet() == nil {
@@ -122,7 +121,7 @@ func (d *decision) removalCauses(removed []folder.Key) []string {
 	return changes.Removals(d.before.private.version(after.Fleet), after, folders, notes)
 }
 
-// rollsBackTo returns the commit to which the rollout takes a folder back; "" for other folders.
+// rollsBackTo returns the commit to which the rollout takes a folder back; "" if it does not.
 func (d *decision) rollsBackTo(key folder.Key) string {
 	if target := d.outcome.State.Targets[key.DeploymentTarget]; target != nil && target.Failed && target.Hosts[key.Host] != nil {
 		return target.Hosts[key.Host].From
@@ -130,8 +129,8 @@ func (d *decision) rollsBackTo(key folder.Key) string {
 	return ""
 }
 
-// isUnderWay reports whether changes wait. The causes of what later stages change are then found by comparison with the fleet that
-// was rolled out last.
+// isUnderWay reports whether changes wait. Later changes are then explained by comparison with the fleet that was rolled out
+// last.
 func (d *decision) isUnderWay() bool { return len(d.outcome.Progress) > 0 }
 
 // progressValues returns the attributes rolling_out and rolled_out.
@@ -153,8 +152,7 @@ func warnOfFailure(outcome *rollout.Outcome, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// checkWindows refuses to write after the windows have closed since the plan: those of the rollout, and of the stages in which
-// something is written. No other part of a rollout reads a clock.
+// checkWindows refuses to write if a window has closed since the plan. No other part of a rollout reads a clock.
 func (d *decision) checkWindows() bool {
 	if gate.Open(d.connection.Now(), d.outcome.Windowed...) {
 		return true
@@ -165,7 +163,6 @@ func (d *decision) checkWindows() bool {
 	return false
 }
 
-// content returns the files and the record of a folder.
 func (d *decision) content(ctx context.Context, key folder.Key) gitops.FolderEdit {
 	decided := d.outcome.Decisions[key.Host][key.DeploymentTarget]
 	goal, isFleet := d.goal.(*fleetGoal)

@@ -23,7 +23,7 @@ import (
 // An apply runs the same steps with the same input. It describes only changes that the plan could not know, and then writes
 // the decision.
 
-// request is one plan or one apply: its configuration and the deployment that it starts from.
+// request is one plan or one apply.
 type request struct {
 	connection  *connection.Connection // nil before the provider is configured
 	diagnostics *diag.Diagnostics
@@ -35,16 +35,16 @@ type request struct {
 	settings    delivery.Settings
 	protection  rollout.Protection
 	isApply     bool
-	// isReplacement reports that another object of the configuration has the deployment: Terraform plans a replacement twice,
-	// first with the prior state, then without.
+	// isReplacement reports that the plan replaces an object of the same configuration. Terraform plans a replacement twice: first
+	// with the prior state, then without.
 	isReplacement bool
 }
 
-// deployment is the assignment as the last apply wrote it and the last refresh found it. A new assignment has an empty
-// deployment at its own location.
+// deployment is the present assignment, as the last apply wrote it and the last refresh found it. A new assignment has an empty
+// deployment.
 type deployment struct {
 	isNew bool
-	// saved is the state as Terraform has it. recorded has the new name of a renamed branch or repository. state also has the
+	// saved is the state as Terraform has it. recorded also has the new name of a renamed branch or repository, and state the
 	// present names of hosts and the present places of folders.
 	saved, recorded, state *delivery.OwnerState
 	private                *assignmentPrivate // empty if there is none
@@ -85,7 +85,7 @@ func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assign
 	return r
 }
 
-// decodeState returns the assignment in the state. It returns false if the location cannot be read. private may be nil.
+// decodeState returns the assignment in the state; false if its location cannot be read. private may be nil.
 func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private *assignmentPrivate) (*delivery.OwnerState, bool) {
 	location, ok := state.location(c.Diagnostics)
 	known := &delivery.OwnerState{
@@ -99,14 +99,14 @@ func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private
 	return known, ok && c.Connection != nil
 }
 
-// formerOwner returns the owner under the name that the records at the location have.
+// formerOwner returns the owner under its name in the records.
 func (r *request) formerOwner() delivery.Owner {
 	owner := r.owner
 	owner.Name = r.before.state.Owner.Name
 	return owner
 }
 
-// isProposed reports whether an open pull request proposes the written content, by the refreshed state.
+// isProposed reports whether an open pull request proposes the written content.
 func (d *deployment) isProposed() bool { return d.private.Proposed }
 
 // known returns the recorded state; nil if the assignment is new.

@@ -21,7 +21,7 @@ const (
 	noMerge     = "none"
 )
 
-// DeliveryTable is that of the attribute delivery.
+// DeliveryTable describes the attribute delivery.
 var DeliveryTable = &fleet.Table{
 	Name:    "delivery",
 	Meaning: "The attribute `delivery` of `flotilla_assignment`: how to write. All but `mode` is for pull requests.",
@@ -48,7 +48,7 @@ var DeliveryTable = &fleet.Table{
 	},
 }
 
-// SourceTable is that of the attribute source.
+// SourceTable describes the attribute source.
 var SourceTable = &fleet.Table{
 	Name:    "source",
 	Meaning: "The attribute `source` of `flotilla_assignment`: where the configuration of Terraform is, which CI knows.",
@@ -85,7 +85,7 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 	return how
 }
 
-// decodeSource reads the attribute source, strictly: "" while some of it is not known.
+// decodeSource reads the attribute source, strictly. It returns "" while a part is unknown.
 func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
 	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		url, commit := o.Required("url"), o.Required("commit")

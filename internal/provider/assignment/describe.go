@@ -12,14 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// description has the lines of the attribute changes. isComplete is false if the apply may have other lines, because something is not
-// known yet.
+// description has the lines of the attribute changes. isComplete is false if unknown values may change the lines at apply.
 type description struct {
 	lines      []string
 	isComplete bool
 }
 
-// describe explains the changes for people.
 func describe(ctx context.Context, c *comparison) description {
 	folders, complete := c.changedFolders(ctx)
 	c.warnOfReconcilers(folders)
@@ -50,11 +48,11 @@ func describe(ctx context.Context, c *comparison) description {
 	}
 }
 
-// changedFolders returns the folders that change, with their files if these are known. Of the folders of a host whose new files are
-// not known yet, one has its former files.
+// changedFolders returns the changed folders, with their files if these are known. If new files are not known yet, one folder of
+// each host has its former files.
 func (c *comparison) changedFolders(ctx context.Context) (folders []changes.FolderChange, complete bool) {
 	before, removed := c.renames.RenameTrees(c.outlook.Before), c.renames.RenameTrees(c.outlook.Remove)
-	if c.before.isNew { // what a rollout has read as of a commit; else nothing
+	if c.before.isNew { // those that a rollout has read at a commit
 		before, removed = c.before.trees, c.before.trees.Without(c.after)
 	}
 	complete = true
@@ -109,8 +107,8 @@ func (d *decision) waitsFor(key folder.Key) string {
 	return goal.rendering.WaitsFor(i)
 }
 
-// fillFiles sets the files of changed folders: those that the refresh has seen, and the new ones, which are rendered, or read for
-// folders that go back. It leaves out files that cannot be read; the line about such a folder then has no keys.
+// fillFiles sets the former and the new files of changed folders. A folder whose files cannot be read has none; its line then
+// names no keys.
 func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChange, changed, back folder.Trees) {
 	if changed.Count() == 0 || !c.connection.CanAsk() {
 		return
@@ -158,7 +156,7 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 	}
 }
 
-// driftOf returns the change in the repository that an otherwise unchanged folder is repaired from; "" for other folders.
+// driftOf describes the drift of a folder that is only repaired; "" for other folders.
 func (d *decision) driftOf(key folder.Key) string {
 	state := d.before.state
 	if d.before.isNew || state.Trees[key.Host][key.DeploymentTarget] != d.after[key.Host][key.DeploymentTarget] {

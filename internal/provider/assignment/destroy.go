@@ -59,7 +59,7 @@ func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// remove removes the owned folders, or keeps them, as on_destroy says. Everything else stays, including the branch.
+// remove removes the owned folders, or keeps them, as on_destroy says. The branch stays.
 func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state := c.Model
 	known, ok := decodeState(c, state, loadAssignment(ctx, c.Private, c.Diagnostics))
@@ -96,8 +96,8 @@ func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// creation is a note in the private state of a plan that creates. Terraform destroys an object that it replaces with the
-// private state of the plan for the new one. So a destroy that has the note is one half of a replacement.
+// creation is a note in the private state of a plan that creates. Terraform destroys a replaced object with the private state of
+// the plan for its successor: a destroy with the note is one half of a replacement.
 type creation struct {
 	Location   folder.Location    `json:"location"` // of the new object
 	Protection rollout.Protection `json:"protection"`
@@ -106,13 +106,13 @@ type creation struct {
 
 const (
 	creationKey = "creates"
-	// deposedKey notes in the private state of a planned destroy that it is that of an object which was replaced with
-	// create_before_destroy: Terraform plans no other destroy in a process that has written.
+	// deposedKey marks the planned destroy of an object that was replaced with create_before_destroy: Terraform plans no other
+	// destroy in a process that has written.
 	deposedKey = "deposed"
 )
 
-// takeCreation reads the note and removes it, since an object whose destroy was refused keeps its private state, and a
-// later destroy does not belong to that replacement. It returns nil for a destroy that is not part of a replacement.
+// takeCreation removes the note and returns it; nil for a destroy outside of a replacement. An object keeps its private state
+// after a refused destroy, and its next destroy is no replacement.
 func takeCreation(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *creation {
 	c := &creation{}
 	if !privatestate.Take(ctx, creationKey, c, private, diagnostics) {

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// checkEvidence finds evidence of other clusters, and evidence that is older than the last change.
+// checkEvidence finds evidence of other clusters, and evidence older than the last change.
 func (s *rolloutStep) checkEvidence(in rollout.Input) {
 	if in.Reports != nil {
 		s.config.evidence.CheckFleet(s.fleet.result.Fleet, s.diagnostics)
@@ -39,7 +39,7 @@ func (s *rolloutStep) checkEvidence(in rollout.Input) {
 	}
 }
 
-// newest returns the newest document of flotilla_compliance and its path; nil if there is none.
+// newest returns the newest flotilla_compliance document and its path; nil if there is none.
 func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	for i, document := range c.evidence.List {
 		if of := document.Compliance; of != nil && (newest == nil || of.Time.After(newest.Time)) {
@@ -49,8 +49,8 @@ func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	return newest, at
 }
 
-// reports returns a function that looks up a folder on a cluster in all evidence; nil if there are no reports. It returns false if
-// the branch does not have the tip of some evidence, or a commit cannot be read.
+// reports returns a lookup of a folder on a cluster in all evidence; nil if there are no reports. It returns false if the branch
+// lacks the tip of some evidence, or a commit cannot be read.
 func (s *rolloutStep) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
 	past := map[string]folder.Trees{} // the owner's folders by commit
 	private := s.before.private
@@ -85,8 +85,8 @@ func (s *rolloutStep) reports(ctx context.Context, in rollout.Input) (evidence.L
 	return s.config.evidence.Reports(in, lookups...), true
 }
 
-// withoutRenamed returns a lookup that knows nothing of hosts whose folders this plan moves: reports have the names of folders, and
-// neither the tip nor a commit of a cluster has the new name yet. Otherwise such a cluster would count as having the tip.
+// withoutRenamed hides hosts whose folders this plan moves from a lookup. No commit has their new folder names yet, so a cluster
+// there would count as having the tip.
 func (s *rolloutStep) withoutRenamed(lookup evidence.Lookup) evidence.Lookup {
 	if len(s.movedHosts) == 0 {
 		return lookup
@@ -99,8 +99,8 @@ func (s *rolloutStep) withoutRenamed(lookup evidence.Lookup) evidence.Lookup {
 	}
 }
 
-// newLookup returns a lookup in a document of flotilla_compliance. Its tip is the tip of the branch when the clusters were asked.
-// past has the owner's folders there, and at some other commits. relocate returns the tree of a folder at its present place.
+// newLookup returns a lookup in a flotilla_compliance document. past has the owner's folders at its tip, the tip of the branch
+// when the clusters were asked, and at some other commits. relocate returns the tree of a folder at its present place.
 func newLookup(of *observe.Evidence, past map[string]folder.Trees, relocate func(key folder.Key, tree string) string) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		content := of.Assignment(cluster, key.String())
@@ -116,8 +116,7 @@ func newLookup(of *observe.Evidence, past map[string]folder.Trees, relocate func
 	}
 }
 
-// checkCommit refuses evidence that was gathered at a commit that the branch does not have: it is about another repository. at is
-// the path of the evidence.
+// checkCommit refuses evidence gathered at a commit that the branch lacks: it belongs to another repository.
 func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) bool {
 	found, err := s.connection.Delivery.FindCommits(ctx, s.formerOwner(), []string{id}, nil)
 	if err != nil {
@@ -127,8 +126,8 @@ func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) 
 	return repository.CheckTip(found[id], s.owner.Location.Branch, at, s.diagnostics)
 }
 
-// commitsOfRemoved returns the commits of clusters on which a folder is to be removed. Evidence has only the folders that existed
-// when it was gathered. The commit of a cluster tells whether the cluster still has an older one.
+// commitsOfRemoved returns the commits of clusters from which a folder is to be removed. Evidence lists only folders that existed
+// when it was gathered; the commit tells whether a cluster still has an older one.
 func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	if in.State == nil {
 		return nil
@@ -151,7 +150,7 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	return commits
 }
 
-// treesAt returns the owner's trees at a commit of the branch; none if the commit has no folder of the owner.
+// treesAt returns the owner's trees at a commit of the branch; none if the commit has none.
 func (s *rolloutStep) treesAt(ctx context.Context, commit string) (folder.Trees, error) {
 	hosts, err := s.asOf(ctx, commit)
 	if errors.Is(err, git.ErrCommit) {

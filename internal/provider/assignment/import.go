@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the folders of the owner of that name from the
-// repository's records.
+// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the owner's folders from the records.
 func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	repo, at, name, ok := repository.Imported(ctx, req, &resp.Diagnostics)
 	if !ok {

@@ -18,12 +18,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// location decodes gitops_repo. known is false while some of it is unknown.
+// location decodes gitops_repo. known is false while a part is unknown.
 func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
 }
 
-// checkCommitMessage finds a message of several lines: it is the first line of a message that has others.
+// checkCommitMessage refuses a message of several lines, because Flotilla adds lines to it.
 func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
 	if strings.ContainsAny(value.ValueString(), "\r\n") {
 		diagnostics.AddAttributeError(path.Root("commit_message"), "Invalid commit_message",
@@ -31,7 +31,7 @@ func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// keeps says whether the folders stay when the assignment is destroyed.
+// keeps reports whether a destroy leaves the folders.
 func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
 
 func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
@@ -43,8 +43,7 @@ func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// contentValue is the attribute content: a hash of all folders, with their hosts. It is unknown while the content of any
-// folder is.
+// contentValue returns the attribute content: a hash of all folders and their hosts; unknown while the content of a folder is.
 func contentValue(trees folder.Trees) types.String {
 	h := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(trees)) {

@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// A folder with final objects names its own place: the object that follows them has their path, and for Argo CD the branch and the
-// repository. When the place changes, so does the tree of the folder, and its content is the same. relocations hold both trees, so
-// that a folder that is kept or goes back names its present place, and no comparison takes the change for new content.
+// A folder with final objects names its own place: the object that follows them has their path and, for Argo CD, the branch and
+// the repository. Another place changes the tree of the folder, but not its content. Relocations map former trees to present
+// ones. A folder that stays or goes back then names its present place, and no comparison sees new content.
 
 // relocation is a folder at its present place.
 type relocation struct {
@@ -22,7 +22,7 @@ type relocation struct {
 	files []git.File
 }
 
-// relocations are folders by their key and by the tree that they had at the former place.
+// relocations are folders by key and by their tree at the former place.
 type relocations map[folder.Key]map[string]relocation
 
 // relocated returns the tree of a folder at its present place.
@@ -45,7 +45,7 @@ func (r relocations) trees(of folder.Trees) folder.Trees {
 	return present
 }
 
-// at returns the relocation that has led to a tree; false if there is none.
+// at returns the relocation with a present tree; false if there is none.
 func (r relocations) at(key folder.Key, tree string) (relocation, bool) {
 	for _, one := range r[key] {
 		if one.tree == tree {
@@ -61,14 +61,14 @@ type formerFolder struct {
 	from folder.Location // of the folder itself
 }
 
-// placeOf is the place of a folder below a location.
+// placeOf returns the place of a folder below a location.
 func placeOf(at folder.Location, key folder.Key) folder.Location {
 	at.Path = path.Join(at.Path, key.String())
 	return at
 }
 
-// addRelocations adds those of the folders that name a former place. It reads the files at the top of each folder, and all files
-// only of folders that name a former place.
+// addRelocations adds the folders that name a former place. It reads the top files of each folder, and all files only if those
+// name one.
 func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]formerFolder) error {
 	asked := folder.Trees{}
 	for key, of := range folders {
@@ -113,8 +113,7 @@ func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]form
 	return nil
 }
 
-// relocateDeployment replaces the trees of folders whose place has changed by their trees at the present place. It returns an
-// error if folders cannot be read.
+// relocateDeployment gives folders whose place has changed their trees at the present place.
 func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error {
 	was := w.before.saved.Owner.Location
 	if w.before.isNew || !w.isLocated || !w.connection.CanAsk() || was.Path != w.owner.Location.Path {
@@ -145,8 +144,8 @@ func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error 
 	return nil
 }
 
-// relocated returns the deployment with the trees of its folders at the present place. rendered has the trees that rendered
-// folders have at the former and at the present place.
+// relocated returns the deployment with the trees of folders at the present place. rendered has the trees of rendered folders at
+// the former and at the present place.
 func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string) deployment {
 	state := *d.state
 	state.Trees = by.trees(state.Trees).Clone()
@@ -167,7 +166,7 @@ func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string)
 	return d
 }
 
-// relocateWritten adds relocations of folders that the branch has, where there is no state.
+// relocateWritten adds relocations of the folders on the branch, for an assignment without a state.
 func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) error {
 	w.movedHosts = w.formerHosts(written)
 	moved := map[folder.Key]formerFolder{}
@@ -179,8 +178,8 @@ func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) erro
 	return w.addRelocations(ctx, moved)
 }
 
-// renderAtFormerPlace renders folders whose place has changed, and which are under way or drifted, as they would be at the former
-// place. It returns their trees there and at the present place.
+// renderAtFormerPlace renders folders that are under way or drifted, and whose place has changed. It returns their trees at the
+// former and at the present place.
 func (w *wanted) renderAtFormerPlace(
 	ctx context.Context, goal *fleetGoal, from func(folder.Key) folder.Location,
 ) map[folder.Key][2]string {
@@ -204,13 +203,13 @@ func (w *wanted) renderAtFormerPlace(
 	return rendered
 }
 
-// isTouched reports whether a rollout that is under way reaches a folder.
+// isTouched reports whether an unfinished rollout reaches a folder.
 func (m *assignmentPrivate) isTouched(key folder.Key) bool {
 	return m.Rollout != nil && m.Rollout.Targets[key.DeploymentTarget] != nil &&
 		m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host] != nil
 }
 
-// foldersAt returns the owner's folders at a commit, under their present names and at their present place.
+// foldersAt returns the owner's folders at a commit, under present names and at the present place.
 func (w *wanted) foldersAt(ctx context.Context, commit string) (gitops.FolderEdits, error) {
 	then, err := w.asOf(ctx, commit)
 	if err != nil {
@@ -241,7 +240,7 @@ func (w *wanted) foldersAt(ctx context.Context, commit string) (gitops.FolderEdi
 	return hosts, nil
 }
 
-// kept returns the content of a folder that stays as it is, at its present place.
+// kept returns the content of an unchanged folder at its present place.
 func (w *wanted) kept(key folder.Key) gitops.FolderEdit {
 	at, moves := w.relocations.at(key, w.before.trees[key.Host][key.DeploymentTarget])
 	if !moves {

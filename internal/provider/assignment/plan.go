@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// planRequest runs the steps of a plan, and sets the computed attributes of the model.
 func planRequest(ctx context.Context, r request) {
 	setUnknown(&r)
 	if r.checkWithoutLook(); r.diagnostics.HasError() {
@@ -38,7 +37,7 @@ func planRequest(ctx context.Context, r request) {
 	}
 }
 
-// setUnknown sets the computed attributes of a plan that does not know its changes.
+// setUnknown sets the computed attributes before the changes are known.
 func setUnknown(r *request) {
 	m := r.model
 	m.Content, m.Commit = types.StringUnknown(), types.StringUnknown()
@@ -76,7 +75,7 @@ func (r *request) checkWithoutLook() {
 	}
 }
 
-// setComputed sets the computed attributes of a plan that knows its changes.
+// setComputed sets the computed attributes once the changes are known.
 func setComputed(ctx context.Context, c *comparison) {
 	m := c.model
 	m.Content = contentValue(c.after)
@@ -103,7 +102,7 @@ func setComputed(ctx context.Context, c *comparison) {
 }
 
 // planUnwritten returns the attribute changes of a plan that writes nothing: the progress of a rollout, constraints, and objects
-// that change without a write. It returns unchanged if there are none.
+// that change by themselves. Without any, it returns unchanged.
 func (d *decision) planUnwritten(ctx context.Context, unchanged types.List) types.List {
 	m := d.model
 	var lines []string

@@ -19,8 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// assignmentPrivate is the private state of an assignment: what it wrote, and the fleet from which that was rendered. It
-// may be large and is not for people, and a change of it is no change of the resource.
+// assignmentPrivate is the private state of an assignment: the written folders and the fleet that they were rendered from. It may
+// be large, and a change of it does not change the resource.
 type assignmentPrivate struct {
 	delivery.SavedState
 	Environment string            `json:"environment,omitempty"`
@@ -28,26 +28,26 @@ type assignmentPrivate struct {
 	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
 	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
 	GitopsRepo  string            `json:"gitops_repo,omitempty"`
-	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil where nothing has been written yet
-	Provider    string            `json:"provider,omitempty"` // version that rendered
-	Rendered    string            `json:"rendered,omitempty"` // fingerprint of what Trees were rendered from
+	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil before the first write
+	Provider    string            `json:"provider,omitempty"` // release that rendered
+	Rendered    string            `json:"rendered,omitempty"` // fingerprint of the inputs of Trees
 	Constraints savedRules        `json:"constraints,omitzero"`
-	// Written is what the records say of folders that are under way in a rollout, by host and deployment target; of all,
-	// where the state was lost.
+	// Written has the records of folders in an unfinished rollout, by host and deployment target; of all folders after a lost
+	// state.
 	Written map[string]map[string]savedRecord `json:"written,omitempty"`
-	// Changed is when the owner changed a folder last, as far as the state knows.
+	// Changed is the time of the last known change of a folder.
 	Changed time.Time `json:"changed,omitzero"`
 }
 
-// savedRecord is what a rollout needs of a folder's record.
+// savedRecord is the part of a folder's record that a rollout needs.
 type savedRecord struct {
 	Changed time.Time `json:"changed,omitzero"`
-	Before  string    `json:"before,omitempty"` // the first digits of the tree before, where the state was lost
+	Before  string    `json:"before,omitempty"` // after a lost state, the first digits of the tree before
 }
 
 const ownerEntry = "owner"
 
-// loadAssignment reads the private state; nil where there is none.
+// loadAssignment reads the private state; nil if there is none.
 func loadAssignment(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *assignmentPrivate {
 	const instead = "what the assignment wrote is taken from the repository's records instead"
 	return privatestate.LoadSealed[assignmentPrivate](ctx, ownerEntry, instead, private, diagnostics)
@@ -57,7 +57,7 @@ func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State
 	privatestate.SaveSealed(ctx, ownerEntry, m, private, diagnostics)
 }
 
-// refreshed is the private state with what a refresh has found. m may be nil.
+// refreshed returns the private state after a refresh. m may be nil.
 func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPrivate {
 	after := assignmentPrivate{SavedState: known.SavedState}
 	if m != nil {
@@ -73,7 +73,8 @@ func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPri
 	return &after
 }
 
-// incomplete is the private state after an apply that may have opened or updated the pull request before it failed. m may be nil.
+// incomplete returns the private state after an apply that failed, perhaps after it opened or updated the pull request. m may be
+// nil.
 func (m *assignmentPrivate) incomplete() *assignmentPrivate {
 	after := assignmentPrivate{}
 	if m != nil {
@@ -83,15 +84,15 @@ func (m *assignmentPrivate) incomplete() *assignmentPrivate {
 	return &after
 }
 
-// isLost reports whether the records have to tell about a rollout, because the state of one that may have been under way is lost.
+// isLost reports whether the state of a rollout may be lost. The records then replace it.
 func (m *assignmentPrivate) isLost() bool { return m.Rollout == nil && m.Model == "" }
 
-// needsRecords says whether the records have to be read, for a rollout that is under way or was lost.
+// needsRecords reports whether the records have to be read, for a rollout that is unfinished or lost.
 func (m *assignmentPrivate) needsRecords() bool {
 	return !m.Drift.IsGone() && (m.isLost() || m.Rollout != nil && len(m.Rollout.Targets) > 0)
 }
 
-// isUnderWay says whether a folder with this tree has been written by a rollout that is under way.
+// isUnderWay reports whether an unfinished rollout has written a folder with this tree.
 func (m *assignmentPrivate) isUnderWay(key folder.Key, tree string) bool {
 	if m.Rollout == nil || m.Rollout.Targets[key.DeploymentTarget] == nil {
 		return false
@@ -100,7 +101,7 @@ func (m *assignmentPrivate) isUnderWay(key folder.Key, tree string) bool {
 	return host != nil && strings.HasSuffix(tree, host.Want)
 }
 
-// noteWritten keeps what a rollout needs of the records. A folder whose record has another tree is not written yet: a
+// noteWritten keeps the parts of the records that a rollout needs. A folder with another tree in its record is not written yet: a
 // pull request proposes it.
 func (m *assignmentPrivate) noteWritten(records map[folder.Key]gitops.FolderRecord) {
 	m.Written = nil
@@ -122,11 +123,10 @@ func (m *assignmentPrivate) noteWritten(records map[folder.Key]gitops.FolderReco
 	}
 }
 
-// beforeDigits are enough to tell whether a tree is the one before: whole ids of 20,000 folders would be half of a state.
+// beforeDigits are enough to recognize the tree before: whole ids of 20,000 folders would be half of a state.
 const beforeDigits = 8
 
-// records is what noteWritten has kept, in the form of package rollout. Of the trees before, it has those that are wanted
-// again: nothing else is asked of them.
+// records returns the kept records for package rollout, which asks only for former trees that are wanted again.
 func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.Record {
 	records := map[folder.Key]rollout.Record{}
 	for _, key := range m.Trees.Keys() {
@@ -144,8 +144,7 @@ func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.
 	return records
 }
 
-// equal says whether two private states are equal in the parts that a refresh changes. Tip is none of them: a branch on which
-// others commit has changed nothing here.
+// equal compares the parts that a refresh changes, except Tip: commits of others on the branch change nothing here.
 func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
 		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder && m.Imported == other.Imported &&
@@ -155,7 +154,6 @@ func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 		})
 }
 
-// noteFleet notes the fleet that was written.
 func (m *assignmentPrivate) noteFleet(goal *fleetGoal) {
 	value := goal.result.Value
 	m.Environment, m.Model = value.Environment, value.Model
@@ -163,7 +161,7 @@ func (m *assignmentPrivate) noteFleet(goal *fleetGoal) {
 	m.GitopsRepo, m.Provider = goal.gitopsRepo, goal.release
 }
 
-// keepFleet keeps the fleet that was rolled out last.
+// keepFleet keeps the fleet of the last finished rollout.
 func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
 	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
 	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
@@ -172,16 +170,16 @@ func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
 // developmentRelease is the release of local builds, which may render differently from each other.
 const developmentRelease = "dev"
 
-// noteRendering notes the fingerprint of a rendering, where the written trees are all trees of the rendering.
+// noteRendering notes the fingerprint of a rendering if its trees were all written.
 func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, release string) {
 	m.Rendered = ""
 	if release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
-		m.Rendered = rendering.Computation.Fingerprint(rendering.Destination, release)
+		m.Rendered = rendering.Fingerprint(rendering.Destination, release)
 	}
 }
 
-// rendering returns the trees in the private state as a rendering, if this release has rendered and checked them from the same
-// fleet for the same destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan that changes nothing.
+// rendering returns the trees in the private state as a rendering if this release rendered them from the same fleet for the same
+// destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan without changes.
 func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, release string) *pipeline.Rendering {
 	if m.Rendered == "" || release == "" || m.Rendered != result.Fingerprint(to, release) {
 		return nil
@@ -201,7 +199,7 @@ func (m *assignmentPrivate) fleet() *fleet.Fleet {
 	return f
 }
 
-// version returns the fleet before the change, for the causes of changes; nil where it is not known.
+// version returns the fleet before the change, to explain changes; nil if it is not known.
 func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
 	f := m.fleet()
 	if f == nil {

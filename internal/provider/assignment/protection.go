@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// ProtectionTable is that of the attribute protection.
+// ProtectionTable describes the attribute protection.
 var ProtectionTable = &fleet.Table{
 	Name: "protection",
 	Meaning: "The attribute `protection` of `flotilla_assignment`: the removals that are allowed, in whatever way a folder goes: by an update, a move to another location, a " +
@@ -49,7 +49,7 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 	return limits
 }
 
-// limit reads a whole number; nil where there is none.
+// limit reads a whole number; nil if there is none.
 func limit(o *fleet.ObjectReader, name string) *int64 {
 	if !o.Known(name) {
 		return nil

@@ -12,12 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// provenLine is the line of changes for a plan in which the candidate becomes proven.
+// provenLine says in changes that the candidate becomes proven.
 const provenLine = "the candidate is proven"
 
-// keepProven returns proven while it is not known whether this plan writes anything. The value is known only if every outcome has
-// the same: Terraform plans again while it applies, when more is known, and a known value must not change. after is nil before
-// the decision.
+// keepProven returns proven before it is known whether the plan writes anything. The value is known only if every outcome has the
+// same: Terraform plans again while it applies, and a known value must not change. after is nil before the decision.
 func keepProven(r *request, after folder.Trees) types.Dynamic {
 	switch {
 	case r.model.Candidate.IsNull() || r.before.isNew:
@@ -28,8 +27,8 @@ func keepProven(r *request, after folder.Trees) types.Dynamic {
 	return types.DynamicUnknown()
 }
 
-// provenAfter returns proven in a plan that knows everything: the candidate if nothing is left to write or to prove, else the
-// value of the state. isDone reports that this plan writes nothing.
+// provenAfter returns proven once everything is known: the candidate if nothing is left to write or to prove, else the prior
+// value. isDone reports that the plan writes nothing.
 func (c *comparison) provenAfter(ctx context.Context, rolledOut types.Bool, isDone bool) types.Dynamic {
 	proven := keepProven(&c.request, c.after)
 	switch {
@@ -45,13 +44,12 @@ func (c *comparison) provenAfter(ctx context.Context, rolledOut types.Bool, isDo
 	return c.prior.Proven
 }
 
-// isCandidateProven reports whether the candidate is the one that is proven already.
 func (r *request) isCandidateProven() bool {
 	candidate := tfvalue.Plain(r.model.Candidate)
 	return fleet.IsKnown(candidate) && !r.prior.Proven.IsNull() && tfvalue.Content(tfvalue.Plain(r.prior.Proven)) == tfvalue.Content(candidate)
 }
 
-// hasChanges reports whether a folder has another known tree after than before.
+// hasChanges reports whether a folder gets another known tree.
 func hasChanges(after, before folder.Trees) bool {
 	for key, tree := range folder.All(after) {
 		if tree != "" && tree != before[key.Host][key.DeploymentTarget] {
@@ -61,7 +59,7 @@ func hasChanges(after, before folder.Trees) bool {
 	return false
 }
 
-// isReady reports whether all clusters are ready, by the evidence of an assignment without a rollout: with one, rolled_out says so.
+// isReady reports whether all clusters are ready, by the evidence of an assignment without a rollout; otherwise rolled_out tells.
 func (d *decision) isReady(ctx context.Context) bool {
 	goal, isFleet := d.goal.(*fleetGoal)
 	if d.config.settings != nil || !isFleet || !d.config.evidence.Speaks() {
@@ -74,7 +72,7 @@ func (d *decision) isReady(ctx context.Context) bool {
 		Wanted: goal.rendering.Wanted(), Deployed: d.before.state.Trees, Found: d.before.trees, Hosts: goal.hosts(),
 		Now: d.config.evidence.Time(), Records: map[folder.Key]rollout.Record{},
 	}
-	for key, tree := range folder.All(in.Wanted) { // without a rollout, nothing records which of them were written last
+	for key, tree := range folder.All(in.Wanted) { // without a rollout, no record tells which folders were written last
 		in.Records[key] = rollout.Record{Tree: tree, Changed: d.before.private.Changed}
 	}
 	s := &rolloutStep{d.wanted, goal, d.config}

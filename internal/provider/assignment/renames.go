@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applyRenames puts the deployment under the present names of renamed cluster types. Comparisons of before and after then see
-// neither a removal nor an addition. It returns false after an error.
+// applyRenames puts the deployment under the present names of cluster types, so that a rename is neither a removal nor an
+// addition. It returns false after an error.
 func (w *wanted) applyRenames() bool {
 	if w.before.isNew || len(w.renames) == 0 {
 		return true
@@ -34,7 +34,6 @@ func (w *wanted) applyRenames() bool {
 	return len(merges) == 0
 }
 
-// renamed returns the deployment under the present names of hosts.
 func (d deployment) renamed(by folder.Renames) deployment {
 	state := *d.state
 	state.Trees = by.RenameTrees(state.Trees)
@@ -43,7 +42,7 @@ func (d deployment) renamed(by folder.Renames) deployment {
 	return d
 }
 
-// warnOfFirstNames warns of cluster types whose namespaces and objects get other names, since formerly has another first name.
+// warnOfFirstNames warns of cluster types whose namespaces and objects change their names with the first name in formerly.
 func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
 	before := w.before.private.fleet()
 	if before == nil {
@@ -68,8 +67,7 @@ func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
 	}
 }
 
-// warnOfNewName mentions formerly for a cluster type that leaves the fleet while another one joins it with the same
-// deployment targets.
+// warnOfNewName mentions formerly if one cluster type leaves the fleet and another joins it with the same deployment targets.
 func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Diagnostics) {
 	wanted, joined := goal.rendering.Wanted(), map[string][]string{} // by their deployment targets
 	in := map[string]bool{}
@@ -99,12 +97,11 @@ func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Dia
 	}
 }
 
-// joinTargets returns a text that is equal for hosts with the same deployment targets.
+// joinTargets returns an equal text for hosts with the same deployment targets.
 func joinTargets(targets map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(targets)), " ")
 }
 
-// renamed returns the private state under the present names of hosts.
 func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	after := *m
 	after.Trees, after.Written = by.RenameTrees(m.Trees), folder.RenameHosts(by, m.Written)
@@ -121,8 +118,8 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. If there is no
-// state, it reads the former names from the records.
+// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. Without a state,
+// it reads the former names from the records.
 func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
 	if w.before.isNew && w.former.Hosts == nil {
 		written, err := w.connection.Delivery.ReadOwner(ctx, w.owner, nil)
@@ -134,7 +131,7 @@ func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, e
 	return w.connection.Delivery.ReadFoldersAt(ctx, w.formerOwner(), commit, w.former.Owners...)
 }
 
-// underPresentNames returns folders of a former commit under the present names of their hosts.
+// underPresentNames puts folders of a former commit under the present names of their hosts.
 func (w *wanted) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits {
 	renamed := make(gitops.FolderEdits, len(hosts))
 	for host, targets := range hosts {
@@ -147,10 +144,9 @@ func (w *wanted) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits 
 	return renamed
 }
 
-// presentName returns the present name of a host of a former commit.
 func (w *wanted) presentName(host string) string { return w.renames.Host(w.former.Hosts.Host(host)) }
 
-// formerHosts maps the present names of renamed hosts to their former names, for hosts with folders.
+// formerHosts maps renamed hosts with folders from their present to their former names.
 func (w *wanted) formerHosts(folders folder.Trees) map[string]string {
 	former := map[string]string{}
 	for name, now := range w.renames {
@@ -161,7 +157,7 @@ func (w *wanted) formerHosts(folders folder.Trees) map[string]string {
 	return former
 }
 
-// renameLines returns a line for each renamed cluster type, with the number of folders that move.
+// renameLines returns a line for each renamed cluster type, with the number of moved folders.
 func (d *decision) renameLines() (lines []string) {
 	before := d.before.recorded.Trees
 	for _, former := range slices.Sorted(maps.Keys(d.renames)) {

@@ -1,4 +1,4 @@
-// Package assignment is flotilla_assignment: what one owner wants in a GitOps repository, planned, written and removed.
+// Package assignment implements flotilla_assignment, which writes the folders of one owner to a GitOps repository.
 package assignment
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// New returns the resource, which is one owner of many folders of a GitOps repository.
+// New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[assignmentModel]{
 		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
@@ -36,8 +36,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// definition holds whatever may be large as JSON strings: the framework's planning is quadratic in the
-// number of nested values.
+// definition has large values as JSON strings, because the framework plans nested values in quadratic time.
 var definition = schema.Schema{
 	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
 		"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
@@ -163,7 +162,7 @@ type assignmentModel struct {
 	PullRequest   types.String  `tfsdk:"pull_request"`
 }
 
-// validate checks what needs no other object and no server.
+// validate checks the configuration on its own, without servers.
 func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) {
 	m.location(diagnostics)
 	fleetvalue.Decode(m.Fleet, diagnostics)
@@ -179,7 +178,6 @@ func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnosti
 	m.decodeRollout(diagnostics)
 }
 
-// plan computes what the repository should have.
 func plan(ctx context.Context, c *frame.Call[assignmentModel]) {
 	before := loadAssignment(ctx, c.Private, c.Diagnostics)
 	var r request
@@ -196,7 +194,6 @@ func plan(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// create writes what was planned.
 func create(ctx context.Context, c *frame.Call[assignmentModel]) {
 	after, _ := applyRequest(ctx, decode(ctx, c, nil))
 	if c.Diagnostics.HasError() {
@@ -206,7 +203,7 @@ func create(ctx context.Context, c *frame.Call[assignmentModel]) {
 	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// read compares the owned folders at the tip with those that were written, by their trees.
+// read compares the trees of the owned folders at the tip with the written ones.
 func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state, before := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
 	known, ok := decodeState(c, state, before)
@@ -254,7 +251,6 @@ func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// update writes what was planned.
 func update(ctx context.Context, c *frame.Call[assignmentModel]) {
 	prior, plan, before := c.Prior, c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() {
@@ -262,8 +258,7 @@ func update(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 	var after *assignmentPrivate
 	var err error
-	// A change of the commit message alone writes nothing, nor does one of delivery unless a request is
-	// open: the plan says so.
+	// A change of the commit message alone writes nothing, nor does a change of delivery without an open request.
 	if plan.Commit.IsUnknown() {
 		after, err = applyRequest(ctx, decode(ctx, c, before))
 	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||

@@ -23,7 +23,7 @@ type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything changes at once
 	holds    []rollout.Hold
 	evidence evidencelist.Given
-	known    bool // false while some of it is not known yet
+	known    bool // false while a part is unknown
 }
 
 // isEmpty reports that there is neither a rollout nor a hold.
@@ -62,7 +62,7 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 	return c
 }
 
-// rolloutStep decides which folders of a fleet a rollout or holds let change now. It reads what the decision needs.
+// rolloutStep decides for a fleet which folders a rollout or holds let change now, and reads the input of that decision.
 type rolloutStep struct {
 	wanted
 	fleet  *fleetGoal
@@ -95,14 +95,14 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 	}
 	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
 	tfvalue.AddFindings(s.diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(ofRollout))
-	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
+	for _, finding := range ofHolds { // a held target may leave the fleet before its hold
 		s.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
 	}
 	if s.checkEvidence(in); s.diagnostics.HasError() {
 		return decision{}, false
 	}
 	if newest, _ := s.config.newest(); newest == nil && s.before.isNew && !s.isApply {
-		return decision{}, false // the branch decides at apply what waits
+		return decision{}, false // the branch at apply decides which changes wait
 	}
 	outcome, contents := s.advance(ctx, in)
 	if s.diagnostics.HasError() {
@@ -115,8 +115,7 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 	return d, s.checkMove(ctx, outcome)
 }
 
-// checkMove refuses a move to another location while changes wait: until they are written, their folders would be at neither
-// location.
+// checkMove refuses a move to another location while changes wait: their folders would be at neither location.
 func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) bool {
 	if s.before.isNew || len(outcome.Progress) == 0 {
 		return true
@@ -135,7 +134,7 @@ func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) b
 	return false
 }
 
-// input gathers the input of the rollout's decision. The same configuration and state give the same input.
+// input gathers the input of the decision. Equal configuration and state give equal input.
 func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollout.Input, ok bool) {
 	in = rollout.Input{
 		Wanted: wanted, Settings: s.config.settings, Holds: s.config.holds, Hosts: s.fleet.hosts(), Requires: s.fleet.requires,
@@ -154,8 +153,8 @@ func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollou
 	return in, ok
 }
 
-// addWritten adds the folders that the branch has of an assignment without a state: as of the commit at which the evidence was
-// gathered, because the branch may move on until the apply.
+// addWritten adds the folders on the branch for an assignment without a state. It reads them at the commit of the evidence,
+// because the branch may move on until the apply.
 func (s *rolloutStep) addWritten(ctx context.Context, in *rollout.Input) bool {
 	newest, at := s.config.newest()
 	var written gitops.OwnerSnapshot
@@ -187,7 +186,6 @@ func (s *rolloutStep) addWritten(ctx context.Context, in *rollout.Input) bool {
 	return true
 }
 
-// recordedTrees returns the trees in the records.
 func recordedTrees(written gitops.OwnerSnapshot) folder.Trees {
 	trees := folder.Trees{}
 	for host := range written.Trees {
@@ -217,7 +215,7 @@ func (g *fleetGoal) hosts() map[string]*rollout.Host {
 	return hosts
 }
 
-// requires returns the folders that must be proven before another one changes.
+// requires returns the folders that must be proven before a folder changes.
 func (g *fleetGoal) requires(key folder.Key) []folder.Key {
 	i, ok := g.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 	if !ok {

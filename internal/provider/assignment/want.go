@@ -20,17 +20,17 @@ import (
 type wanted struct {
 	request
 	goal goal
-	// former are names from before this plan, by which commits in the history have hosts and the owner.
+	// former has the names that hosts and the owner have in commits from before this plan.
 	former folder.Former
-	// renames are the hosts that the fleet has renamed, from former to present names. movedHosts are those with folders, which
-	// this plan moves, from present to former names.
+	// renames maps hosts renamed by the fleet from former to present names. movedHosts maps back those with folders, which this
+	// plan moves.
 	renames    folder.Renames
 	movedHosts map[string]string
-	// relocations has the folders read so far that name a former place. Steps add to it.
+	// relocations has the folders read so far that name a former place; later steps add to it.
 	relocations relocations
 }
 
-// goal is the target of an assignment: a *fleetGoal, or a *commitGoal with rollback_to.
+// goal is the target of an assignment: a *fleetGoal or, with rollback_to, a *commitGoal.
 type goal interface {
 	// fleet returns the fleet after the change; nil for a commit.
 	fleet() *fleet.Fleet
@@ -46,7 +46,7 @@ type fleetGoal struct {
 	release    string // of the provider; "" before it is configured
 }
 
-// commitGoal is the content that a commit has of the owner.
+// commitGoal has the owner's folders at a commit.
 type commitGoal struct {
 	commit  string
 	folders gitops.FolderEdits
@@ -60,7 +60,6 @@ func want(ctx context.Context, r request) (wanted, bool) {
 	return wantCommit(ctx, r)
 }
 
-// wantFleet renders the fleet.
 func wantFleet(ctx context.Context, r request) (wanted, bool) {
 	value, known := fleetvalue.Decode(r.model.Fleet, r.diagnostics)
 	if !known || r.diagnostics.HasError() {
@@ -100,8 +99,8 @@ func wantFleet(ctx context.Context, r request) (wanted, bool) {
 	return w, !w.diagnostics.HasError()
 }
 
-// readLabel returns the owner's name in the labels of rendered objects: the name under which it was first written, so that a
-// new name changes no folder. For a new assignment it reads the records of the branch, and sets former.
+// readLabel returns the owner's name in the labels of rendered objects: the first name under which it was written, so that a new
+// name changes no folder. For a new assignment, it reads the records and sets former.
 func (w *wanted) readLabel(ctx context.Context) string {
 	switch {
 	case w.before.private.Label != "":
@@ -118,8 +117,7 @@ func (w *wanted) readLabel(ctx context.Context) string {
 	return w.owner.Name
 }
 
-// wantCommit reads the folders of the commit in rollback_to. It does not use the fleet: a rollback must be possible while the
-// fleet has errors.
+// wantCommit reads the folders of the commit in rollback_to. It does not need the fleet, which may have errors during a rollback.
 func wantCommit(ctx context.Context, r request) (wanted, bool) {
 	commit := r.model.RollbackTo.ValueString()
 	checkRollback(r.model.RollbackTo, r.diagnostics)
@@ -154,7 +152,6 @@ func (g *fleetGoal) fleet() *fleet.Fleet { return g.result.Fleet }
 
 func (g *commitGoal) fleet() *fleet.Fleet { return nil }
 
-// content returns the rendered files and the record of a folder.
 func (g *fleetGoal) content(ctx context.Context, key folder.Key, owner string) gitops.FolderEdit {
 	i, _ := g.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 	record := g.rendering.Record(i)
