@@ -24,7 +24,7 @@ const (
 // DeliveryTable describes the attribute delivery.
 var DeliveryTable = &fleet.Table{
 	Name:    "delivery",
-	Meaning: "The attribute `delivery` of `flotilla_assignment`: how to write. All but `mode` is for pull requests.",
+	Meaning: "The attribute `delivery` of `flotilla_assignment`: how to write. All other settings than `mode` are for pull requests.",
 	Attributes: []fleet.Attribute{
 		{
 			Name:    "mode",
@@ -32,18 +32,18 @@ var DeliveryTable = &fleet.Table{
 			Allowed: []string{push, pullRequest},
 			Meaning: "`push` commits to the branch; `pull_request` keeps one pull request of this assignment up to date.",
 		},
-		{Name: "forge", Allowed: forge.Names(), Meaning: "The kind of the Git host. Unset: by the Git host's name."},
-		{Name: "api_url", Meaning: "The Git host's API, where that does not follow from the URL of the repository."},
-		{Name: "branch", Meaning: "The branch that is proposed. Unset: `flotilla/<branch>/<path>/<name>`."},
-		{Name: "title", Meaning: "Title of the pull request. Unset: the first line of the message of its commit."},
+		{Name: "forge", Allowed: forge.Names(), Meaning: "The kind of the Git host. Default: by its host name."},
+		{Name: "api_url", Meaning: "URL of the Git host's API, if it does not follow from the URL of the repository."},
+		{Name: "branch", Meaning: "The proposed branch. Default: `flotilla/<branch>/<path>/<name>`."},
+		{Name: "title", Meaning: "Title of the pull request. Default: the first line of its commit message."},
 		{Name: "labels", Type: fleet.TextsType, EmptyElements: true, Meaning: "Labels of the pull request."},
 		{Name: "reviewers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Users who are asked for a review."},
 		{
 			Name:    "merge",
 			Default: noMerge,
 			Allowed: []string{noMerge, string(forge.WhenChecksSucceed), string(forge.Now)},
-			Meaning: "Whether the pull request is merged: by people, once the Git host's " +
-				"checks succeed, or at once. The merge is pinned to the commit that was pushed.",
+			Meaning: "Who merges the pull request: people, or Flotilla once the Git host's " +
+				"checks succeed or at once. The merge is pinned to the pushed commit.",
 		},
 	},
 }
@@ -51,10 +51,10 @@ var DeliveryTable = &fleet.Table{
 // SourceTable describes the attribute source.
 var SourceTable = &fleet.Table{
 	Name:    "source",
-	Meaning: "The attribute `source` of `flotilla_assignment`: where the configuration of Terraform is, which CI knows.",
+	Meaning: "The attribute `source` of `flotilla_assignment`: the commit of the Terraform configuration, which CI knows.",
 	Attributes: []fleet.Attribute{
-		{Name: "url", Required: true, Meaning: "URL of its repository, without credentials."},
-		{Name: "commit", Required: true, Meaning: "Full id of the commit that is applied."},
+		{Name: "url", Required: true, Meaning: "URL of the repository, without credentials."},
+		{Name: "commit", Required: true, Meaning: "Full id of the applied commit."},
 	},
 }
 

@@ -14,24 +14,27 @@ import (
 // ProtectionTable describes the attribute protection.
 var ProtectionTable = &fleet.Table{
 	Name: "protection",
-	Meaning: "The attribute `protection` of `flotilla_assignment`: the removals that are allowed, in whatever way a folder goes: by an update, a move to another location, a " +
-		"replacement, a destroy, a lost state. With neither `max_removed` nor `max_removed_percent`, half of all assignments may be removed, and always ten; and half of the workloads of a " +
-		"host, and of the hosts of a workload, that has five or more.",
+	Meaning: "The attribute `protection` of `flotilla_assignment`: limits on removals, by an update, a move to another location, a " +
+		"replacement, " +
+		"a destroy or a lost state. With neither `max_removed` nor `max_removed_percent`, up to half of all assignments may be removed, and " +
+		"always ten; and up to half of the workloads of a host, and of the hosts of a workload, that has five or more.",
 	Attributes: []fleet.Attribute{
-		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "How many assignments may be removed."},
+		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "The number of assignments that may be removed."},
 		{
 			Name: "max_removed_percent",
 			Type: fleet.WholeType,
 			Most: 100,
-			Meaning: "Which share may be removed: of all assignments, of the workloads of each host that stays in the fleet, and of " +
-				"the hosts of each workload that stays in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a workload that stays does not lose all.",
+			Meaning: "The share that may be removed: of all assignments, of the workloads of each host in the fleet, and of " +
+				"the hosts of each workload in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a " +
+				"workload in the fleet does not lose all.",
 		},
-		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may assign nothing where something is deployed."},
+		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may remove all assignments."},
 		{
 			Name:          "emptied_hosts",
 			Type:          fleet.TextsType,
 			EmptyElements: true,
-			Meaning:       "Hosts that stay in the fleet and may lose all that they have. Without limits, that holds hosts with five or more assignments.",
+			Meaning: "Hosts in the fleet that may lose all their assignments. Without limits, it matters for hosts with five or more " +
+				"assignments.",
 		},
 	},
 }

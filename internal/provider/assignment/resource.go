@@ -27,8 +27,8 @@ import (
 // New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[assignmentModel]{
-		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy, Create: create, Read: read, Update: update,
-		Delete: remove, Import: importState, Identity: repository.Identity,
+		Name: "assignment", Schema: definition, Validate: validate, Plan: plan, PlanDestroy: planDestroy,
+		Create: create, Read: read, Update: update, Delete: remove, Import: importState, Identity: repository.Identity,
 		Identify: func(m *assignmentModel) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
 		WriteOnly: func(m *assignmentModel) map[string]any {
 			return map[string]any{"fleet": &m.Fleet, "evidence": &m.Evidence, "source": &m.Source}
@@ -38,101 +38,114 @@ func New() resource.Resource {
 
 // definition has large values as JSON strings, because the framework plans nested values in quadratic time.
 var definition = schema.Schema{
-	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the outcome to a GitOps repository: one commit per " +
-		"apply, or none when nothing changed. It owns the folders that it wrote, and nothing else; a file changed, removed or " +
-		"added by hand in one of them shows up in the next plan, and the next apply repairs it.",
+	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the result to a GitOps repository: one commit per apply, " +
+		"or none " +
+		"if nothing changed. It owns only the folders that it wrote. A file that somebody changed, removed or added in one of them is drift: " +
+		"the next plan shows it, and the next apply repairs it.",
 	Attributes: map[string]schema.Attribute{
-		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records what it owns. A new name " +
-			"is a handover: the folders stay as they are."),
+		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records its folders. A new name " +
+			"hands the folders over; they do not change."),
 		"fleet": schemas.RequiredWriteOnly(
-			"The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`. It is write-only: in no " +
-				"state, and one line in a plan. Values that are ephemeral have to be the same at plan and apply. `changes` says what follows from a change of it. A violation of a constraint of " +
-				"it that is enforced is an error, before anything is written.",
+			"The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`. It is write-only: it is in no state, and takes one " +
+				"line in a plan; `changes` shows the effect of a changed fleet. Ephemeral values must be the same at plan and apply. A violation " +
+				"of an enforced constraint is an error before anything is written.",
 		),
 		"gitops_repo": schemas.RequiredDynamic(
-			schemas.Location("Where to write, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or " +
-				"`file://` that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-				"two locations are the same when the one has the commit of the other. A different location is written first; then " +
-				"the old one is cleared, which the plan shows and protection holds."),
+			schemas.Location("The location to write to, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home " +
+				"directory) or " +
+				"`file://` URL that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
+				"a location that has the commit of the other one is the same. A different location is written first; then " +
+				"the former one is cleared. The plan shows that, and `protection` applies to it."),
 		),
 		"delivery": schemas.OptionalDynamic(
 			schemas.Setting(
-				"How to write: by commits to the branch, which is the default, or by one pull request that is kept up to date. An open request is "+
+				"How to write: by commits to the branch (default), or by one pull request that stays up to date. An open request is "+
 					"pending, not drift.",
 				fleet.ObjectType,
 				DeliveryTable,
 			),
 		),
-		"adopt": schemas.OptionalBool("Take over folders that another assignment's records list, or that hold something else and are in " +
-			"no records, which is an error otherwise; and remove folders of this name that no state knows and the fleet " +
-			"does not want; and take the assignment back from another state that has it now. The plan names them. A folder without a record that is as wanted already needs no `adopt`."),
+		"adopt": schemas.OptionalBool("Whether to take over folders that are an error otherwise: folders in the records of another assignment, " +
+			"and folders without a record whose content differs. It also removes folders of this name that the state does not know and the fleet " +
+			"does not want, and takes the assignment back from another state that has taken it over. The plan names all of them. A folder " +
+			"without a record whose content is already right needs no `adopt`."),
 		"protection": schemas.OptionalDynamic(
 			schemas.Setting(
-				"The removals that are allowed, of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, are held to what was "+
-					"applied last: apply the change of `protection` first.",
+				"Limits on removals: of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, "+
+					"obey the limits of the last apply: apply a change of `protection` first.",
 				fleet.ObjectType,
 				ProtectionTable,
 			),
 		),
 		"on_destroy": schemas.OptionalText(
-			"The effect of a destroy, of a removal from the configuration, or of a change of `gitops_repo` at the old location: " +
-				"`delete` (default) removes the folders; `keep` leaves them and stops managing them, so that any assignment may have " +
-				"them later. Protection does not hold what is kept. Apply a change of `on_destroy` before the destroy, and before a replacement with `create_before_destroy`.",
+			"The effect of a destroy, of a removal from the configuration, or of a new `gitops_repo` on the former location: " +
+				"`delete` (default) removes the folders; `keep` leaves them without an owner, so that any assignment may take them " +
+				"later. Protection does not apply to `keep`. Apply a change of `on_destroy` before the destroy, and before a replacement with " +
+				"`create_before_destroy`.",
 		),
 		"rollback_to": schemas.OptionalText(
-			"Full id of a commit of the branch, as `flotilla_history` gives it: while it is set, the folders are what " +
-				"that commit has of this assignment, and the fleet is not used. The plan shows what is rolled back, protection " +
-				"holds it, and drift shows against it. Without it the next apply writes what the fleet wants.",
+			"Full id of a commit of the branch, from `flotilla_history`. While it is set, the folders have their content at " +
+				"that commit, and the fleet is not used. The plan shows the rollback, protection applies to it, and drift is relative to it. " +
+				"Once it is removed, the next apply writes the fleet again.",
 		),
 		"rollout": schemas.OptionalDynamic(
 			schemas.Setting(
-				"Writes a change to one stage after the other, each when the one before has proven it: see the guide [Staged rollouts](../guides/staged-rollouts.md). "+
-					"Needs `evidence`. Without it everything goes at once.",
+				"Writes a change to one stage after another, each after the stage before has proven it: see the guide "+
+					"[Staged rollouts](../guides/staged-rollouts.md). It needs `evidence`. Without `rollout`, everything changes at once.",
 				fleet.ObjectType,
 				rollout.SettingsTable,
 			),
 		),
 		"holds": schemas.OptionalDynamic(
-			schemas.Setting("Folders that stay as they are until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
+			schemas.Setting("Folders that stay unchanged until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
 		),
 		"evidence": schemas.OptionalWriteOnly(
-			"The reports of clusters, as the `flotilla_compliance` of the same name, fleet and location gives it; or a list of such texts, also of " +
-				"`flotilla_cluster_facts` and of `flotilla_measurements` of the same fleet. All of a list have to agree: proven is what all that speak of it call ready, " +
-				"failed is what any calls failed, and what only some of them know is waited for. The plan says which one is waited for, with its figure. It is " +
-				"write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout: a clock is read only to check windows before writing.",
+			"The reports of clusters: `evidence` of the `flotilla_compliance` with the same name, fleet and location, or a list of documents, " +
+				"also from " +
+				"`flotilla_cluster_facts` and `flotilla_measurements` with the same fleet. All documents that mention an assignment must agree: " +
+				"it is " +
+				"proven if all call it ready, and failed if any calls it failed. The plan names the document that a rollout waits for, with its " +
+				"figure. " +
+				"`evidence` is write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the oldest " +
+				"document; a clock is read only to check windows before writing.",
 		),
 		"timeouts": schemas.OptionalDynamic(
-			schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
+			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
 		),
 		"commit_message": schemas.OptionalText(
-			"First line of commit messages, without a line break. Default: how many assignments were added, changed and removed.",
+			"First line of commit messages, without a line break. Default: the numbers of added, changed and removed assignments.",
 		),
-		"source": schemas.OptionalWriteOnly(schemas.Setting("Where the configuration of Terraform is. "+
-			"Commits of this assignment have it as the trailer `Flotilla-Source`, and the records of the folders that they change, so that `flotilla_history` and `flotilla_inventory` "+
-			"say which commit a change came from. It is write-only: another commit alone is no difference in a plan, and writes nothing. A destroy does not know it.", fleet.ObjectType, SourceTable)),
+		"source": schemas.OptionalWriteOnly(schemas.Setting("The commit of the Terraform configuration. Commits of this assignment have it "+
+			"as the "+
+			"trailer `Flotilla-Source`, and the records of changed folders have it for `flotilla_history` and `flotilla_inventory`. It is "+
+			"write-only: another commit alone makes no difference in a plan, and writes nothing. A destroy does not have it.",
+			fleet.ObjectType, SourceTable)),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people: how many hosts and assignments, what is removed, what is added, and " +
-				"which keys of which files change, where, and by which object of the fleet; with `render`, which fields of which final objects; and which constraints that changes, or violates. Never a value. In the state " +
-				"it is what the last apply changed; the next plan begins without it. While something is not known yet, a warning says what is.",
+			"The changes of the plan for people: the numbers of hosts and assignments; removals and additions; the changed keys, their files " +
+				"and hosts, " +
+				"and the object of the fleet that caused the change; with `render`, the changed fields of final objects; and constraints that " +
+				"changed, or that the change violates. It never has a value. The state has the changes of the last apply, until the next plan. " +
+				"While something is unknown, a warning has the changes known so far.",
 		),
-		"content": schemas.ComputedText("One hash of all folders of this assignment, on all hosts. `flotilla_inventory` says what is where."),
+		"content": schemas.ComputedText("Hash of all folders of this assignment on all hosts. `flotilla_inventory` lists the folders."),
 		"candidate": schemas.OptionalDynamic(
-			"The sources of the fleet, as a value of any type: versions, a commit. It decides nothing here; once all of it has " +
-				"been written and has proven itself, it is `proven`.",
+			"The sources of the fleet, as a value of any type: versions, a commit. It has no effect here; once its whole content is " +
+				"written and proven, it becomes `proven`.",
 		),
 		"proven": schemas.ComputedDynamic(
-			"The last `candidate` of which everything was on the branch, by the refreshed state: merged, where a pull request " +
-				"proposes it; rolled out, where there is a `rollout`; and ready on all clusters, where there is `evidence` without a `rollout`. It never " +
-				"changes in a plan that writes, so a later plan shows `proven = A -> B`, and that apply writes nothing. It is the `candidate` of a `flotilla_promotion`.",
+			"The last `candidate` whose whole content was on the branch, by the refreshed state: merged, if a pull request " +
+				"proposes it; rolled out, with a `rollout`; ready on all clusters, with `evidence` and no `rollout`. It never " +
+				"changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes nothing. Use it as the `candidate` of a " +
+				"`flotilla_promotion`.",
 		),
 		"rolling_out": schemas.ComputedTextMap(
-			"By deployment target, while its change is under way: stage, hosts, since when, what it waits for, and what to approve.",
+			"The changes under way, by deployment target: stage, hosts, since when, the reason for waiting, and the approval that is missing.",
 		),
 		"rolled_out": schemas.ComputedBool(
-			"Whether everything is as the fleet wants it after this apply, and proven where a rollout asks for that. Without a `rollout` the plan " +
-				"that writes says `true` already: what a promotion waits for is `proven`.",
+			"Whether everything is as the fleet wants it after this apply, and proven if there is a `rollout`. Without a `rollout`, the plan " +
+				"that writes already shows `true`: let promotions wait for `proven`.",
 		),
-		"commit":       schemas.ComputedText("The last commit of this owner, or the one at which everything was found as wanted."),
+		"commit":       schemas.ComputedText("The last commit of this owner, or the commit at which everything was already as wanted."),
 		"pull_request": schemas.ComputedText("URL of the pull request; null with `mode = \"push\"`."),
 	},
 }
@@ -217,7 +230,8 @@ func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	switch at := known.Owner.Location; {
 	case known.Drift.Cause == delivery.BranchGone && !known.Settings.PullRequest: // else the plan has an error
 		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch does not exist any more", fmt.Sprintf(
-			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch again, and writes everything.",
+			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch "+
+				"again, and writes everything.",
 			at.Branch,
 			at.URL,
 		))

@@ -71,14 +71,15 @@ func TestEachTitleHasASectionInTheGuide(t *testing.T) {
 // title is what a summary looks like: words, without a full stop or a colon.
 var titleForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9 _'-]+$`)
 
-// reporting are the functions that take a summary, and the place that it has among their arguments; holding are the types
-// that have one.
+// reporting has the functions that take a summary at a certain place among their arguments. Functions of packages without Terraform
+// have a name with one of the prefixes, and the summary anywhere. holding has the types with a summary.
 var (
 	reporting = map[string]int{
 		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2,
-		"add": -1, "warn": -1, "join": -1, "addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "report": -1, "KindOf": 1,
+		"addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "KindOf": 1,
 	}
-	holding = map[string]bool{"Kind": true, "Problem": true, "Refusal": true, "Error": true, "Finding": true}
+	reportingPrefixes = regexp.MustCompile(`^(add|warn|join|report)`)
+	holding           = map[string]bool{"Kind": true, "Problem": true, "Refusal": true, "Error": true, "Finding": true}
 )
 
 // summaries are those in the code, each with a place that has it.
@@ -115,12 +116,18 @@ func summaries(t *testing.T) map[string]string {
 			ast.Inspect(file, func(node ast.Node) bool {
 				switch node := node.(type) {
 				case *ast.CallExpr:
-					if at, takes := reporting[nameOf(node.Fun)]; takes {
+					at, takes := reporting[nameOf(node.Fun)]
+					if !takes && reportingPrefixes.MatchString(nameOf(node.Fun)) {
+						at, takes = -1, true
+					}
+					if takes {
 						note(at, node.Args...)
 					}
 				case *ast.CompositeLit:
 					if node.Type == nil || holding[nameOf(node.Type)] || isList(node.Type) {
 						note(-1, node.Elts...)
+					} else {
+						note(len(node.Elts), node.Elts...) // fields called Summary alone
 					}
 				case *ast.AssignStmt:
 					for i, to := range node.Lhs {
