@@ -59,6 +59,9 @@ func TestHistoryNamesTheAssignmentOfAMergedRequest(t *testing.T) {
 		if made := fmt.Sprint(field(commit, "assignments")); made != "[dev]" {
 			t.Errorf("%s: the commit %q is of %s", way, field(commit, "subject"), made)
 		}
+		if run := field(commit, "run"); run != nil {
+			t.Errorf("%s: outside of a pipeline the run is %v", way, run)
+		}
 		if from := field(field(commit, "source"), "commit"); from != source(i) {
 			t.Errorf("%s: the change came from %v", way, field(commit, "source"))
 		}

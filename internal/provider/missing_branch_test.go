@@ -141,9 +141,11 @@ var disturbances = []struct {
 	{"base deleted", func(l *branchLife) { l.remove("dev") }},
 	{"base renamed", func(l *branchLife) { l.rename("dev", "trunk") }},
 	{"base made anew", func(l *branchLife) { l.renew("dev") }},
+	{"base renamed and made anew", func(l *branchLife) { l.rename("dev", "trunk"); l.renew("dev") }},
 	{"head deleted", func(l *branchLife) { l.remove(proposedHead) }},
 	{"head renamed", func(l *branchLife) { l.rename(proposedHead, "proposal") }},
 	{"head made anew", func(l *branchLife) { l.renew(proposedHead) }},
+	{"head renamed and made anew", func(l *branchLife) { l.rename(proposedHead, "proposal"); l.renew(proposedHead) }},
 	{"both deleted", func(l *branchLife) { l.remove("dev"); l.remove(proposedHead) }},
 	{"both renamed", func(l *branchLife) { l.rename("dev", "trunk"); l.rename(proposedHead, "proposal") }},
 	{"base deleted and head made anew", func(l *branchLife) { l.remove("dev"); l.renew(proposedHead) }},
@@ -357,7 +359,7 @@ func (l *branchLife) checkPutRight(delivery map[string]any) {
 // The data sources and claims of clusters find nothing on a branch that is gone, and fail with nothing else.
 func TestClaimsAndDataSourcesOnBranchesThatAreGone(t *testing.T) {
 	t.Parallel()
-	for _, d := range disturbances[:3] { // of the base
+	for _, d := range disturbances[:4] { // of the base
 		for _, isLate := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/late=%t", d.name, isLate), func(t *testing.T) {
 				t.Parallel()
@@ -424,5 +426,48 @@ func TestAMoveFromABranchThatIsGoneClearsNothing(t *testing.T) {
 	}
 	if plan, said := mustPlan(t, l.w, wanted); !plan.Empty() {
 		t.Errorf("one more plan has %q %s", linesOf(plan), said)
+	}
+}
+
+// A branch that was deleted is drift: the plan warns, and the apply creates it with the folders of its assignment. Those of
+// others are drift of theirs.
+func TestADeletedBranchIsMadeAnewByEachOfItsAssignments(t *testing.T) {
+	t.Parallel()
+	l := newBareBranchLife(t)
+	other := providertest.New(startProvider)
+	ofOther := func() providertest.Configuration {
+		c := l.configuration("dev", "theirs", nil)
+		c.Resources[assignment].Attributes["name"] = "other"
+		c.Resources[assignment].Attributes["gitops_repo"] = map[string]any{"url": l.repo.url, "branch": "dev", "path": "other"}
+		return c
+	}
+	apply(t, l.w, l.configuration("dev", "ours", nil))
+	apply(t, other, ofOther())
+	l.remove("dev")
+
+	plan, said := mustPlan(t, l.w, l.configuration("dev", "ours", nil))
+	if !said.Has("Branch does not exist any more") || !strings.Contains(said.String(), "It lacks those of other assignments until they are applied") {
+		t.Errorf("the plan says %s", said)
+	}
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch is gone") {
+		t.Errorf("the plan has %q", lines)
+	}
+	if said := l.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Fatal(said)
+	}
+	const ours, theirs = "large/app-core/platform-config.yaml", "other/large/app-core/platform-config.yaml"
+	if made := files(t, l.repo.clone(t, "dev")); made[ours] == "" || made[theirs] != "" {
+		t.Errorf("the branch has %v", made)
+	}
+
+	plan, _ = mustPlan(t, other, ofOther())
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "the branch was rewritten") {
+		t.Errorf("the plan of the other one has %q", lines)
+	}
+	if said := other.ApplyPlan(t.Context(), plan); said.Err() != nil {
+		t.Fatal(said)
+	}
+	if made := files(t, l.repo.clone(t, "dev")); made[ours] == "" || made[theirs] == "" {
+		t.Errorf("the branch has %v", made)
 	}
 }

@@ -63,8 +63,18 @@ func TestTwoStatesOfOneNameDoNotUndoEachOther(t *testing.T) { // sets variables 
 		t.Errorf("the commit says that its run is %q", message)
 	}
 
+	history, said := s.ours.ReadData(t.Context(), providertest.Configuration{}, "flotilla_history", map[string]any{
+		"gitops_repo": map[string]any{"url": s.url, "branch": "dev", "path": "clusters/all"},
+	})
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if commits, _ := history["commits"].([]any); len(commits) != 1 || field(commits[0], "run") != strings.TrimPrefix(run, "run ") {
+		t.Errorf("flotilla_history has %v", history["commits"])
+	}
+
 	// A state that is new there says whose the folders are, and takes them over.
-	_, said := s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
+	_, said = s.hers.Apply(t.Context(), s.configuration("mysql://hers", source))
 	for _, want := range []string{"Folders are there already", "written last by commit " + tip[:12], run} {
 		if said.Err() != nil || !strings.Contains(said.String(), want) {
 			t.Errorf("the second state does not say %q: %s", want, said)

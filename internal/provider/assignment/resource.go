@@ -230,8 +230,9 @@ func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	switch at := known.Owner.Location; {
 	case known.Drift.Cause == delivery.BranchGone && !known.Settings.PullRequest: // else the plan has an error
 		c.Diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch does not exist any more", fmt.Sprintf(
-			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo: otherwise the next apply creates the branch "+
-				"again, and writes everything.",
+			"There is no branch %q at %s. If it was renamed, set its new name in gitops_repo. Otherwise the next apply creates the branch again, "+
+				"with the folders of this assignment. It lacks those of other assignments until they are applied, too: until then, agents "+
+				"remove what others run on the same hosts.",
 			at.Branch,
 			at.URL,
 		))

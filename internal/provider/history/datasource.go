@@ -81,6 +81,12 @@ var commits = table.Object[gitops.HistoryCommit]{
 		repository.Source,
 		func(c gitops.HistoryCommit) folder.Source { return c.Source },
 	),
+	table.TextOrNull(
+		"run",
+		"The pipeline run that made it, by the trailer `Flotilla-Run`: a URL or an id; null outside of pipelines. A merge has the run of the "+
+			"newest commit that it merged.",
+		func(c gitops.HistoryCommit) string { return c.Run },
+	),
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),
 }
 

@@ -80,6 +80,7 @@ func Put[T any, M ~map[string]map[string]T](folders M, key Key, value T) {
 	folders[key.Host][key.DeploymentTarget] = value
 }
 
+// Clone returns a deep copy.
 func (t Trees) Clone() Trees {
 	clone := make(Trees, len(t))
 	for host, targets := range t {
