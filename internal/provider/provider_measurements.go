@@ -74,12 +74,12 @@ func (s *measurementsSettings) add(o *fleet.ObjectReader, address string, login 
 }
 
 // client is nil while a credential is not known yet.
-func (s *measurementsSettings) client(userAgent string) (*measure.Client, error) {
+func (s *measurementsSettings) client(userAgent string) (*measure.Measurer, error) {
 	over, err := git.NewHTTPTransport(s.certificates)
 	if err != nil || !s.complete {
 		return nil, err
 	}
-	return &measure.Client{Over: over, Login: s.login, Scrub: s.scrubber(), UserAgent: userAgent}, nil
+	return &measure.Measurer{Over: over, Login: s.login, Scrub: s.scrubber(), UserAgent: userAgent}, nil
 }
 
 func (s *measurementsSettings) scrubber() secret.Scrubber {

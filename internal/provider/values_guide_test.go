@@ -84,7 +84,7 @@ func (i *infrastructure) expect(version, want string) string {
 func (i *infrastructure) upgraded(version string, clusters ...string) {
 	for _, cluster := range clusters {
 		i.facts[cluster] = evidence.ClusterFacts{
-			Status: verdict.Status{Verdict: verdict.Ready, Since: i.now}, Facts: (&facts.Own{Version: "v" + version + ".2"}).Known(100).Facts,
+			Status: verdict.Status{Verdict: verdict.Ready, Since: i.now}, Facts: (&facts.OwnFacts{Version: "v" + version + ".2"}).Known(100).Facts,
 		}
 	}
 }

@@ -47,7 +47,7 @@ func newVersions(t *testing.T) *versions {
 func (v *versions) runs(version string, clusters ...string) {
 	for _, cluster := range clusters {
 		v.facts[cluster] = evidence.ClusterFacts{
-			Status: verdict.Status{Verdict: verdict.Ready, Since: v.now}, Facts: (&facts.Own{Version: "v" + version + ".4"}).Known(100).Facts,
+			Status: verdict.Status{Verdict: verdict.Ready, Since: v.now}, Facts: (&facts.OwnFacts{Version: "v" + version + ".4"}).Known(100).Facts,
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// kindsOf are what is listed on a cluster, by its reconciler; of one that is the user's own, all. What brings Secrets is
-// listed where the records of a folder that the cluster follows name such an object: most clusters have none of ours.
+// kindsOf returns the kinds to list on a cluster with a reconciler; all kinds for the user's own reconciler. It
+// includes suppliers of Secrets only if records of the cluster's folders name such an object, because most clusters
+// have none.
 func kindsOf(name string, folders recorded, hosts []string) []reconciler.ObjectKind {
 	listed := reconciler.ListedKinds()
 	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
@@ -27,7 +28,6 @@ func kindsOf(name string, folders recorded, hosts []string) []reconciler.ObjectK
 	return listed
 }
 
-// recorded are the kinds of the objects that records name, by host.
 type recorded map[string]map[string]bool
 
 func kindsIn(written gitops.OwnerSnapshot) recorded {
@@ -43,8 +43,7 @@ func kindsIn(written gitops.OwnerSnapshot) recorded {
 	return kinds
 }
 
-// askClusters asks every cluster of the fleet that the provider knows.
-func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Question, answer *Answer) map[string]observe.ClusterReport {
+func queryClusters(ctx context.Context, from *Clusters, at folder.Location, q *Question, answer *Answer) map[string]observe.ClusterReport {
 	clusters := q.Clusters
 	found := map[string]observe.ClusterReport{}
 	reach := map[string]kube.Cluster{}
@@ -65,15 +64,15 @@ func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Que
 		return found // their answers could not be evaluated
 	}
 	folders := kindsIn(answer.Written)
-	// The answer of a cluster is evaluated at once, so that not all answers are kept in memory.
-	answers := kube.QueryAll(ctx, reach, from.Options, func(ctx context.Context, name string, client *kube.ClusterClient) (observe.ClusterReport, error) {
+	// Each answer is evaluated at once, so that memory does not hold all of them.
+	query := func(ctx context.Context, name string, client *kube.ClusterClient) (observe.ClusterReport, error) {
 		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
 		if err != nil {
 			return observe.ClusterReport{}, err
 		}
 		return observe.ReadCluster(at, clusters[name].Type, name, listed), nil
-	})
-	for name, answered := range answers {
+	}
+	for name, answered := range kube.QueryAll(ctx, reach, from.Options, query) {
 		found[name] = answered.Value
 		if answered.Err != nil {
 			found[name] = observe.ClusterReport{Unknown: answered.Err.Error()}
@@ -82,8 +81,7 @@ func askClusters(ctx context.Context, from *Clusters, at folder.Location, q *Que
 	return found
 }
 
-// askHub asks one cluster about all others.
-func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[string]Cluster) map[string]observe.ClusterReport {
+func queryHub(ctx context.Context, from *Hub, at folder.Location, clusters map[string]FleetCluster) map[string]observe.ClusterReport {
 	found := map[string]observe.ClusterReport{}
 	all := func(reason string) map[string]observe.ClusterReport {
 		for name := range clusters {
@@ -109,11 +107,10 @@ func askHub(ctx context.Context, from *Hub, at folder.Location, clusters map[str
 	return observe.ReadHub(at, types, listed)
 }
 
-// list reads all objects of an agent. Kinds that the cluster does not have, or does not let us read, are in
-// Unlisted.
+// list reads all objects of an agent. Unlisted has the kinds that the cluster does not have or that may not be read.
 func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
-	var forbidden error // about the objects that follow folders, if these are among them
+	var forbidden error // about root objects, if these are among the kinds
 	named := false
 	asked := make([]kube.ResourceKind, len(kinds))
 	for i, kind := range kinds {
@@ -140,5 +137,5 @@ func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.Ob
 	return listed, nil
 }
 
-// skipped is what is long and says nothing about the status of an object.
+// skipped are long fields that do not affect the status of an object.
 var skipped = map[string][]string{"metadata": {"annotations"}, "spec": {"values", "resources"}, "status": {"inventory"}}

@@ -1,6 +1,6 @@
-// Package compliance finds out whether clusters run what an owner wrote: it collects the reports of clusters,
-// looks up the commits that they name, and has package observe derive the verdicts. It knows neither Terraform
-// nor any clock.
+// Package compliance determines whether clusters run the content that an owner wrote. It collects the reports of
+// clusters, looks up the reported commits, and derives verdicts with package observe. It depends on neither Terraform
+// nor a clock.
 package compliance
 
 import (
@@ -24,88 +24,90 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Repository is what is asked of a GitOps repository and its Git host: a *delivery.Service.
-type Repository interface {
+// GitOpsReader reads a GitOps repository and its Git host. A *delivery.Service implements it.
+type GitOpsReader interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	FindCommits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error)
-	ReadStatuses(ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool) ([]delivery.CommitStatuses, error)
+	ReadStatuses(
+		ctx context.Context, query delivery.StatusQuery, enough func([]delivery.CommitStatuses) bool,
+	) ([]delivery.CommitStatuses, error)
 }
 
-// Question is what is to be found out.
+// Question describes the query.
 type Question struct {
-	// Owner is the flotilla_assignment whose folders are looked at.
+	// Owner is the flotilla_assignment that owns the folders.
 	Owner delivery.Owner
-	// Time is when it is asked.
-	Time time.Time
-	// Schedule has the assignments. Its clusters are those of the fleet.
+	Time  time.Time
+	// Schedule has the assignments of the fleet.
 	Schedule *schedule.Decisions
-	// Clusters are the fleet's clusters, by name, with their types.
-	Clusters map[string]Cluster
-	// Feedback is where reports come from. A source that is an earlier field wins.
+	// Clusters are the fleet's clusters, by name.
+	Clusters map[string]FleetCluster
+	// Feedback has the sources of reports. Sources in earlier fields take precedence.
 	Feedback Feedback
-	// Offline says why the repository cannot be read yet; "" where it can.
+	// Offline is the reason why the repository cannot be read yet; "" if it can.
 	Offline string
 }
 
-// Cluster is a cluster of the fleet. FirstType is the name after which the objects of its type are labelled.
-type Cluster struct{ Type, FirstType, Reconciler string }
+// FleetCluster is a cluster of the fleet. FirstType is the original name of its type, which objects have as their
+// label.
+type FleetCluster struct{ Type, FirstType, Reconciler string }
 
-// Feedback is where reports come from.
+// Feedback configures the sources of reports.
 type Feedback struct {
-	// Clusters are read directly; nil where that is not wanted.
+	// Clusters queries clusters directly; nil to skip.
 	Clusters *Clusters
-	// Hub is read for all clusters; nil where there is none.
+	// Hub answers for all clusters; nil if there is none.
 	Hub *Hub
-	// Reports are given by the caller.
+	// Reports are supplied by the caller.
 	Reports []observe.ExternalReport
-	// Statuses are commit statuses on the Git host; nil where they are not wanted.
+	// Statuses reads commit statuses of the Git host; nil to skip.
 	Statuses *Statuses
 }
 
-// Clusters says how clusters are asked.
+// Clusters configures queries of clusters.
 type Clusters struct {
-	// Reach has the connections of those that can be reached, by name.
+	// Reach has the connections, by name of the cluster.
 	Reach map[string]kube.Cluster
-	// Waiting are those whose connection is not fully known yet; with Unknown, all are.
+	// Waiting has clusters whose connection is not fully known yet; Unknown means all.
 	Waiting map[string]bool
 	Unknown bool
 	Options kube.QueryOptions
 }
 
-// Hub is a cluster whose Argo CD deploys to the others.
+// Hub is a cluster whose Argo CD deploys to other clusters.
 type Hub struct {
 	Name    string
 	Reach   kube.Cluster
-	Known   bool // Reach can be used
+	Known   bool // Reach is usable
 	Options kube.QueryOptions
 }
 
-// Statuses says how the Git host is asked.
+// Statuses configures queries of the Git host.
 type Statuses struct {
 	Contexts observe.Contexts
-	Limit    int // how many commits back
+	Limit    int // number of commits back
 	Settings delivery.Settings
 	Creators Creators
 }
 
-// Answer is what was found out.
+// Answer is the result of a query.
 type Answer struct {
 	Result *observe.Observation
-	// Written is what the branch has.
+	// Written is the owner's content of the branch.
 	Written gitops.OwnerSnapshot
-	// NotAsked are the clusters of the fleet that the provider does not know, in order.
+	// NotAsked are the clusters of the fleet that the provider does not know, sorted.
 	NotAsked []string
-	// Repository says why the repository could not be read, and Statuses why the Git host's commit statuses
-	// could not; nil where they could. It is in the verdicts, too.
+	// Repository and Statuses are the errors of reading the repository and commit statuses; nil if there were none.
+	// The verdicts contain them, too.
 	Repository, Statuses error
 }
 
-// Ask collects reports, looks up their commits and derives the verdicts. A cluster or server that does not
-// answer makes verdicts unknown; the only error is that of a context that has ended.
-func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error) {
+// Evaluate collects reports, looks up their commits and derives verdicts. A cluster or server that does not answer
+// makes verdicts unknown. The only error is that of an ended context.
+func Evaluate(ctx context.Context, repository GitOpsReader, q Question) (*Answer, error) {
 	answer := &Answer{}
 	if q.Offline == "" {
-		written, err := repository.ReadOwner(ctx, q.Owner, wanted(q.Schedule))
+		written, err := repository.ReadOwner(ctx, q.Owner, wantedTrees(q.Schedule))
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
@@ -127,7 +129,7 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 			Owner: q.Owner.Name, Environment: q.Owner.Environment, Branch: q.Owner.Location.Branch, Path: q.Owner.Location.Path,
 		},
 		Time: q.Time, Tip: answer.Written.Tip, Types: map[string]string{},
-		Folders: folders(&q, answer.Written), Reports: reports, Commits: map[string]observe.ReportedCommit{},
+		Folders: writtenFolders(&q, answer.Written), Reports: reports, Commits: map[string]observe.ReportedCommit{},
 		OwnerLabels: ownerLabels(q.Owner.Name, answer.Written), HostLabels: map[string]string{},
 	}
 	for name, cluster := range q.Clusters {
@@ -140,7 +142,7 @@ func Ask(ctx context.Context, repository Repository, q Question) (*Answer, error
 		}
 	}
 	if q.Offline == "" {
-		if in.Commits, err = commits(ctx, repository, &q, answer, in); err != nil {
+		if in.Commits, err = findCommits(ctx, repository, &q, answer, in); err != nil {
 			return nil, err
 		}
 	}
@@ -158,8 +160,7 @@ func offlineReason(err error) string {
 	return "the GitOps repository cannot be read"
 }
 
-// wanted are the folders that the fleet wants, whose trees are not known here.
-func wanted(scheduled *schedule.Decisions) folder.Trees {
+func wantedTrees(scheduled *schedule.Decisions) folder.Trees {
 	trees := folder.Trees{}
 	for _, assignment := range scheduled.Assignments {
 		folder.Put(trees, folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, "")
@@ -167,8 +168,7 @@ func wanted(scheduled *schedule.Decisions) folder.Trees {
 	return trees
 }
 
-// folders are what was written: those that the owner's records list.
-func folders(q *Question, written gitops.OwnerSnapshot) []observe.WrittenFolder {
+func writtenFolders(q *Question, written gitops.OwnerSnapshot) []observe.WrittenFolder {
 	namespaces := map[folder.Key]string{}
 	for _, assignment := range q.Schedule.Assignments {
 		namespaces[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = assignment.Namespace
@@ -191,7 +191,6 @@ func folders(q *Question, written gitops.OwnerSnapshot) []observe.WrittenFolder 
 	return all
 }
 
-// ownerLabels are the owner's name in labels, and those under which it was written before.
 func ownerLabels(name string, written gitops.OwnerSnapshot) []string {
 	labels := []string{render.LabelValue(name)}
 	for _, record := range written.Records {
@@ -202,8 +201,9 @@ func ownerLabels(name string, written gitops.OwnerSnapshot) []string {
 	return labels
 }
 
-// commits looks up what reports name.
-func commits(ctx context.Context, repository Repository, q *Question, answer *Answer, in observe.FleetReports) (map[string]observe.ReportedCommit, error) {
+func findCommits(
+	ctx context.Context, repository GitOpsReader, q *Question, answer *Answer, in observe.FleetReports,
+) (map[string]observe.ReportedCommit, error) {
 	ids := map[string]bool{}
 	for name := range q.Clusters {
 		report := in.Reports[name]
@@ -239,8 +239,7 @@ func commits(ctx context.Context, repository Repository, q *Question, answer *An
 	return known, nil
 }
 
-// collect gathers a report of every cluster.
-func collect(ctx context.Context, repository Repository, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {
+func collect(ctx context.Context, repository GitOpsReader, q *Question, answer *Answer) (map[string]observe.ClusterReport, error) {
 	reports := make(map[string]observe.ClusterReport, len(q.Clusters))
 	take := func(found map[string]observe.ClusterReport) {
 		for name, report := range found {
@@ -252,14 +251,14 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 	}
 	location := q.Owner.Location
 	if from := q.Feedback.Clusters; from != nil {
-		take(askClusters(ctx, from, location, q, answer))
+		take(queryClusters(ctx, from, location, q, answer))
 	}
 	if from := q.Feedback.Hub; from != nil && q.Offline == "" {
-		take(askHub(ctx, from, location, q.Clusters))
+		take(queryHub(ctx, from, location, q.Clusters))
 	}
-	take(said(q.Feedback.Reports))
+	take(readReports(q.Feedback.Reports))
 	if from := q.Feedback.Statuses; from != nil && q.Offline == "" {
-		found, err := askStatuses(ctx, repository, from, q, answer)
+		found, err := readStatuses(ctx, repository, from, q, answer)
 		if err != nil {
 			return nil, err
 		}
@@ -274,28 +273,28 @@ func collect(ctx context.Context, repository Repository, q *Question, answer *An
 		case q.Offline != "":
 			report.Unknown, report.Applied = q.Offline, nil
 		case !heard:
-			report.Unknown = q.Feedback.silent()
+			report.Unknown = q.Feedback.explainSilence()
 		}
 		reports[name] = report
 	}
 	return reports, nil
 }
 
-// IsEmpty says that no report is collected.
+// IsEmpty reports whether there is no source of reports.
 func (f *Feedback) IsEmpty() bool {
 	return f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0
 }
 
-// silent is why nothing is known of a cluster without a report.
-func (f *Feedback) silent() string {
+// explainSilence returns why nothing is known of a cluster without a report.
+func (f *Feedback) explainSilence() string {
 	if f.IsEmpty() {
 		return "no report is collected: `feedback` is empty"
 	}
 	return "there is no report about this cluster"
 }
 
-// said are the reports of other sources; of several about one cluster or assignment, the latest.
-func said(reports []observe.ExternalReport) map[string]observe.ClusterReport {
+// readReports converts external reports. Of several about one cluster or assignment, the latest counts.
+func readReports(reports []observe.ExternalReport) map[string]observe.ClusterReport {
 	sorted := slices.Clone(reports)
 	slices.SortStableFunc(sorted, func(a, b observe.ExternalReport) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Assignment, b.Assignment), a.Since.Compare(b.Since))

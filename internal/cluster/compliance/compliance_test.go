@@ -134,7 +134,7 @@ func question(types map[string]string) compliance.Question {
 	q := compliance.Question{
 		Owner:    delivery.Owner{Name: "dev", Location: folder.Location{URL: "http://127.0.0.1:13000/flotadmin/gitops.git", Branch: "dev"}},
 		Time:     asked,
-		Schedule: &schedule.Decisions{}, Clusters: map[string]compliance.Cluster{},
+		Schedule: &schedule.Decisions{}, Clusters: map[string]compliance.FleetCluster{},
 	}
 	for _, host := range []string{"argo", "flux"} {
 		for _, target := range []string{"db-main", "web-main"} {
@@ -146,7 +146,7 @@ func question(types map[string]string) compliance.Question {
 	}
 	for name, of := range types {
 		reconciler := map[string]string{"argo": "argocd", "flux": "flux"}[of]
-		q.Clusters[name] = compliance.Cluster{Type: of, Reconciler: reconciler}
+		q.Clusters[name] = compliance.FleetCluster{Type: of, Reconciler: reconciler}
 	}
 	return q
 }
@@ -235,7 +235,7 @@ func check(t *testing.T, answer *compliance.Answer, want map[string]said) {
 
 func mustAsk(t *testing.T, r *repository, q compliance.Question) *compliance.Answer {
 	t.Helper()
-	answer, err := compliance.Ask(t.Context(), r, q)
+	answer, err := compliance.Evaluate(t.Context(), r, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -536,11 +536,11 @@ func TestOnlyTheEndOfTheQuestionIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	q := question(map[string]string{"flux-1": "flux"})
-	if _, err := compliance.Ask(ctx, &repository{tip: newer}, q); !errors.Is(err, context.Canceled) {
+	if _, err := compliance.Evaluate(ctx, &repository{tip: newer}, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	q.Offline = "not yet"
-	if _, err := compliance.Ask(ctx, nil, q); !errors.Is(err, context.Canceled) {
+	if _, err := compliance.Evaluate(ctx, nil, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Creators are the accounts of a Git host whose commit statuses count: one for all clusters, or one for each. The zero value
-// lets the statuses of every account count.
+// Creators are the Git host's accounts whose commit statuses count: one for all clusters, or one for each. With the
+// zero value, all accounts count.
 type Creators struct {
 	All       string
 	ByCluster map[string]string
 }
 
-// IsSet reports whether the statuses of some accounts do not count.
+// IsSet reports whether some accounts are excluded.
 func (c Creators) IsSet() bool { return c.All != "" || c.ByCluster != nil }
 
 // check returns why a status of a cluster does not count; "" if it does.
@@ -47,42 +47,43 @@ func (c Creators) check(cluster, commit string, status forge.Status) string {
 	return ""
 }
 
-// told are the commit statuses of one cluster about one kind of host.
-type told struct {
-	said []observe.ExternalReport // that count, the newest first
-	// foreign is why a status does not count that is of the newest commit with any; "" if all of these count. It may have
-	// replaced one that counts, as a Git host keeps the latest of each context.
+// hostStatuses has a cluster's commit statuses about one kind of host.
+type hostStatuses struct {
+	counted []observe.ExternalReport // statuses that count, newest first
+	// foreign is why a status of the newest commit does not count; "" if all do. It may have replaced one that
+	// counts, because a Git host keeps only the latest status of each context.
 	foreign string
 	commit  string // the newest with a status
 }
 
-// tell adds a status of a commit; newer commits come first.
-func (t *told) tell(commit, foreign string, status forge.Status) {
+// add adds a status of a commit. Newer commits come first.
+func (t *hostStatuses) add(commit, foreign string, status forge.Status) {
 	if t.commit == "" {
 		t.commit = commit
 	}
 	switch {
 	case foreign == "":
-		t.said = append(t.said, observe.ExternalReport{Commit: commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description})
+		t.counted = append(t.counted, observe.ExternalReport{
+			Commit: commit, Verdict: verdictOf(status.State), Since: status.Time, Message: status.Description,
+		})
 	case commit == t.commit && t.foreign == "":
 		t.foreign = foreign
 	}
 }
 
-// isReady reports whether a success counts.
-func (t *told) isReady() bool {
-	return t != nil && slices.ContainsFunc(t.said, func(one observe.ExternalReport) bool { return one.Verdict == verdict.Ready })
+func (t *hostStatuses) isReady() bool {
+	return t != nil && slices.ContainsFunc(t.counted, func(one observe.ExternalReport) bool { return one.Verdict == verdict.Ready })
 }
 
-// byHost are the statuses of one cluster by the kind of host, "" for both kinds.
-type byHost map[string]*told
+// byHost has the statuses of one cluster by kind of host, "" for both.
+type byHost map[string]*hostStatuses
 
-// report makes a report of them. Hosts with a foreign status are unknown.
+// report converts the statuses. Hosts with a foreign status are unknown.
 func (b byHost) report(clusterType, cluster string) observe.ClusterReport {
 	counted, foreign := map[string][]observe.ExternalReport{}, ""
 	for _, host := range slices.Sorted(maps.Keys(b)) {
 		if b[host].foreign == "" {
-			counted[host] = b[host].said
+			counted[host] = b[host].counted
 		} else if foreign == "" {
 			foreign = b[host].foreign
 		}
@@ -92,8 +93,7 @@ func (b byHost) report(clusterType, cluster string) observe.ClusterReport {
 	return report
 }
 
-// heardOf groups statuses by cluster.
-func (s *Statuses) heardOf(find statusFinder, heard []delivery.CommitStatuses) map[string]byHost {
+func (s *Statuses) groupByCluster(find statusFinder, heard []delivery.CommitStatuses) map[string]byHost {
 	all := map[string]byHost{}
 	for _, commit := range heard {
 		for _, status := range commit.Statuses {
@@ -105,18 +105,18 @@ func (s *Statuses) heardOf(find statusFinder, heard []delivery.CommitStatuses) m
 				all[name] = byHost{}
 			}
 			if all[name][host] == nil {
-				all[name][host] = &told{}
+				all[name][host] = &hostStatuses{}
 			}
-			all[name][host].tell(commit.Commit, s.Creators.check(name, commit.Commit, status), status)
+			all[name][host].add(commit.Commit, s.Creators.check(name, commit.Commit, status), status)
 		}
 	}
 	return all
 }
 
-// askStatuses reads commit statuses, from the newest commit back, until every cluster has one.
-func askStatuses(
+// readStatuses reads commit statuses from the newest commit back until every cluster has one.
+func readStatuses(
 	ctx context.Context,
-	repository Repository,
+	repository GitOpsReader,
 	from *Statuses,
 	q *Question,
 	answer *Answer,
@@ -124,7 +124,7 @@ func askStatuses(
 	find := from.finder(q.Clusters)
 	enough := func(heard []delivery.CommitStatuses) bool {
 		count := 0
-		for _, hosts := range from.heardOf(find, heard) {
+		for _, hosts := range from.groupByCluster(find, heard) {
 			if hosts[""].isReady() || hosts[observe.ClusterTypeHost].isReady() && hosts[observe.ClusterHost].isReady() {
 				count++
 			}
@@ -138,17 +138,16 @@ func askStatuses(
 	}
 	answer.Statuses = err
 	found := map[string]observe.ClusterReport{}
-	for name, hosts := range from.heardOf(find, heard) {
+	for name, hosts := range from.groupByCluster(find, heard) {
 		found[name] = hosts.report(q.Clusters[name].Type, name)
 	}
 	return found, nil
 }
 
-// statusFinder returns the cluster that a status is of, and the kind of the host that it is about.
 type statusFinder func(forge.Status) (cluster, host string, ok bool)
 
-// finder finds by the key, which is what Flux makes of the context on some Git hosts, else by the context.
-func (s *Statuses) finder(clusters map[string]Cluster) statusFinder {
+// finder matches statuses by the key that Flux derives from the context on some Git hosts, else by the context.
+func (s *Statuses) finder(clusters map[string]FleetCluster) statusFinder {
 	keys := sync.OnceValue(func() map[string]observe.Subject {
 		return s.Contexts.Keys(slices.Sorted(maps.Keys(clusters)), forge.StatusKey)
 	})

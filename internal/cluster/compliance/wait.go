@@ -13,46 +13,46 @@ import (
 // Clock is the clock for Wait.
 type Clock interface {
 	Now() time.Time
-	// Sleep returns after a time, or when the context has ended.
+	// Sleep returns after d or when the context ends.
 	Sleep(ctx context.Context, d time.Duration)
 }
 
-// Goal is what is waited for.
+// Goal is the condition that Wait waits for.
 type Goal struct {
 	ReadyPercent int
 	Timeout      time.Duration
 }
 
-// The pauses between two questions: the first, by how much they grow, and the longest.
+// The first and the longest pause between two queries.
 const (
 	firstPause = 2 * time.Second
 	longPause  = 30 * time.Second
 )
 
-// Wait repeats ask until enough clusters are ready, with growing pauses. When the time has run out, it returns
-// the last answer with an error that names what is not ready. said gets the summary after each call of ask.
+// Wait repeats query with growing pauses until enough clusters are ready. On timeout, it returns the last answer with
+// an error that names the unready clusters. report gets the summary of each answer.
 func Wait(
 	ctx context.Context,
 	clock Clock,
 	goal Goal,
-	ask func(ctx context.Context, now time.Time) (*Answer, error),
-	said func(observe.Summary),
+	query func(ctx context.Context, now time.Time) (*Answer, error),
+	report func(observe.Summary),
 ) (*Answer, error) {
 	until := clock.Now().Add(goal.Timeout)
 	for pause := firstPause; ; pause = min(longPause, pause*3/2) {
 		now := clock.Now()
-		answer, err := ask(ctx, now)
+		answer, err := query(ctx, now)
 		if err != nil {
 			return nil, err
 		}
 		summary := answer.Result.Summary()
-		said(summary)
+		report(summary)
 		left := until.Sub(clock.Now())
 		switch {
 		case summary.ReadyPercent >= goal.ReadyPercent:
 			return answer, nil
 		case left <= 0:
-			return answer, notReady(answer.Result, summary, goal)
+			return answer, unreadyError(answer.Result, summary, goal)
 		}
 		clock.Sleep(ctx, min(pause, left))
 		if ctx.Err() != nil {
@@ -61,8 +61,7 @@ func Wait(
 	}
 }
 
-// notReady names what is not ready.
-func notReady(result *observe.Observation, summary observe.Summary, goal Goal) error {
+func unreadyError(result *observe.Observation, summary observe.Summary, goal Goal) error {
 	var lines []string
 	for i := range result.Clusters {
 		if c := &result.Clusters[i]; c.Verdict != verdict.Ready {
@@ -73,11 +72,7 @@ func notReady(result *observe.Observation, summary observe.Summary, goal Goal) e
 		"after %s, %d of %s ready (%d %%), but ready_percent is %d %%:\n%s",
 		goal.Timeout,
 		summary.ByVerdict[verdict.Ready],
-		wording.Count(
-			summary.Clusters,
-			"cluster is",
-			"clusters are",
-		),
+		wording.Count(summary.Clusters, "cluster is", "clusters are"),
 		summary.ReadyPercent,
 		goal.ReadyPercent,
 		wording.Lines(lines, wording.Named),

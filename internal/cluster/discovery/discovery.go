@@ -1,5 +1,5 @@
-// Package discovery asks clusters what they say of themselves, and a hub which clusters others have registered there. What
-// it finds are facts, which package facts makes of objects.
+// Package discovery queries clusters about themselves, and a hub about the clusters registered there. Package facts
+// converts the objects to facts.
 package discovery
 
 import (
@@ -13,40 +13,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Question says what to ask.
+// Question describes the query.
 type Question struct {
-	Reach   map[string]kube.Cluster // clusters that are asked themselves, by name
-	Waiting []string                // names of those of which it is not known yet how to reach them
+	Reach   map[string]kube.Cluster // connections of clusters, by name
+	Waiting []string                // names of clusters without a known connection
 	Options kube.QueryOptions
-	// ReadyPercent is how many percent of a cluster's nodes have to be ready.
+	// ReadyPercent is the share of a cluster's nodes that must be ready.
 	ReadyPercent int
-	// Requested says to read what pods request, which are many.
+	// Requested includes the requests of pods, which are many.
 	Requested bool
 	Hub       *Hub // nil: none
 }
 
-// Hub is a cluster with which others have registered clusters.
+// Hub is a cluster where others have registered clusters.
 type Hub struct {
 	Name            string
 	Reach           kube.Cluster
-	ArgoCD          string // the namespace of its Secrets; "": they are not read
+	ArgoCD          string // namespace of its Secrets; "": they are not read
 	ClusterProfiles bool
 }
 
-// maxRegistered bounds how many clusters a hub may have.
 const maxRegistered = 20_000
 
-// Ask asks all clusters and the hub. A cluster that does not answer is no error. A hub that does not answer is one, since it
-// is not known which clusters it has. unusable are objects of the hub that have no name that a cluster can have.
-func Ask(ctx context.Context, q Question) (known map[string]facts.Known, unusable []string, err error) {
+// Discover queries all clusters and the hub. A cluster without an answer is no error. A hub without an answer is an
+// error, because its clusters are unknown. unusable lists objects of the hub whose names clusters cannot have.
+func Discover(ctx context.Context, q Question) (known map[string]facts.KnownFacts, unusable []string, err error) {
 	var registered []facts.Registration
 	if q.Hub != nil {
-		if registered, unusable, err = q.Hub.ask(ctx, q.Options); err != nil {
+		if registered, unusable, err = q.Hub.query(ctx, q.Options); err != nil {
 			return nil, nil, err
 		}
 	}
-	own := map[string]facts.Known{}
-	for name, answer := range kube.QueryAll(ctx, q.Reach, q.Options, q.ask) {
+	own := map[string]facts.KnownFacts{}
+	for name, answer := range kube.QueryAll(ctx, q.Reach, q.Options, q.query) {
 		if answer.Err != nil {
 			answer.Value.Lost = answer.Err.Error()
 		}
@@ -54,9 +53,9 @@ func Ask(ctx context.Context, q Question) (known map[string]facts.Known, unusabl
 	}
 	for _, name := range q.Waiting {
 		status := verdict.Status{Verdict: verdict.Unknown, Message: "the connection to the cluster is not known yet"}
-		own[name] = facts.Known{Waiting: true, Sources: []facts.Source{facts.Cluster}, ClusterFacts: evidence.ClusterFacts{Status: status}}
+		own[name] = facts.KnownFacts{Waiting: true, Sources: []facts.Source{facts.Cluster}, ClusterFacts: evidence.ClusterFacts{Status: status}}
 	}
-	return facts.Together(own, registered, q.Hub.sources()), unusable, nil
+	return facts.Merge(own, registered, q.Hub.sources()), unusable, nil
 }
 
 var (
@@ -64,7 +63,7 @@ var (
 	pods  = kube.ResourceKind{Versions: "v1", Resource: "pods"}
 )
 
-// What is long and no fact.
+// Long fields that are not facts.
 var (
 	skippedOfNodes = map[string][]string{"metadata": {"annotations"}, "status": {"images"}}
 	skippedOfPods  = map[string][]string{
@@ -84,11 +83,11 @@ var (
 	}
 )
 
-// ask asks one cluster. It keeps no object, so that a large cluster takes hardly more memory than a small one.
-func (q *Question) ask(ctx context.Context, _ string, client *kube.ClusterClient) (own facts.Own, err error) {
-	questions := []struct {
-		right string
-		ask   func() error
+// query queries one cluster. It retains no object, so a large cluster takes hardly more memory than a small one.
+func (q *Question) query(ctx context.Context, _ string, client *kube.ClusterClient) (own facts.OwnFacts, err error) {
+	requests := []struct {
+		right   string
+		request func() error
 	}{
 		{facts.RightVersion, func() (err error) {
 			own.Version, err = client.ServerVersion(ctx)
@@ -96,14 +95,15 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.ClusterClient
 		}},
 		{facts.RightNodes, func() (err error) {
 			var isServed bool
-			if own.Nodes, isServed, err = folded(ctx, client, nodes, kube.ListOptions{Skip: skippedOfNodes}, facts.NewNodes, (*facts.Nodes).Add); err == nil &&
-				!isServed {
+			options := kube.ListOptions{Skip: skippedOfNodes}
+			own.Nodes, isServed, err = foldObjects(ctx, client, nodes, options, facts.NewNodes, (*facts.Nodes).Add)
+			if err == nil && !isServed {
 				own.Lost = "the API server has no nodes"
 			}
 			return err
 		}},
 		{facts.RightPods, func() (err error) {
-			own.Pods, _, err = folded(
+			own.Pods, _, err = foldObjects(
 				ctx,
 				client,
 				pods,
@@ -115,17 +115,17 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.ClusterClient
 		}},
 	}
 	if !q.Requested {
-		questions = questions[:2]
+		requests = requests[:2]
 	}
-	errs := make([]error, len(questions))
-	answered := kube.InTurn(len(questions), func(i int) error {
-		errs[i] = questions[i].ask()
+	errs := make([]error, len(requests))
+	answered := kube.InTurn(len(requests), func(i int) error {
+		errs[i] = requests[i].request()
 		return errs[i]
 	})
 	for i := range answered {
 		switch {
-		case kube.ReasonOf(errs[i]) == kube.ReasonForbidden: // a right that is missing ends nothing
-			own.Forbidden = append(own.Forbidden, questions[i].right)
+		case kube.ReasonOf(errs[i]) == kube.ReasonForbidden: // a missing permission does not stop the query
+			own.Forbidden = append(own.Forbidden, requests[i].right)
 		case errs[i] != nil:
 			return own, errs[i]
 		}
@@ -133,9 +133,8 @@ func (q *Question) ask(ctx context.Context, _ string, client *kube.ClusterClient
 	return own, nil
 }
 
-// folded is what the objects of a kind come to, each of which is added; nil where they are not served, or were not read to the
-// end.
-func folded[T any](
+// foldObjects adds up the objects of a kind; nil if they are not served, or not completely read.
+func foldObjects[T any](
 	ctx context.Context,
 	client *kube.ClusterClient,
 	kind kube.ResourceKind,
@@ -144,7 +143,7 @@ func folded[T any](
 	add func(*T, *unstructured.Unstructured),
 ) (all *T, isServed bool, err error) {
 	options.Fold = func() func(*unstructured.Unstructured) {
-		all = begin() // anew where the list is begun anew
+		all = begin() // restarts with the list
 		return func(object *unstructured.Unstructured) { add(all, object) }
 	}
 	listed, err := client.List(ctx, kind, options)

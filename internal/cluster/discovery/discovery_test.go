@@ -92,7 +92,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nodes-only}]
 		certificate, key := server.ClientCertificate(t, user)
 		return kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
 	}
-	known, _, err := discovery.Ask(t.Context(), discovery.Question{
+	known, _, err := discovery.Discover(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
 			"all":     {Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token},
 			"nodes":   as("nodes-only"),
@@ -142,8 +142,8 @@ func TestClustersOfARealHub(t *testing.T) {
 	t.Parallel()
 	server := kubetest.StartAnother(t, kubetest.Options{})
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, Token: server.Token}
-	ask := func(hub *discovery.Hub) (map[string]facts.Known, []string, error) {
-		return discovery.Ask(t.Context(), discovery.Question{Hub: hub, ReadyPercent: 100, Options: kube.QueryOptions{Deadline: time.Minute}})
+	ask := func(hub *discovery.Hub) (map[string]facts.KnownFacts, []string, error) {
+		return discovery.Discover(t.Context(), discovery.Question{Hub: hub, ReadyPercent: 100, Options: kube.QueryOptions{Deadline: time.Minute}})
 	}
 	both := &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: true}
 	if known, _, err := ask(both); err != nil || len(known) > 0 { // neither Argo CD nor ClusterProfiles
@@ -228,7 +228,7 @@ func TestAClusterThatFallsSilentIsUnknown(t *testing.T) {
 			}
 		})
 	}
-	known, _, err := discovery.Ask(t.Context(), discovery.Question{
+	known, _, err := discovery.Discover(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
 			"hangs": answer(
 				"hangs",
@@ -276,7 +276,7 @@ func TestASlowClusterIsAskedForAllAtOnce(t *testing.T) {
 				fmt.Fprint(w, `{"kind":"Status","code":403,"message":"no"}`)
 			}
 		})
-		known, _, err := discovery.Ask(
+		known, _, err := discovery.Discover(
 			t.Context(),
 			discovery.Question{Reach: map[string]kube.Cluster{"a": slow}, Requested: requested, Options: kube.QueryOptions{Deadline: time.Minute}},
 		)
@@ -309,7 +309,7 @@ func TestAHubThatDoesNotAnswerIsAnError(t *testing.T) {
 		`the hub "hub" has more than 20000 clusters`:               many,
 		`the hub "hub": the API server does not answer like a Kub`: strange,
 	} {
-		_, _, err := discovery.Ask(
+		_, _, err := discovery.Discover(
 			t.Context(),
 			discovery.Question{
 				Hub:     &discovery.Hub{Name: "hub", Reach: reach, ArgoCD: "argocd", ClusterProfiles: reach == strange},
@@ -350,7 +350,7 @@ func TestWhatAHostileClusterSaysIsBounded(t *testing.T) {
 			"1",
 		) + `}}}`
 	}
-	known, _, err := discovery.Ask(t.Context(), discovery.Question{
+	known, _, err := discovery.Discover(t.Context(), discovery.Question{
 		Reach: map[string]kube.Cluster{
 			"many nodes": answer(5_000, func(i int) string {
 				return fmt.Sprintf(

@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 )
 
-// registrationKind is a kind of objects by which clusters are registered.
 type registrationKind struct {
 	source  facts.Source
 	kind    kube.ResourceKind
@@ -20,7 +19,6 @@ type registrationKind struct {
 	read    func(*unstructured.Unstructured) (facts.Registration, bool)
 }
 
-// kinds are what is read of the hub.
 func (h *Hub) kinds() (kinds []registrationKind) {
 	if h == nil {
 		return nil
@@ -30,8 +28,8 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 			facts.ArgoCD, kube.ResourceKind{Versions: "v1", Resource: "secrets"},
 			kube.ListOptions{
 				Namespace: h.ArgoCD, LabelSelector: facts.ArgoCDSelector,
-				Skip: map[string][]string{"metadata": {"annotations"}, "data": {"config"}}, // they have credentials
-			}, facts.OfSecret,
+				Skip: map[string][]string{"metadata": {"annotations"}, "data": {"config"}}, // they contain credentials
+			}, facts.ReadSecret,
 		})
 	}
 	if h.ClusterProfiles {
@@ -39,13 +37,12 @@ func (h *Hub) kinds() (kinds []registrationKind) {
 			facts.ClusterProfiles, kube.ResourceKind{Group: "multicluster.x-k8s.io", Versions: "v1alpha1", Resource: "clusterprofiles"},
 			kube.ListOptions{
 				Skip: map[string][]string{"metadata": {"annotations"}, "status": {"credentialProviders", "accessProviders"}},
-			}, facts.OfClusterProfile,
+			}, facts.ReadClusterProfile,
 		})
 	}
 	return kinds
 }
 
-// sources are where clusters of the hub are found.
 func (h *Hub) sources() (sources []facts.Source) {
 	for _, kind := range h.kinds() {
 		sources = append(sources, kind.source)
@@ -53,9 +50,9 @@ func (h *Hub) sources() (sources []facts.Source) {
 	return sources
 }
 
-// ask reads which clusters the hub has. A kind that it does not serve has none. Of a Secret nothing is kept but what
-// facts.OfSecret reads.
-func (h *Hub) ask(ctx context.Context, options kube.QueryOptions) (found []facts.Registration, unusable []string, err error) {
+// query reads the clusters of the hub. A kind that it does not serve has none. Of a Secret, it retains only the
+// result of facts.ReadSecret.
+func (h *Hub) query(ctx context.Context, options kube.QueryOptions) (found []facts.Registration, unusable []string, err error) {
 	err = kube.QueryOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.ClusterClient) error {
 		for _, kind := range h.kinds() {
 			var registered []facts.Registration

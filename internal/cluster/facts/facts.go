@@ -1,5 +1,5 @@
-// Package facts is what clusters say of themselves: versions, nodes, capacity, where they are. It makes facts of objects of
-// a cluster, and of a hub that others have registered clusters with, and labels of facts. It is pure.
+// Package facts derives facts about clusters: versions, nodes, capacity, location. It reads objects of the clusters
+// themselves and of a hub where clusters are registered, and derives labels from facts. It is pure.
 package facts
 
 import (
@@ -10,22 +10,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Kind is the shape of a fact.
-type Kind string
+// FactKind is the type of a fact.
+type FactKind string
 
-// The shapes of facts, with their types in Facts.
+// The types of facts, with their Go types in Facts.
 const (
-	Text          Kind = "text"           // string
-	Number        Kind = "number"         // float64
-	Texts         Kind = "list of texts"  // []any of strings
-	TextsByName   Kind = "map of texts"   // map[string]any of strings
-	NumbersByName Kind = "map of numbers" // map[string]any of float64
+	Text          FactKind = "text"           // string
+	Number        FactKind = "number"         // float64
+	Texts         FactKind = "list of texts"  // []any of strings
+	TextsByName   FactKind = "map of texts"   // map[string]any of strings
+	NumbersByName FactKind = "map of numbers" // map[string]any of float64
 )
 
-// Source says who knows a fact.
+// Source is the origin of a fact.
 type Source string
 
-// Who knows facts.
+// The sources.
 const (
 	Cluster         Source = "cluster"          // the cluster itself
 	ArgoCD          Source = "argocd"           // a Secret of Argo CD on a hub
@@ -35,20 +35,20 @@ const (
 // Fact describes a fact.
 type Fact struct {
 	Name  string
-	Kind  Kind
+	Kind  FactKind
 	About string
 	From  []Source
-	Right string // without which the cluster does not say it
+	Right string // permission that the fact requires
 }
 
-// The rights that facts of a cluster need, at cluster scope.
+// The permissions for facts of a cluster, at cluster scope.
 const (
 	RightVersion = "get /version"
 	RightNodes   = "list nodes"
 	RightPods    = "list pods"
 )
 
-// All are all facts, by name: the schema, the documentation and the checks of what refers to facts follow from it.
+// All lists all facts. The schema, the documentation and checks of references to facts are derived from it.
 var All = []Fact{
 	{
 		"kubernetes_version",
@@ -107,7 +107,7 @@ var All = []Fact{
 	{"properties", TextsByName, "`status.properties` of its ClusterProfile", []Source{ClusterProfiles}, ""},
 }
 
-// Names are the names of all facts.
+// Names returns the names of all facts.
 func Names() []string {
 	names := make([]string, len(All))
 	for i := range All {
@@ -116,8 +116,8 @@ func Names() []string {
 	return names
 }
 
-// Named is the fact of a name.
-func Named(name string) (Fact, bool) {
+// FindFact returns the fact with a name.
+func FindFact(name string) (Fact, bool) {
 	at := slices.IndexFunc(All, func(fact Fact) bool { return fact.Name == name })
 	if at < 0 {
 		return Fact{}, false
@@ -125,28 +125,28 @@ func Named(name string) (Fact, bool) {
 	return All[at], true
 }
 
-// Known is what is known of a cluster.
-type Known struct {
+// KnownFacts has the facts of a cluster.
+type KnownFacts struct {
 	evidence.ClusterFacts
-	// Sources are where the cluster was found, in the order of their names.
+	// Sources are the places where the cluster was found, sorted.
 	Sources []Source
-	// Missing are rights that the credentials lack, such as "list nodes".
+	// Missing are permissions that the credentials lack, such as "list nodes".
 	Missing []string
-	// Waiting says that how to reach the cluster is not known yet, so that it was not asked.
+	// Waiting reports that the cluster was not queried because its connection is not known yet.
 	Waiting bool
-	// ambiguous says why what a hub has of this name does not count; "" where it does.
+	// ambiguous is why a hub's facts about this name do not count; "" if they do.
 	ambiguous string
 }
 
-// What a cluster or a hub can make facts of is bounded.
+// The bounds of facts.
 const (
-	maxText   = 1024  // bytes of a text
+	maxText   = 1024  // bytes of a string
 	maxMany   = 100   // of a list, or of a map of numbers
-	maxByName = 400   // of a map of texts: Node Feature Discovery alone makes some 200 labels
-	maxFound  = 1_000 // of what may be sorted out later
+	maxByName = 400   // of a map of strings: Node Feature Discovery alone creates some 200 labels
+	maxFound  = 1_000 // before sorting
 )
 
-// textOf is a text that can be a fact; "" where it cannot.
+// textOf returns a string that can be a fact; "" otherwise.
 func textOf(value any) string {
 	text, _ := value.(string)
 	if len(text) > maxText || !wording.IsLine(text) {
@@ -155,10 +155,9 @@ func textOf(value any) string {
 	return text
 }
 
-// isFact says whether a text with a name can be a fact.
 func isFact(name, text string) bool { return textOf(name) != "" && (text == "" || textOf(text) != "") }
 
-// textsByName are the texts of an object that can be facts: the first ones in the order of names.
+// textsByName returns the strings that can be facts, up to a limit in the order of names.
 func textsByName(from map[string]string) map[string]any {
 	found := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(from)) {

@@ -59,7 +59,7 @@ func TestFactsOfNodes(t *testing.T) {
 	_ = unstructured.SetNestedField(other.Object, "v1.9.11", "status", "nodeInfo", "kubeletVersion")
 	_ = unstructured.SetNestedField(other.Object, "arm64", "status", "nodeInfo", "architecture")
 	nodes.Add(other)
-	known := (&facts.Own{Version: "v1.31.2-eks-abc", Nodes: nodes}).Known(100)
+	known := (&facts.OwnFacts{Version: "v1.31.2-eks-abc", Nodes: nodes}).Known(100)
 	want := map[string]any{
 		"kubernetes_version": "1.31.2-eks-abc", "kubernetes_minor": "1.31", "nodes": 2.0, "nodes_ready": 2.0, "node_versions": []any{"1.9.11", "1.31.2"},
 		"os_images": []any{
@@ -100,7 +100,7 @@ func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
 		node.SetLabels(test.labels)
 		_ = unstructured.SetNestedField(node.Object, test.id, "spec", "providerID")
 		nodes.Add(node)
-		got := (&facts.Own{Nodes: nodes}).Known(100).Facts
+		got := (&facts.OwnFacts{Nodes: nodes}).Known(100).Facts
 		if got["region"] != test.wantRegion || got["provider"] != test.wantProvider || len(got["labels"].(map[string]any)) != 0 {
 			t.Errorf("%v, %s: %v", test.labels, test.id, got)
 		}
@@ -110,10 +110,10 @@ func TestWhatNodesDoNotSayIsNotKnown(t *testing.T) {
 	}
 	one := facts.NewNodes()
 	one.Add(aNode(t, "n1", "True", "a", nil))
-	if labels := fmt.Sprint((&facts.Own{Nodes: one}).Known(100).Facts["labels"]); labels != "map[empty: kubernetes.io/arch:amd64 topology.kubernetes.io/region:eu-1 topology.kubernetes.io/zone:a]" {
+	if labels := fmt.Sprint((&facts.OwnFacts{Nodes: one}).Known(100).Facts["labels"]); labels != "map[empty: kubernetes.io/arch:amd64 topology.kubernetes.io/region:eu-1 topology.kubernetes.io/zone:a]" {
 		t.Errorf("labels of one node, without those that name it, are %s", labels)
 	}
-	got := (&facts.Own{Nodes: facts.NewNodes()}).Known(0)
+	got := (&facts.OwnFacts{Nodes: facts.NewNodes()}).Known(0)
 	if got.Verdict != verdict.Ready || got.Message != "there are no nodes" || got.Facts["region"] != "" || got.Facts["nodes"] != 0.0 {
 		t.Errorf("%+v", got)
 	}
@@ -129,7 +129,7 @@ func TestNodesWithManyFeaturesKeepTheirLabels(t *testing.T) {
 	nodes := facts.NewNodes()
 	nodes.Add(aNode(t, "n1", "True", "a", features))
 	nodes.Add(aNode(t, "n22", "True", "a", features))
-	labels := (&facts.Own{Nodes: nodes}).Known(100).Facts["labels"].(map[string]any)
+	labels := (&facts.OwnFacts{Nodes: nodes}).Known(100).Facts["labels"].(map[string]any)
 	if labels["nvidia.com/gpu.present"] != "true" || labels["topology.kubernetes.io/region"] != "eu-1" {
 		t.Errorf("%d labels: %v", len(labels), labels)
 	}
@@ -160,7 +160,7 @@ func TestAClusterIsReadyWhereItsNodesAre(t *testing.T) {
 		{nodes: "no", percent: 100, lacks: []string{"get /version", "list nodes"}, verdict: verdict.Unknown, message: "the credentials lack the rights to get /version and to list nodes at cluster scope"},
 		{nodes: "+", percent: 100, lacks: []string{"list pods"}, verdict: verdict.Ready, since: "02", message: "1 node is ready; the credentials lack the right to list pods at cluster scope"},
 	} {
-		own := facts.Own{Version: "v1.31.2", Lost: test.lost, Forbidden: test.lacks}
+		own := facts.OwnFacts{Version: "v1.31.2", Lost: test.lost, Forbidden: test.lacks}
 		if test.nodes != "no" {
 			own.Nodes = facts.NewNodes()
 			for i, one := range test.nodes {
@@ -203,7 +203,7 @@ func TestWhatPodsRequest(t *testing.T) {
 		} {
 			pods.Add(objectOf(t, text))
 		}
-		got, err := json.Marshal((&facts.Own{Pods: pods}).Known(100).Facts["requested"])
+		got, err := json.Marshal((&facts.OwnFacts{Pods: pods}).Known(100).Facts["requested"])
 		if err != nil || string(got) != test.want {
 			t.Errorf("%s: %s, want %s: %v", test.name, got, test.want, err)
 		}
@@ -243,7 +243,7 @@ func aProfile(t testing.TB, name, status string) *unstructured.Unstructured {
 
 func TestClustersThatOthersRegistered(t *testing.T) {
 	t.Parallel()
-	secret, ok := facts.OfSecret(aSecret(t, "large-1", "https://me:"+canary+"@large.example.com:6443/a?token="+canary, "team: a"))
+	secret, ok := facts.ReadSecret(aSecret(t, "large-1", "https://me:"+canary+"@large.example.com:6443/a?token="+canary, "team: a"))
 	if want := map[string]any{"server": "https://large.example.com:6443/a", "registered_labels": map[string]any{"team": "a"}}; !ok ||
 		secret.Name != "large-1" ||
 		!reflect.DeepEqual(secret.Facts, want) {
@@ -252,10 +252,10 @@ func TestClustersThatOthersRegistered(t *testing.T) {
 	if strings.Contains(fmt.Sprintf("%+v", secret), canary) {
 		t.Error("it has a credential")
 	}
-	if unnamed, ok := facts.OfSecret(aSecret(t, "", "", "")); !ok || unnamed.Name != "cluster-1" {
+	if unnamed, ok := facts.ReadSecret(aSecret(t, "", "", "")); !ok || unnamed.Name != "cluster-1" {
 		t.Errorf("%+v", unnamed)
 	}
-	if _, ok := facts.OfSecret(aSecret(t, "a\nb", "", "")); !ok { // the name of the Secret is that of the cluster
+	if _, ok := facts.ReadSecret(aSecret(t, "a\nb", "", "")); !ok { // the name of the Secret is that of the cluster
 		t.Error("it has no name")
 	}
 	for conditions, want := range map[string]verdict.Status{
@@ -267,7 +267,7 @@ func TestClustersThatOthersRegistered(t *testing.T) {
 		},
 		`[]`: {Verdict: verdict.Unknown, Message: "ClusterProfile fleet/large-1 does not say whether the control plane is healthy"},
 	} {
-		profile, ok := facts.OfClusterProfile(
+		profile, ok := facts.ReadClusterProfile(
 			aProfile(
 				t,
 				"large-1",
@@ -288,10 +288,10 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 	t.Parallel()
 	nodes := facts.NewNodes()
 	nodes.Add(aNode(t, "n1", "True", "a", nil))
-	own := map[string]facts.Known{
-		"both":   (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
-		"silent": (&facts.Own{Lost: "it is gone"}).Known(100),
-		"alone":  (&facts.Own{Version: "v1.32.0", Nodes: nodes}).Known(100),
+	own := map[string]facts.KnownFacts{
+		"both":   (&facts.OwnFacts{Version: "v1.32.0", Nodes: nodes}).Known(100),
+		"silent": (&facts.OwnFacts{Lost: "it is gone"}).Known(100),
+		"alone":  (&facts.OwnFacts{Version: "v1.32.0", Nodes: nodes}).Known(100),
 		"waiting": {
 			Waiting:      true,
 			Sources:      []facts.Source{facts.Cluster},
@@ -299,16 +299,16 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 		},
 	}
 	registration := func(name string) facts.Registration {
-		r, _ := facts.OfSecret(aSecret(t, name, "https://"+name, "team: a"))
+		r, _ := facts.ReadSecret(aSecret(t, name, "https://"+name, "team: a"))
 		return r
 	}
 	profile := func(name string) facts.Registration {
-		r, _ := facts.OfClusterProfile(
+		r, _ := facts.ReadClusterProfile(
 			aProfile(t, name, `{version: {kubernetes: v1.31.2}, conditions: [{type: ControlPlaneHealthy, status: "True"}]}`),
 		)
 		return r
 	}
-	all := facts.Together(own, []facts.Registration{
+	all := facts.Merge(own, []facts.Registration{
 		registration(
 			"both",
 		), registration("silent"), registration("argo"), registration("twice"), registration("twice"), profile("both"), profile("profile"), profile("silent"),
@@ -343,7 +343,7 @@ func TestWhatIsKnownOfAClusterTogether(t *testing.T) {
 	if len(all) != 7 {
 		t.Errorf("%d clusters", len(all))
 	}
-	if alone := facts.Together(own, nil, nil)["silent"]; alone.Facts != nil {
+	if alone := facts.Merge(own, nil, nil)["silent"]; alone.Facts != nil {
 		t.Errorf("%+v", alone)
 	}
 }
@@ -353,14 +353,14 @@ func TestEveryFactIsInTheTable(t *testing.T) {
 	t.Parallel()
 	nodes, pods := facts.NewNodes(), facts.NewPods()
 	nodes.Add(aNode(t, "n1", "True", "a", nil))
-	own := map[string]facts.Known{"a": (&facts.Own{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)}
-	secret, _ := facts.OfSecret(aSecret(t, "a", "https://a", "team: a"))
-	profile, _ := facts.OfClusterProfile(aProfile(t, "a", `{}`))
-	found := facts.Together(own, []facts.Registration{secret, profile}, []facts.Source{facts.ArgoCD, facts.ClusterProfiles})["a"].Facts
+	own := map[string]facts.KnownFacts{"a": (&facts.OwnFacts{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)}
+	secret, _ := facts.ReadSecret(aSecret(t, "a", "https://a", "team: a"))
+	profile, _ := facts.ReadClusterProfile(aProfile(t, "a", `{}`))
+	found := facts.Merge(own, []facts.Registration{secret, profile}, []facts.Source{facts.ArgoCD, facts.ClusterProfiles})["a"].Facts
 	for _, fact := range facts.All {
 		value, ok := found[fact.Name]
 		delete(found, fact.Name)
-		shape := map[facts.Kind]string{
+		shape := map[facts.FactKind]string{
 			facts.Text: "string", facts.Number: "float64", facts.Texts: "[]interface {}", facts.TextsByName: "map[string]interface {}", facts.NumbersByName: "map[string]interface {}",
 		}[fact.Kind]
 		if !ok || fmt.Sprintf("%T", value) != shape {
@@ -406,14 +406,14 @@ func FuzzObjects(f *testing.F) {
 		nodes.Add(object)
 		pods.Add(object)
 		registered := []facts.Registration{}
-		if profile, ok := facts.OfClusterProfile(object); ok {
+		if profile, ok := facts.ReadClusterProfile(object); ok {
 			registered = append(registered, profile)
 		}
-		if secret, ok := facts.OfSecret(object); ok {
+		if secret, ok := facts.ReadSecret(object); ok {
 			registered = append(registered, secret)
 		}
-		known := facts.Together(
-			map[string]facts.Known{"a": (&facts.Own{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)},
+		known := facts.Merge(
+			map[string]facts.KnownFacts{"a": (&facts.OwnFacts{Version: "v1.31.2", Nodes: nodes, Pods: pods}).Known(100)},
 			registered,
 			[]facts.Source{facts.ArgoCD, facts.ClusterProfiles},
 		)

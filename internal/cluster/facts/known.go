@@ -11,19 +11,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Own is what was read of a cluster itself.
-type Own struct {
-	Version string // "" where it may not be read, or was not
-	Nodes   *Nodes // nil where they were not read to the end
-	Pods    *Pods  // nil where they were not read to the end, or not asked for
-	// Forbidden are the rights that the credentials lack.
+// OwnFacts has the data read from the cluster itself.
+type OwnFacts struct {
+	Version string // "" if it was not read
+	Nodes   *Nodes // nil if not completely read
+	Pods    *Pods  // nil if not completely read or not requested
+	// Forbidden are the permissions that the credentials lack.
 	Forbidden []string
-	// Lost is why the cluster did not answer, or not to the end; "" where it did.
+	// Lost is why the cluster did not answer completely; "" if it did.
 	Lost string
 }
 
-// Known is what is known of the cluster. So many percent of its nodes have to be ready.
-func (o *Own) Known(readyPercent int) Known {
+// Known returns the facts. readyPercent is the share of nodes that must be ready.
+func (o *OwnFacts) Known(readyPercent int) KnownFacts {
 	found := map[string]any{}
 	addVersion(found, o.Version)
 	if o.Nodes != nil {
@@ -35,33 +35,32 @@ func (o *Own) Known(readyPercent int) Known {
 	if len(found) == 0 {
 		found = nil
 	}
-	known := Known{Sources: []Source{Cluster}, Missing: o.Forbidden, ClusterFacts: evidence.ClusterFacts{Facts: found}}
+	known := KnownFacts{Sources: []Source{Cluster}, Missing: o.Forbidden, ClusterFacts: evidence.ClusterFacts{Facts: found}}
 	switch {
 	case o.Lost != "":
 		known.Status = verdict.Status{Verdict: verdict.Unknown, Message: o.Lost}
 	case o.Nodes == nil:
-		known.Status = verdict.Status{Verdict: verdict.Unknown, Message: missing(o.Forbidden)}
+		known.Status = verdict.Status{Verdict: verdict.Unknown, Message: describeMissing(o.Forbidden)}
 	default:
 		known.Status = o.Nodes.status(readyPercent)
 		if len(o.Forbidden) > 0 {
-			known.Message += "; " + missing(o.Forbidden)
+			known.Message += "; " + describeMissing(o.Forbidden)
 		}
 	}
 	return known
 }
 
-// missing says which rights are missing.
-func missing(rights []string) string {
+func describeMissing(rights []string) string {
 	if len(rights) == 1 {
 		return fmt.Sprintf("the credentials lack the right to %s at cluster scope", rights[0])
 	}
 	return fmt.Sprintf("the credentials lack the rights to %s at cluster scope", strings.Join(rights, " and to "))
 }
 
-// minor is the minor version in a version of Kubernetes.
+// minor matches the minor version in a Kubernetes version.
 var minor = regexp.MustCompile(`^([0-9]{1,4}\.[0-9]{1,4})(\D|$)`)
 
-// versionOf is a version as clouds and modules write it, without the "v" that Kubernetes has.
+// versionOf removes the "v" of Kubernetes versions, which clouds and modules omit.
 func versionOf(text string) string {
 	if after, ok := strings.CutPrefix(text, "v"); ok && after != "" && after[0] >= '0' && after[0] <= '9' {
 		return after
@@ -79,20 +78,20 @@ func addVersion(to map[string]any, version string) {
 	}
 }
 
-// Registration is what a hub says of a cluster.
+// Registration is a hub's record of a cluster.
 type Registration struct {
 	Name   string
 	From   Source
-	Object string // by which it is registered, such as "Secret argocd/large-1"
-	// Status is that of its control plane; without a verdict where the hub does not say it.
+	Object string // registering object, such as "Secret argocd/large-1"
+	// Status is the status of the control plane; without a verdict if the hub does not report it.
 	Status verdict.Status
 	Facts  map[string]any
 }
 
-// Together is what is known of clusters that were found in several places. own are those that the provider knows. asked are
-// what was asked of a hub. What a cluster says itself goes before what a hub says.
-func Together(own map[string]Known, registered []Registration, asked []Source) map[string]Known {
-	all := make(map[string]Known, len(own))
+// Merge combines facts about the same cluster from several sources. own has the clusters known to the provider, and
+// asked the queried sources of the hub. Facts reported by the cluster override those from a hub.
+func Merge(own map[string]KnownFacts, registered []Registration, asked []Source) map[string]KnownFacts {
+	all := make(map[string]KnownFacts, len(own))
 	by := map[string]map[Source][]Registration{}
 	for _, one := range registered {
 		if by[one.Name] == nil {
@@ -105,19 +104,19 @@ func Together(own map[string]Known, registered []Registration, asked []Source) m
 	}
 	for name := range by {
 		if _, known := all[name]; !known {
-			all[name] = Known{}
+			all[name] = KnownFacts{}
 		}
 	}
 	for name, known := range all {
-		all[name] = together(known, by[name], asked)
+		all[name] = mergeSources(known, by[name], asked)
 	}
 	return all
 }
 
-func together(known Known, registered map[Source][]Registration, asked []Source) Known {
+func mergeSources(known KnownFacts, registered map[Source][]Registration, asked []Source) KnownFacts {
 	isAsked := slices.Contains(known.Sources, Cluster) && !known.Waiting
 	found := map[string]any{}
-	var lost []Source // of which nothing counts
+	var lost []Source // sources that do not count
 	for _, source := range asked {
 		for _, fact := range All {
 			if fact.Kind == TextsByName && slices.Contains(fact.From, source) && !slices.Contains(fact.From, Cluster) {
@@ -144,7 +143,7 @@ func together(known Known, registered map[Source][]Registration, asked []Source)
 				objects = append(objects, one.Object)
 			}
 			slices.Sort(objects)
-			known.ambiguous = fmt.Sprintf("several objects of the hub have this name, and none counts: %s", named(objects, len(objects)))
+			known.ambiguous = fmt.Sprintf("several objects of the hub have this name, and none counts: %s", listNames(objects, len(objects)))
 			said = verdict.Status{Verdict: verdict.Unknown, Message: known.ambiguous}
 			lost = append(lost, source)
 			continue
@@ -161,9 +160,9 @@ func together(known Known, registered map[Source][]Registration, asked []Source)
 			said = of[0].Status
 		}
 	}
-	// That there are none is something else than that it is not known: labels of the cluster must not vanish.
+	// Lost facts are unknown rather than empty: labels of the cluster must not vanish.
 	maps.DeleteFunc(found, func(name string, _ any) bool {
-		fact, _ := Named(name)
+		fact, _ := FindFact(name)
 		return slices.ContainsFunc(lost, func(source Source) bool { return slices.Contains(fact.From, source) })
 	})
 	slices.Sort(known.Sources)

@@ -10,20 +10,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Choice is a label that is made of a fact.
+// Choice derives a label from a fact.
 type Choice struct {
 	Label string
 	fact  Fact
-	key   string // of a fact that is a map; else ""
+	key   string // key of a fact that is a map; else ""
 }
 
-// ParseChoice reads which fact a label is made of: the name of a fact, and for a map a point and a key.
+// ParseChoice parses the fact of a label: a name, and for maps a point and a key.
 func ParseChoice(label, from string) (Choice, error) {
 	if problem := fleet.CheckLabelKey(label); problem != "" {
 		return Choice{}, fmt.Errorf("%s", problem)
 	}
 	name, key, hasKey := strings.Cut(from, ".")
-	fact, ok := Named(name)
+	fact, ok := FindFact(name)
 	isMap := fact.Kind == TextsByName || fact.Kind == NumbersByName
 	switch {
 	case !ok:
@@ -40,13 +40,13 @@ func ParseChoice(label, from string) (Choice, error) {
 	return Choice{Label: label, fact: fact, key: key}, nil
 }
 
-// IsOfHub says whether only a hub has the fact.
+// IsOfHub reports whether only a hub has the fact.
 func (c Choice) IsOfHub() bool { return !slices.Contains(c.fact.From, Cluster) }
 
-// IsRequested says whether the fact is about pods.
+// IsRequested reports whether the fact is about pods.
 func (c Choice) IsRequested() bool { return c.fact.Right == RightPods }
 
-// String is what ParseChoice reads.
+// String returns the form that ParseChoice parses.
 func (c Choice) String() string {
 	if c.key == "" {
 		return c.fact.Name
@@ -54,12 +54,12 @@ func (c Choice) String() string {
 	return c.fact.Name + "." + c.key
 }
 
-// value is the label's value. Without an error, known is false where the fact is not known. The error says why what is known
-// makes no label.
+// value returns the label's value. known is false if the fact is unknown. An error explains why a known fact makes no
+// label.
 func (c Choice) value(facts map[string]any) (value string, known bool, err error) {
 	fact, known := facts[c.fact.Name]
 	if isSilent := facts["nodes"] == 0.0 && c.fact.Right == RightNodes && c.fact.Kind != Number; !known || isSilent {
-		return "", false, nil // where there are no nodes, none says where it is, or what it has
+		return "", false, nil // without nodes, these facts are unknown
 	}
 	if c.key != "" {
 		values, _ := fact.(map[string]any)
@@ -88,26 +88,25 @@ func (c Choice) value(facts map[string]any) (value string, known bool, err error
 	return value, true, nil
 }
 
-// AllOthers stands, in defaults of labels, for clusters that are not named there.
+// AllOthers is the key, in defaults, for clusters that are not named.
 const AllOthers = "*"
 
-// Labels are labels of clusters.
+// Labels are derived labels of clusters.
 type Labels struct {
-	// Of are the labels of each cluster, by its name.
+	// Of has the labels by cluster.
 	Of map[string]map[string]string
-	// Without says, by cluster and label, why it has no such label, or one that is not of facts.
+	// Without explains, by cluster and label, why a label is missing or not from facts.
 	Without map[string]map[string]string
-	// Silent are the clusters whose facts are not known, in the order of their names, for which there are no defaults. They
-	// are not in Of.
+	// Silent are the clusters with unknown facts and without defaults, sorted. They are not in Of.
 	Silent []string
-	// Waiting are those of the clusters that wait that have no defaults either, in the order of their names.
+	// Waiting are the waiting clusters without defaults, sorted.
 	Waiting []string
 }
 
-// Label makes labels of the facts of clusters. Where a fact is not known, the labels are those of defaults, by cluster. A
-// cluster that waits needs no defaults: it has nothing yet. complete says whether all clusters are among those that are known;
-// otherwise, those that only defaults name have these labels, too.
-func Label(clusters map[string]Known, choices []Choice, defaults map[string]map[string]string, complete bool) Labels {
+// Label derives labels from facts of clusters. For unknown facts it uses defaults, by cluster. A waiting cluster
+// needs no defaults, because it runs nothing yet. complete reports that clusters has all clusters; otherwise clusters
+// that are only in defaults get their labels, too.
+func Label(clusters map[string]KnownFacts, choices []Choice, defaults map[string]map[string]string, complete bool) Labels {
 	made := Labels{Of: map[string]map[string]string{}, Without: map[string]map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
 		of := clusters[name]
@@ -125,7 +124,7 @@ func Label(clusters map[string]Known, choices []Choice, defaults map[string]map[
 				labels[choice.Label] = value
 			default:
 				isSilent = true
-				without[choice.Label] = fmt.Sprintf("%s is not known: %s", choice, of.unknownBecause(choice.fact))
+				without[choice.Label] = fmt.Sprintf("%s is not known: %s", choice, of.explainUnknown(choice.fact))
 				if value, ok := others[choice.Label]; ok {
 					labels[choice.Label] = value
 					without[choice.Label] += "; its value is that of defaults"
@@ -156,11 +155,10 @@ func Label(clusters map[string]Known, choices []Choice, defaults map[string]map[
 	return made
 }
 
-// unknownBecause says why a fact is not known.
-func (k *Known) unknownBecause(fact Fact) string {
+func (k *KnownFacts) explainUnknown(fact Fact) string {
 	switch isOfCluster := slices.Contains(fact.From, Cluster); {
 	case slices.Contains(k.Missing, fact.Right):
-		return missing([]string{fact.Right})
+		return describeMissing([]string{fact.Right})
 	case !isOfCluster && k.ambiguous != "":
 		return k.ambiguous
 	case !isOfCluster:

@@ -47,8 +47,8 @@ func choices(t *testing.T, of ...string) (all []facts.Choice) {
 }
 
 // known is what is known of a cluster that says some facts.
-func known(is verdict.Verdict, says map[string]any) facts.Known {
-	return facts.Known{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "it is " + string(is)}, Facts: says}}
+func known(is verdict.Verdict, says map[string]any) facts.KnownFacts {
+	return facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Status: verdict.Status{Verdict: is, Message: "it is " + string(is)}, Facts: says}}
 }
 
 func TestLabelsOfWhatIsKnown(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLabelsOfWhatIsKnown(t *testing.T) {
 		{fact: "1.31.2+k3s1", from: "kubernetes_version", without: "kubernetes_version: "},
 	} {
 		name, _, _ := strings.Cut(test.from, ".")
-		made := facts.Label(map[string]facts.Known{"a": known(verdict.Ready, map[string]any{name: test.fact})}, choices(t, test.from), nil, true)
+		made := facts.Label(map[string]facts.KnownFacts{"a": known(verdict.Ready, map[string]any{name: test.fact})}, choices(t, test.from), nil, true)
 		value, has := made.Of["a"][test.from]
 		without := made.Without["a"][test.from]
 		if len(made.Silent) > 0 || has != (test.without == "") || value != test.want || !strings.HasPrefix(without, test.without) ||
@@ -91,7 +91,7 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 	waiting.Waiting = true
 	forbidden := known(verdict.Unknown, map[string]any{"kubernetes_version": "1.31.2"})
 	forbidden.Missing = []string{"list nodes"}
-	clusters := map[string]facts.Known{
+	clusters := map[string]facts.KnownFacts{
 		"ready":     known(verdict.Ready, says),
 		"silent":    known(verdict.Unknown, nil),
 		"forbidden": forbidden,
@@ -135,17 +135,17 @@ func TestLabelsOfASilentClusterAreThoseOfTheDefaults(t *testing.T) {
 // A cluster without nodes, one whose registration is ambiguous, and one of a hub that is not known yet have not lost their labels.
 func TestLabelsOfWhatNobodySaysDoNotVanish(t *testing.T) {
 	t.Parallel()
-	empty := (&facts.Own{Version: "v1.31.2", Nodes: facts.NewNodes()}).Known(0)
+	empty := (&facts.OwnFacts{Version: "v1.31.2", Nodes: facts.NewNodes()}).Known(0)
 	secret := func() facts.Registration {
-		r, _ := facts.OfSecret(aSecret(t, "a", "https://a", "team: a"))
+		r, _ := facts.ReadSecret(aSecret(t, "a", "https://a", "team: a"))
 		return r
 	}
-	profile, _ := facts.OfClusterProfile(aProfile(t, "a", `{}`))
+	profile, _ := facts.ReadClusterProfile(aProfile(t, "a", `{}`))
 	asked := []facts.Source{facts.ArgoCD, facts.ClusterProfiles}
-	twice := facts.Together(map[string]facts.Known{"a": known(verdict.Ready, nil)}, []facts.Registration{secret(), secret(), profile}, asked)["a"]
-	notYet := facts.Together(map[string]facts.Known{"a": known(verdict.Ready, map[string]any{"region": "eu"})}, nil, nil)["a"]
+	twice := facts.Merge(map[string]facts.KnownFacts{"a": known(verdict.Ready, nil)}, []facts.Registration{secret(), secret(), profile}, asked)["a"]
+	notYet := facts.Merge(map[string]facts.KnownFacts{"a": known(verdict.Ready, map[string]any{"region": "eu"})}, nil, nil)["a"]
 	for _, test := range []struct {
-		of      facts.Known
+		of      facts.KnownFacts
 		from    string
 		because string // "": it has a label
 	}{
@@ -160,7 +160,7 @@ func TestLabelsOfWhatNobodySaysDoNotVanish(t *testing.T) {
 		{notYet, "registered_labels.team", "registered_labels.team is not known: no hub has said it"},
 		{notYet, "server", "server is not known: no hub has said it"},
 	} {
-		made := facts.Label(map[string]facts.Known{"a": test.of}, choices(t, test.from), nil, true)
+		made := facts.Label(map[string]facts.KnownFacts{"a": test.of}, choices(t, test.from), nil, true)
 		if got := made.Without["a"][test.from]; (len(made.Silent) == 1) != (test.because != "") || !strings.HasPrefix(got, test.because) ||
 			got == "" != (test.because == "") {
 			t.Errorf("%s: %q, silent are %q, labels are %v", test.from, got, made.Silent, made.Of)

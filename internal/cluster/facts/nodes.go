@@ -19,23 +19,22 @@ const (
 	regionLabel = "topology.kubernetes.io/region"
 	zoneLabel   = "topology.kubernetes.io/zone"
 	hostLabel   = "kubernetes.io/hostname"
-	// notReadyNamed is how many nodes that are not ready a message names.
+	// notReadyNamed is the number of unready nodes that a message names.
 	notReadyNamed = 3
 )
 
-// Nodes is what is known of the nodes of a cluster, of which each is added once.
+// Nodes summarizes the nodes of a cluster.
 type Nodes struct {
 	all, ready            int
-	readySince            []time.Time       // of the nodes that are ready
-	notSince              time.Time         // the latest of those that are not
-	notReady              []string          // names of the first
-	lists                 map[string]texts  // by the name of the fact
-	labels                map[string]string // in common
+	readySince            []time.Time       // of the ready nodes
+	notSince              time.Time         // the latest of the others
+	notReady              []string          // names of the first ones
+	lists                 map[string]texts  // by name of the fact
+	labels                map[string]string // common to all nodes
 	provider, region      texts
 	capacity, allocatable amounts
 }
 
-// NewNodes returns the nodes of a cluster, without any.
 func NewNodes() *Nodes {
 	n := &Nodes{lists: map[string]texts{}, provider: texts{}, region: texts{}, capacity: amounts{}, allocatable: amounts{}}
 	for _, name := range []string{"node_versions", "os_images", "operating_systems", "architectures", "container_runtimes", "zones"} {
@@ -44,7 +43,6 @@ func NewNodes() *Nodes {
 	return n
 }
 
-// texts are texts that were found.
 type texts map[string]bool
 
 func (t texts) add(text string) {
@@ -53,7 +51,6 @@ func (t texts) add(text string) {
 	}
 }
 
-// sorted are the first of them as a fact.
 func (t texts) sorted(compare func(a, b string) int) []any {
 	all := []any{}
 	for _, text := range slices.SortedFunc(maps.Keys(t), compare) {
@@ -64,8 +61,8 @@ func (t texts) sorted(compare func(a, b string) int) []any {
 	return all
 }
 
-// only is the one of them; "" for none or several.
-func (t texts) only() string {
+// single returns the only string; "" if there are none or several.
+func (t texts) single() string {
 	if len(t) != 1 {
 		return ""
 	}
@@ -75,7 +72,7 @@ func (t texts) only() string {
 	return ""
 }
 
-// amounts are sums of quantities by resource: thousandths of cpu, whole units of all others.
+// amounts sums quantities by resource: thousandths of cpu, whole units of all others.
 type amounts map[string]float64
 
 func (a amounts) add(from map[string]float64) {
@@ -97,7 +94,7 @@ func (a amounts) facts() map[string]any {
 	return found
 }
 
-// quantities are those of an object, such as a node's capacity. What is no quantity is left out.
+// quantities returns the valid quantities in a field of an object, such as a node's capacity.
 func quantities(object map[string]any, fields ...string) map[string]float64 {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
 	given, _ := value.(map[string]any)
@@ -119,7 +116,7 @@ func quantities(object map[string]any, fields ...string) map[string]float64 {
 	return found
 }
 
-// Add adds a node. It keeps nothing of the object but texts.
+// Add adds a node. It retains only strings.
 func (n *Nodes) Add(node *unstructured.Unstructured) {
 	n.all++
 	if ready := conditionOf(node, "Ready"); ready.status == "True" {
@@ -142,19 +139,20 @@ func (n *Nodes) Add(node *unstructured.Unstructured) {
 	}
 	labels := node.GetLabels()
 	n.lists["zones"].add(labels[zoneLabel])
-	// A node that has just joined says neither yet: it must not take away what the others say, which may be labels.
+	// A node that has just joined has neither value yet. It must not remove the other nodes' values, which may be
+	// labels.
 	n.region.add(labels[regionLabel])
 	id, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
 	if provider, _, isURL := strings.Cut(id, "://"); isURL {
 		n.provider.add(provider)
 	}
-	n.share(labels, node.GetName())
+	n.retainCommon(labels, node.GetName())
 	n.capacity.add(quantities(node.Object, "status", "capacity"))
 	n.allocatable.add(quantities(node.Object, "status", "allocatable"))
 }
 
-// share keeps the labels that this node has, too. The hostname names a node, as does whatever has its name.
-func (n *Nodes) share(labels map[string]string, name string) {
+// retainCommon removes labels that this node does not share. It also removes hostnames and other names of nodes.
+func (n *Nodes) retainCommon(labels map[string]string, name string) {
 	if n.all == 1 {
 		n.labels = map[string]string{}
 		for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -175,7 +173,6 @@ type condition struct {
 	since                   time.Time
 }
 
-// conditionOf is a condition of an object by its type; zero for none.
 func conditionOf(object *unstructured.Unstructured, name string) (found condition) {
 	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
 	conditions, _ := value.([]any)
@@ -193,11 +190,10 @@ func conditionOf(object *unstructured.Unstructured, name string) (found conditio
 	return found
 }
 
-// facts are the facts of the nodes.
 func (n *Nodes) facts() map[string]any {
 	found := map[string]any{
 		"nodes": float64(n.all), "nodes_ready": float64(n.ready), "labels": textsByName(n.labels),
-		"provider": n.provider.only(), "region": n.region.only(),
+		"provider": n.provider.single(), "region": n.region.single(),
 		"capacity": n.capacity.facts(), "allocatable": n.allocatable.facts(),
 	}
 	for name, list := range n.lists {
@@ -210,7 +206,7 @@ func (n *Nodes) facts() map[string]any {
 	return found
 }
 
-// status is ready where so many of 100 nodes are ready.
+// status returns ready if at least percent of the nodes are ready.
 func (n *Nodes) status(percent int) verdict.Status {
 	is := verdict.Status{Verdict: verdict.Ready, Since: n.mostSince(), Message: wording.Count(n.all, "node is ready", "nodes are ready")}
 	switch {
@@ -221,7 +217,7 @@ func (n *Nodes) status(percent int) verdict.Status {
 			"%d of %s not ready: %s",
 			n.all-n.ready,
 			wording.Count(n.all, "node is", "nodes are"),
-			named(n.notReady, n.all-n.ready),
+			listNames(n.notReady, n.all-n.ready),
 		)
 	}
 	if n.ready*100 < n.all*percent || n.all == 0 && percent > 0 {
@@ -230,8 +226,8 @@ func (n *Nodes) status(percent int) verdict.Status {
 	return is
 }
 
-// mostSince is since when more than half of the nodes that are ready have been: an upgrade of all nodes begins it again, and a
-// node that joins does not, so that a soak time ends where nodes come and go.
+// mostSince returns the time since which more than half of the ready nodes have been ready. An upgrade of all nodes
+// restarts it, but a joining node does not, so soak times end even if nodes come and go.
 func (n *Nodes) mostSince() time.Time {
 	if n.ready == 0 {
 		return time.Time{}
@@ -240,15 +236,15 @@ func (n *Nodes) mostSince() time.Time {
 	return n.readySince[n.ready/2]
 }
 
-// named is the first of some names, and how many more there are.
-func named(names []string, all int) string {
+// listNames returns the first names and the number of further ones.
+func listNames(names []string, all int) string {
 	if all <= notReadyNamed {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:notReadyNamed], ", "), all-notReadyNamed)
 }
 
-// compareVersions puts the older of two versions first. What is no version comes before those that are.
+// compareVersions sorts older versions first, after strings that are not versions.
 func compareVersions(a, b string) int {
 	one, oneErr := version.ParseSemantic(a)
 	other, otherErr := version.ParseSemantic(b)

@@ -4,19 +4,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PodSelector selects the pods that request something of nodes, as a field selector.
+// PodSelector is a field selector for pods that request resources of nodes.
 const PodSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-// Pods is what pods request.
+// Pods sums the requests of pods.
 type Pods struct {
 	all       int
 	requested amounts
 }
 
-// NewPods returns the pods of a cluster, without any.
 func NewPods() *Pods { return &Pods{requested: amounts{}} }
 
-// Add adds a pod that is on a node and has not ended.
+// Add adds a pod that runs on a node.
 func (p *Pods) Add(pod *unstructured.Unstructured) {
 	node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
@@ -27,15 +26,15 @@ func (p *Pods) Add(pod *unstructured.Unstructured) {
 	p.requested.add(requestsOf(pod))
 }
 
-// requestsOf is what a pod requests, as the scheduler counts it: its containers together, or more where an init container
-// needs more before they start, and the overhead. What a pod requests as a whole replaces that.
+// requestsOf returns the requests of a pod as the scheduler counts them: the sum of its containers, or an init
+// container's higher need, plus overhead. Requests of the pod as a whole replace the sum.
 func requestsOf(pod *unstructured.Unstructured) map[string]float64 {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	running, most := amounts{}, amounts{}
 	for _, container := range containersOf(spec, "initContainers") {
 		needs := amounts{}
 		needs.add(quantities(container, "resources", "requests"))
-		if container["restartPolicy"] == "Always" { // a sidecar, which stays
+		if container["restartPolicy"] == "Always" { // a sidecar, which keeps running
 			running.add(needs)
 			needs = amounts{}
 		}
@@ -53,7 +52,6 @@ func requestsOf(pod *unstructured.Unstructured) map[string]float64 {
 	return most
 }
 
-// raise makes each amount at least as large as another one.
 func (a amounts) raise(to amounts) {
 	for name, amount := range to {
 		a[name] = max(a[name], amount)
@@ -70,7 +68,6 @@ func containersOf(spec map[string]any, field string) (containers []map[string]an
 	return containers
 }
 
-// facts is what they request, and their number.
 func (p *Pods) facts() map[string]any {
 	requested := p.requested.facts()
 	requested["pods"] = float64(p.all)

@@ -11,20 +11,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ArgoCDSelector selects the Secrets of clusters that Argo CD knows.
+// ArgoCDSelector selects the Secrets of Argo CD's clusters.
 const ArgoCDSelector = secretType + "=cluster"
 
 const secretType = "argocd.argoproj.io/secret-type"
 
-// OfSecret reads a Secret of a cluster that Argo CD knows: name, server and labels. It reads no credentials, and no
-// annotations, since they may repeat the whole Secret, as those of kubectl do. ok is false where the name cannot be that of
-// a cluster.
-func OfSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
+// ReadSecret reads name, server and labels from Argo CD's Secret of a cluster. It reads neither credentials nor
+// annotations, which may repeat the whole Secret, as kubectl's do. ok is false if no cluster can have the name.
+func ReadSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
 	r = Registration{From: ArgoCD, Object: fmt.Sprintf("Secret %s/%s", secret.GetNamespace(), secret.GetName()), Facts: map[string]any{}}
 	if r.Name = dataOf(secret, "name"); r.Name == "" {
 		r.Name = secret.GetName()
 	}
-	// A user name and a password in the URL are credentials.
+	// User name and password in the URL are credentials.
 	if server, err := url.Parse(dataOf(secret, "server")); err == nil && server.Host != "" {
 		r.Facts["server"] = textOf((&url.URL{Scheme: server.Scheme, Host: server.Host, Path: server.Path}).String())
 	}
@@ -36,12 +35,12 @@ func OfSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
 
 func dataOf(secret *unstructured.Unstructured, key string) string {
 	encoded, _, _ := unstructured.NestedString(secret.Object, "data", key)
-	text, _ := base64.StdEncoding.DecodeString(encoded) // what cannot be read is not there
+	text, _ := base64.StdEncoding.DecodeString(encoded) // unreadable data is absent
 	return textOf(string(text))
 }
 
-// OfClusterProfile reads a ClusterProfile of multicluster.x-k8s.io.
-func OfClusterProfile(profile *unstructured.Unstructured) (r Registration, ok bool) {
+// ReadClusterProfile reads a ClusterProfile of multicluster.x-k8s.io.
+func ReadClusterProfile(profile *unstructured.Unstructured) (r Registration, ok bool) {
 	object := fmt.Sprintf("ClusterProfile %s/%s", profile.GetNamespace(), profile.GetName())
 	r = Registration{Name: profile.GetName(), From: ClusterProfiles, Object: object, Facts: map[string]any{}}
 	version, _, _ := unstructured.NestedString(profile.Object, "status", "version", "kubernetes")

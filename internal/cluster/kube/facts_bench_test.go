@@ -86,7 +86,7 @@ func BenchmarkFacts(b *testing.B) {
 			b.ReportAllocs()
 			lost := 0
 			for b.Loop() {
-				known, _, err := discovery.Ask(
+				known, _, err := discovery.Discover(
 					b.Context(),
 					discovery.Question{Reach: clusters, Options: kube.QueryOptions{Deadline: 8 * time.Second}, ReadyPercent: 100, Requested: requested},
 				)

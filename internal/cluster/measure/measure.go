@@ -1,5 +1,5 @@
-// Package measure asks servers for the figures of checks: a Prometheus by one query for all that a check is of, or a web
-// server by a request for each. What cannot be asked or read is a reason, never an error.
+// Package measure queries servers for the figures of checks: a Prometheus with one query for all subjects, or web
+// servers with one request per subject. Failures become messages of figures, never errors.
 package measure
 
 import (
@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long one request may take.
+	// DefaultTimeout is the default timeout of a request.
 	DefaultTimeout = 10 * time.Second
-	// MaxTimeout is how long one request may be given.
+	// MaxTimeout is the longest timeout of a request.
 	MaxTimeout = 2 * time.Minute
-	// parallelChecks is how many checks are asked at once, and parallelRequests how many requests one check of web servers
-	// sends at once.
+	// parallelChecks is the number of concurrent checks, and parallelRequests that of concurrent requests of one
+	// check of web servers.
 	parallelChecks, parallelRequests = 8, 64
 )
 
-// Check is one measurement: where its figures come from, and what they are judged by.
+// Check is a measurement: the source of its figures and the criteria.
 type Check struct {
 	Name, Unit string
 	Of         evidence.Of
 	Pass, Fail string
-	// Samples says how many events a figure is of: a query, or an expression over what a web server answers; "" where that is
-	// not asked.
+	// Samples gives the number of events behind a figure: a query, or an expression over a web server's answer; "" if
+	// not needed.
 	Samples    string
-	Prometheus *Prometheus // this
+	Prometheus *Prometheus // either this
 	Web        *Web        // or this
 }
 
@@ -44,69 +44,70 @@ type Prometheus struct {
 	URL     string // without /api/v1
 	Query   string // PromQL
 	Headers map[string]string
-	// Labels are the names of the labels that say what a series is of, where they differ from ours: `cluster`, `host`,
-	// `assignment` and `deployment_target`.
+	// Labels maps our names of the labels that identify a series' subject, `cluster`, `host`, `assignment` and
+	// `deployment_target`, to different names.
 	Labels  map[string]string
 	Timeout time.Duration
 }
 
-// Web is a web server, or one for each that a check is of.
+// Web is a web server, or one for each subject.
 type Web struct {
-	URL     string // with {cluster}, {host}, {deployment_target} or {assignment} where they differ
+	URL     string // with {cluster}, {host}, {deployment_target} or {assignment} if they differ
 	Value   string // CEL over status and body
 	Headers map[string]string
 	Timeout time.Duration
 }
 
-// Login is what is sent to one server besides what the check says.
+// Login has the credentials and headers for one server.
 type Login struct {
-	Token              string // bearer; wins over the password
+	Token              string // bearer token; takes precedence over the password
 	Username, Password string
 	Headers            map[string]string
 }
 
-// Client asks servers.
-type Client struct {
+// Measurer queries servers.
+type Measurer struct {
 	Over http.RoundTripper
-	// Login returns what is sent to the server of a URL.
+	// Login returns the login for a URL.
 	Login func(url string) (Login, error)
-	// Scrub takes all credentials out of what servers say, those for other servers, too.
+	// Scrub removes all credentials, including those for other servers, from servers' texts.
 	Scrub     secret.Scrubber
 	UserAgent string
 }
 
-// Subjects are the names of what checks can be of, by that.
+// Subjects maps kinds of subjects to their names.
 type Subjects map[evidence.Of][]string
 
-// Result is what became of a check.
-type Result struct {
+// Measurement is the result of a check.
+type Measurement struct {
 	evidence.Check
-	Expected int // how many there are in the fleet of what the check is of
-	// Others are how many series are of nothing in the fleet, and Unlabelled how many do not say what they are of.
+	Expected int // number of subjects in the fleet
+	// Others is the number of series about subjects outside of the fleet, and Unlabelled that of series without a
+	// subject.
 	Others, Unlabelled int
 	Warnings           []string // of the server, each in one line
 
-	wanted  string // the labels that say what a series is of
-	isEmpty bool   // whether the answer was right, and had no series
+	wanted  string // the labels that identify a series' subject
+	isEmpty bool   // the answer was valid and had no series
 }
 
-// Measure asks for the figures of all checks, in parallel. Where the context ends before, the reason says so.
-func (c *Client) Measure(ctx context.Context, checks []Check, subjects Subjects) []Result {
-	results := make([]Result, len(checks))
+// Measure gets the figures of all checks, in parallel. If the context ends, the messages say so.
+func (c *Measurer) Measure(ctx context.Context, checks []Check, subjects Subjects) []Measurement {
+	results := make([]Measurement, len(checks))
 	parallel.EachAtMost(len(checks), parallelChecks, func(i int) {
-		results[i] = checks[i].result(subjects)
-		if names := subjects.of(checks[i].Of); checks[i].Prometheus != nil {
-			c.query(ctx, &checks[i], names, &results[i])
+		results[i] = checks[i].newMeasurement(subjects)
+		if names := subjects.names(checks[i].Of); checks[i].Prometheus != nil {
+			c.queryPrometheus(ctx, &checks[i], names, &results[i])
 		} else {
-			c.request(ctx, &checks[i], names, &results[i])
+			c.requestWeb(ctx, &checks[i], names, &results[i])
 		}
 	})
 	return results
 }
 
-// Problems says what is wrong with a check itself: a query that the server refuses, series that do not say what they are of, and an
-// expression that fails where there is no rest. A query without a series is no problem: there may be no events yet.
-func (r *Result) Problems() (all []string) {
+// Problems returns mistakes in the check itself: a query that the server rejects, series without a subject, and an
+// expression that fails without rest. A query without series is no problem, because there may be no events yet.
+func (r *Measurement) Problems() (all []string) {
 	switch {
 	case r.Message != "" && !r.isEmpty:
 		all = append(all, r.Message)
@@ -134,8 +135,8 @@ func (r *Result) Problems() (all []string) {
 	return all
 }
 
-// Measured is how many figures have a value.
-func (r *Result) Measured() int {
+// Measured returns the number of figures with a value.
+func (r *Measurement) Measured() int {
 	count := 0
 	for _, figure := range r.Figures {
 		if figure.Message == "" {
@@ -145,14 +146,14 @@ func (r *Result) Measured() int {
 	return count
 }
 
-// Lines are the figures for people: first those without a value, then from the highest. The last one counts what is beyond
-// the most.
-func (r *Result) Lines(most int) []string {
+// Lines describes the figures: first those without a value, then the highest. The last line counts the figures beyond
+// most.
+func (r *Measurement) Lines(most int) []string {
 	names := slices.SortedFunc(maps.Keys(r.Figures), func(a, b string) int {
 		one, other := r.Figures[a], r.Figures[b]
 		switch {
 		case (one.Message == "") != (other.Message == ""):
-			return cmp.Compare(other.Message, one.Message) // that with a message
+			return cmp.Compare(other.Message, one.Message) // the one with a message
 		case one.Value != other.Value:
 			return cmp.Compare(other.Value, one.Value)
 		}
@@ -172,26 +173,24 @@ func (r *Result) Lines(most int) []string {
 	return lines
 }
 
-// Unasked are the results of checks that cannot be asked yet.
-func Unasked(checks []Check, subjects Subjects, reason string) []Result {
-	results := make([]Result, len(checks))
+// UnaskedMeasurements returns results for checks that cannot be queried yet.
+func UnaskedMeasurements(checks []Check, subjects Subjects, reason string) []Measurement {
+	results := make([]Measurement, len(checks))
 	for i := range checks {
-		results[i] = checks[i].result(subjects)
+		results[i] = checks[i].newMeasurement(subjects)
 		results[i].Message = reason
 	}
 	return results
 }
 
-// result is that of a check before it is asked.
-func (c *Check) result(subjects Subjects) Result {
-	return Result{
+func (c *Check) newMeasurement(subjects Subjects) Measurement {
+	return Measurement{
 		Check:    evidence.Check{Name: c.Name, Of: c.Of, Unit: c.Unit, Pass: c.Pass, Fail: c.Fail, Figures: map[string]evidence.Figure{}},
-		Expected: len(subjects.of(c.Of)),
+		Expected: len(subjects.names(c.Of)),
 	}
 }
 
-// of are the names of what a check of something has figures of.
-func (s Subjects) of(of evidence.Of) []string {
+func (s Subjects) names(of evidence.Of) []string {
 	if of == evidence.OfFleet {
 		return []string{""}
 	}

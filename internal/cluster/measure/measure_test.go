@@ -55,7 +55,7 @@ func prometheus(t testing.TB, answers map[string]string) string {
 }
 
 // measured is the result of one check of Prometheus.
-func measured(t testing.TB, url string, check measure.Check) measure.Result {
+func measured(t testing.TB, url string, check measure.Check) measure.Measurement {
 	t.Helper()
 	if check.Web == nil && check.Prometheus == nil {
 		check.Prometheus = &measure.Prometheus{}
@@ -63,7 +63,7 @@ func measured(t testing.TB, url string, check measure.Check) measure.Result {
 	if check.Prometheus != nil {
 		check.Prometheus.URL, check.Prometheus.Query = url, "value"
 	}
-	client := &measure.Client{Over: http.DefaultTransport, UserAgent: "flotilla/test"}
+	client := &measure.Measurer{Over: http.DefaultTransport, UserAgent: "flotilla/test"}
 	check.Name, check.Pass = "errors", "true"
 	found := client.Measure(t.Context(), []measure.Check{check}, subjects)
 	for name := range found[0].Figures {
@@ -277,7 +277,7 @@ func TestAReadThatIsOverIsAReason(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	client := &measure.Client{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: http.DefaultTransport}
 	for _, check := range []measure.Check{
 		{Of: evidence.OfFleet, Pass: "true", Prometheus: &measure.Prometheus{URL: url, Query: "value"}},
 		{Of: evidence.OfFleet, Pass: "true", Web: &measure.Web{URL: url}},
@@ -320,7 +320,7 @@ func TestOneQueryForEachCheck(t *testing.T) {
 	check := measure.Check{Of: evidence.OfCluster, Prometheus: &measure.Prometheus{URL: url, Query: "value"}}
 	withSamples := check
 	withSamples.Samples = "count"
-	(&measure.Client{Over: http.DefaultTransport}).Measure(t.Context(), []measure.Check{check, withSamples}, subjects)
+	(&measure.Measurer{Over: http.DefaultTransport}).Measure(t.Context(), []measure.Check{check, withSamples}, subjects)
 	if asked.Load() != 3 {
 		t.Errorf("it asks %d times", asked.Load())
 	}
@@ -328,7 +328,7 @@ func TestOneQueryForEachCheck(t *testing.T) {
 
 func TestChecksThatCannotBeAskedYetSayWhy(t *testing.T) {
 	t.Parallel()
-	found := measure.Unasked(
+	found := measure.UnaskedMeasurements(
 		[]measure.Check{{Name: "errors", Of: evidence.OfCluster, Pass: "true"}, {Name: "all", Of: evidence.OfFleet, Pass: "true"}},
 		subjects,
 		"the credentials are not known yet",
@@ -344,7 +344,7 @@ func TestChecksThatCannotBeAskedYetSayWhy(t *testing.T) {
 
 func TestLinesAreForPeople(t *testing.T) {
 	t.Parallel()
-	result := measure.Result{Check: evidence.Check{Unit: "%", Figures: map[string]evidence.Figure{
+	result := measure.Measurement{Check: evidence.Check{Unit: "%", Figures: map[string]evidence.Figure{
 		"a": {Value: 1}, "b": {Value: 3, Samples: new(340.0)}, "c": {Message: "the value is NaN"}, "d": {Value: 2}, "e": {Value: 2},
 	}}}
 	for most, want := range map[int][]string{
@@ -382,7 +382,7 @@ func FuzzAnswer(f *testing.F) {
 			{Name: "c", Of: evidence.OfFleet, Pass: "true", Samples: "body.count", Web: &measure.Web{URL: "http://127.0.0.1", Value: "body.value"}},
 		}
 		document := evidence.Measurements{Time: time.Unix(0, 0)}
-		for _, result := range (&measure.Client{Over: over}).Measure(t.Context(), checks, subjects) {
+		for _, result := range (&measure.Measurer{Over: over}).Measure(t.Context(), checks, subjects) {
 			document.Checks = append(document.Checks, result.Check)
 		}
 		text := document.Marshal()

@@ -25,19 +25,18 @@ const (
 	labelDeploymentTarget = "deployment_target"
 )
 
-// Labels are the names that a check of something can give others, by that.
+// Labels are the label names that a check can override, by kind of subject.
 var Labels = map[evidence.Of][]string{
 	evidence.OfCluster: {
 		labelCluster,
 	}, evidence.OfHost: {labelHost}, evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},
 }
 
-// query asks a Prometheus.
-func (c *Client) query(ctx context.Context, check *Check, names []string, result *Result) {
-	values, reason := c.series(ctx, check, check.Prometheus.Query, result)
+func (c *Measurer) queryPrometheus(ctx context.Context, check *Check, names []string, result *Measurement) {
+	values, reason := c.querySeries(ctx, check, check.Prometheus.Query, result)
 	var samples model.Vector
 	if reason == "" && check.Samples != "" {
-		if samples, reason = c.series(ctx, check, check.Samples, result); reason != "" {
+		if samples, reason = c.querySeries(ctx, check, check.Samples, result); reason != "" {
 			reason = "samples: " + reason
 		}
 	}
@@ -59,12 +58,12 @@ func (c *Client) query(ctx context.Context, check *Check, names []string, result
 	}
 	result.wanted, result.isEmpty = check.wantedLabels(), len(values) == 0
 	if len(result.Figures) == 0 {
-		result.Message = check.nothing(len(values), found)
+		result.Message = check.explainNoFigures(len(values), found)
 	}
 }
 
-// series are those of the answer to a query, at the time that the server has; or the reason why there is none.
-func (c *Client) series(ctx context.Context, check *Check, query string, result *Result) (model.Vector, string) {
+// querySeries returns the series of a query at the server's current time, or the reason why there are none.
+func (c *Measurer) querySeries(ctx context.Context, check *Check, query string, result *Measurement) (model.Vector, string) {
 	from := check.Prometheus
 	s := c.session(from.URL, from.Headers, cmp.Or(from.Timeout, DefaultTimeout), maxAnswer)
 	s.isQuery = true
@@ -77,14 +76,14 @@ func (c *Client) series(ctx context.Context, check *Check, query string, result 
 	value, warnings, _, err := v1.NewAPI(client).Query(within, query, time.Time{}, v1.WithTimeout(s.timeout))
 	for _, warning := range warnings {
 		if len(result.Warnings) < maxWarnings {
-			result.Warnings = append(result.Warnings, s.say(warning))
+			result.Warnings = append(result.Warnings, s.cleanText(warning))
 		}
 	}
 	if said, ok := errors.AsType[*v1.Error](err); ok && within.Err() == nil {
-		return nil, s.refusal(said)
+		return nil, s.describeRefusal(said)
 	}
 	if err != nil {
-		return nil, s.failure(ctx, within, err)
+		return nil, s.describeFailure(ctx, within, err)
 	}
 	switch value := value.(type) {
 	case model.Vector:
@@ -97,31 +96,28 @@ func (c *Client) series(ctx context.Context, check *Check, query string, result 
 	return nil, fmt.Sprintf("the query gives a %s, and no instant vector: one value for each series", value.Type())
 }
 
-// maxWarnings is how many warnings of a server are kept.
 const maxWarnings = 5
 
-// refusal says in one line what a server answered in place of a result.
-func (s *session) refusal(said *v1.Error) string {
+func (s *session) describeRefusal(said *v1.Error) string {
 	text := said.Msg
 	if detail := strings.TrimSpace(wording.Cut(said.Detail, maxRefusal)); detail != "" && !strings.HasPrefix(detail, "<") {
 		text += ": " + detail
 	}
 	switch said.Type {
 	case v1.ErrBadResponse:
-		return s.server + " answered with something else than the API of Prometheus: " + s.say(text)
+		return s.server + " answered with something else than the API of Prometheus: " + s.cleanText(text)
 	case v1.ErrBadData:
-		return s.server + " does not take the query: " + s.say(text)
+		return s.server + " does not take the query: " + s.cleanText(text)
 	}
-	return s.server + " answered: " + s.say(text)
+	return s.server + " answered: " + s.cleanText(text)
 }
 
-// figures is what series say.
 type figures struct {
 	figures            map[string]evidence.Figure
 	others, unlabelled int
 }
 
-// figures sorts series by what they are of. What has several is one without a value.
+// figures assigns series to subjects. Subjects with several series get no value.
 func (c *Check) figures(series model.Vector, known map[string]bool) figures {
 	found := figures{figures: map[string]evidence.Figure{}}
 	counts := map[string]int{}
@@ -147,7 +143,6 @@ func (c *Check) figures(series model.Vector, known map[string]bool) figures {
 	return found
 }
 
-// figure is a value, or the reason why it is none.
 func figure(value float64, isHistogram bool) evidence.Figure {
 	switch {
 	case isHistogram:
@@ -160,7 +155,6 @@ func figure(value float64, isHistogram bool) evidence.Figure {
 	return evidence.Figure{Value: value}
 }
 
-// subject is the name of what a series is of, by its labels.
 func (c *Check) subject(metric model.Metric) (string, bool) {
 	label := func(name string) string {
 		return string(metric[model.LabelName(cmp.Or(c.Prometheus.Labels[name], name))])
@@ -182,7 +176,6 @@ func (c *Check) subject(metric model.Metric) (string, bool) {
 	return name, name != ""
 }
 
-// addSamples adds how many events figures are of.
 func addSamples(figures, samples map[string]evidence.Figure) {
 	for name, figure := range figures {
 		count, ok := samples[name]
@@ -202,8 +195,7 @@ func addSamples(figures, samples map[string]evidence.Figure) {
 	}
 }
 
-// nothing says why a query with so many series gives no figure.
-func (c *Check) nothing(series int, found figures) string {
+func (c *Check) explainNoFigures(series int, found figures) string {
 	count := wording.Count(series, "series", "series")
 	switch {
 	case series == 0:
@@ -223,7 +215,6 @@ func (c *Check) nothing(series int, found figures) string {
 	)
 }
 
-// wantedLabels are those that say what a series is of.
 func (c *Check) wantedLabels() string {
 	label := func(name string) string { return cmp.Or(c.Prometheus.Labels[name], name) }
 	if c.Of == evidence.OfAssignment {

@@ -50,7 +50,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 	t.Parallel()
 	metrics, names := thousands(3000)
 	url := scraped(t, metrics)
-	client := &measure.Client{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: http.DefaultTransport}
 	found := client.Measure(t.Context(), []measure.Check{
 		{
 			Name: "errors", Of: evidence.OfCluster, Unit: "%", Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
@@ -92,7 +92,7 @@ func TestPrometheusIsAskedForThousandsOfClustersAtOnce(t *testing.T) {
 func BenchmarkThousandsOfClusters(b *testing.B) {
 	metrics, names := thousands(3000)
 	url := scraped(b, metrics)
-	client := &measure.Client{Over: http.DefaultTransport}
+	client := &measure.Measurer{Over: http.DefaultTransport}
 	checks := []measure.Check{{
 		Name: "errors", Of: evidence.OfCluster, Pass: "value < 10.0 && samples >= 100", Samples: "sum by (cluster) (requests)",
 		Prometheus: &measure.Prometheus{URL: url, Query: share},

@@ -17,31 +17,29 @@ import (
 )
 
 const (
-	// maxAnswer is how many bytes the answer to a query may have: 20,000 series have a tenth of that.
+	// maxAnswer bounds the answer to a query in bytes: 20,000 series have a tenth of that.
 	maxAnswer = 32 << 20
-	// maxPage is how many bytes the answer of a web server may have. There may be thousands of them.
+	// maxPage bounds the answer of a web server in bytes. There may be thousands of them.
 	maxPage = 1 << 20
-	// maxRefusal is how many bytes are looked at of the answer to a query that failed.
+	// maxRefusal bounds the part of a failed query's answer that is read, in bytes.
 	maxRefusal = 64 << 10
 )
 
-// errTooLarge is an answer that is longer than may be read.
 var errTooLarge = errors.New("the answer is too large")
 
 // session sends the requests of a check to one server.
 type session struct {
-	client  *Client
+	client  *Measurer
 	server  string // scheme, host and port
 	login   Login
 	headers map[string]string // of the check
-	most    int64             // bytes of an answer
+	most    int64             // maximum bytes of an answer
 	timeout time.Duration
-	isQuery bool  // to which a redirect is no answer
-	denied  error // why nothing is requested
+	isQuery bool  // redirects are errors
+	denied  error // why no request is sent
 }
 
-// session is for the server of a URL, which can be parsed.
-func (c *Client) session(address string, headers map[string]string, timeout time.Duration, most int64) *session {
+func (c *Measurer) session(address string, headers map[string]string, timeout time.Duration, most int64) *session {
 	s := &session{client: c, headers: headers, most: most, timeout: timeout}
 	if c.Login != nil {
 		s.login, s.denied = c.Login(address)
@@ -52,13 +50,13 @@ func (c *Client) session(address string, headers map[string]string, timeout time
 	return s
 }
 
-// http is the client for the requests. It follows no redirect: another server must not get the credentials, and what it
-// says is not what was asked for.
+// http returns the client for the requests. It follows no redirects: another server must not get the credentials, and
+// its answer would be about something else.
 func (s *session) http() *http.Client {
 	return &http.Client{Transport: s, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// RoundTrip sends a request with the credentials, and bounds the answer.
+// RoundTrip adds the credentials to a request and bounds the answer.
 func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	if s.denied != nil {
 		return nil, s.denied
@@ -93,8 +91,9 @@ func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// failure says in one line why a server could not be asked. within is the context of the request, and ctx that of the read.
-func (s *session) failure(ctx, within context.Context, err error) string {
+// describeFailure describes a failed request in one line. within is the context of the request, and ctx that of the
+// measurement.
+func (s *session) describeFailure(ctx, within context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil:
 		return s.server + " was not asked to the end: the read was over"
@@ -106,15 +105,15 @@ func (s *session) failure(ctx, within context.Context, err error) string {
 	if about, ok := errors.AsType[*url.Error](err); ok {
 		err = about.Err // without the URL
 	}
-	return s.server + " could not be asked: " + s.say(err.Error())
+	return s.server + " could not be asked: " + s.cleanText(err.Error())
 }
 
-// say is what a server said, as one line without credentials. They are removed before the text is cut, or half of one could
-// be left.
-func (s *session) say(text string) string { return wording.OneLine(s.client.Scrub.Scrub(text)) }
+// cleanText returns a server's text as one line without credentials. It removes credentials before it cuts the text,
+// so no part of one remains.
+func (s *session) cleanText(text string) string { return wording.OneLine(s.client.Scrub.Scrub(text)) }
 
-// CheckHeaders says which headers cannot be set, in order. areSecret says that they are in no state, as those of
-// credentials. It never repeats a value.
+// CheckHeaders returns the problems of headers in order, without their values. areSecret means that the headers are
+// not stored in the state.
 func CheckHeaders(headers map[string]string, areSecret bool) []string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

@@ -22,15 +22,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// DefaultValue is the value of a check of a web server that says none: 1 for success, else 0.
+// DefaultValue is the default value of a check of a web server: 1 for success, else 0.
 const DefaultValue = "status >= 200 && status < 300"
 
-// answers is the language of the expressions over what a web server answers.
 var answers = sync.OnceValues(func() (*expression.Language, error) {
 	return expression.New([]expression.Variable{{Name: "status", Type: cel.IntType}, {Name: "body", Type: cel.DynType}})
 })
 
-// CheckAnswer says what is wrong with an expression over what a web server answers, without a subject.
+// CheckAnswer returns the problems of an expression over a web server's answer.
 func CheckAnswer(source string) []string {
 	_, wrong := compileAnswer(source)
 	return wrong
@@ -44,13 +43,14 @@ func compileAnswer(source string) (*expression.Expression, []string) {
 	return language.Compile(source, cel.DoubleType, cel.IntType, cel.UintType, cel.BoolType, cel.DynType)
 }
 
-// placeholders are what a URL has for what a check is of; each of them is one way.
+// placeholders are the permitted sets of a URL's placeholders by kind of subject.
 var placeholders = map[evidence.Of][][]string{
 	evidence.OfFleet: {nil}, evidence.OfCluster: {{"{cluster}"}}, evidence.OfHost: {{"{host}"}},
 	evidence.OfAssignment: {{"{assignment}"}, {"{deployment_target}", "{host}"}},
 }
 
-// CheckURL says what is wrong with the URL of a server, or "". It never repeats the URL: there may be a password in it.
+// CheckURL returns the problem of a server's URL; "" if there is none. It never repeats the URL, which may contain a
+// password.
 func CheckURL(address string) string {
 	parsed, err := url.Parse(address)
 	switch {
@@ -83,7 +83,8 @@ func CheckPrometheusURL(address string) string {
 	return ""
 }
 
-// CheckWebURL is [CheckURL] for a check of a web server: it has the placeholders of what the check is of, and no others.
+// CheckWebURL is [CheckURL] for a web server. The URL must have the placeholders for the kind of subject, and no
+// others.
 func CheckWebURL(address string, of evidence.Of) string {
 	var found []string
 	rest := address
@@ -108,19 +109,19 @@ func CheckWebURL(address string, of evidence.Of) string {
 	return CheckURL(rest)
 }
 
-// urlOf is the URL for what a check is of. Names are escaped, so that none of them is more than a part of the path.
+// urlOf returns the URL for a subject. Names are escaped, so none spans several parts of the path.
 func (w *Web) urlOf(of evidence.Of, name string) string {
 	host, target := name, ""
 	if at := strings.LastIndexByte(name, '/'); of == evidence.OfAssignment && at >= 0 {
 		host, target = name[:at], name[at+1:]
 	}
 	escape := url.PathEscape
-	return strings.NewReplacer("{cluster}", escape(name), "{assignment}", escape(name), "{host}", escape(host), "{deployment_target}", escape(target)).
-		Replace(w.URL)
+	return strings.NewReplacer(
+		"{cluster}", escape(name), "{assignment}", escape(name), "{host}", escape(host), "{deployment_target}", escape(target),
+	).Replace(w.URL)
 }
 
-// request asks web servers.
-func (c *Client) request(ctx context.Context, check *Check, names []string, result *Result) {
+func (c *Measurer) requestWeb(ctx context.Context, check *Check, names []string, result *Measurement) {
 	value, wrong := compileAnswer(cmp.Or(check.Web.Value, DefaultValue))
 	var samples *expression.Expression
 	if check.Samples != "" && len(wrong) == 0 {
@@ -131,7 +132,7 @@ func (c *Client) request(ctx context.Context, check *Check, names []string, resu
 		return
 	}
 	figures := make([]evidence.Figure, len(names))
-	var one sync.Mutex // a body takes much more memory as a value than as text
+	var one sync.Mutex // a decoded body takes much more memory than its text
 	parallel.EachAtMost(len(names), parallelRequests, func(i int) {
 		status, body, reason := c.get(ctx, check.Web, check.Web.urlOf(check.Of, names[i]))
 		if reason != "" {
@@ -140,15 +141,15 @@ func (c *Client) request(ctx context.Context, check *Check, names []string, resu
 		}
 		one.Lock()
 		defer one.Unlock()
-		figures[i] = answered(map[string]any{"status": status, "body": parseBody(body)}, value, samples)
+		figures[i] = evaluateAnswer(map[string]any{"status": status, "body": parseBody(body)}, value, samples)
 	})
 	for i, name := range names {
 		result.Figures[name] = figures[i]
 	}
 }
 
-// answered evaluates the expressions of a check over what a web server answered.
-func answered(a map[string]any, value, samples *expression.Expression) evidence.Figure {
+// evaluateAnswer evaluates the expressions of a check over a web server's answer.
+func evaluateAnswer(a map[string]any, value, samples *expression.Expression) evidence.Figure {
 	number, err := value.Number(a)
 	if err != nil {
 		return evidence.Figure{Message: "value " + err.Error()}
@@ -168,8 +169,7 @@ func answered(a map[string]any, value, samples *expression.Expression) evidence.
 	return found
 }
 
-// get sends one request.
-func (c *Client) get(ctx context.Context, web *Web, address string) (status int, body []byte, reason string) {
+func (c *Measurer) get(ctx context.Context, web *Web, address string) (status int, body []byte, reason string) {
 	if CheckURL(address) != "" {
 		return 0, nil, "its name cannot be a part of the url"
 	}
@@ -183,17 +183,16 @@ func (c *Client) get(ctx context.Context, web *Web, address string) (status int,
 	request.Header.Set("Accept", "application/json, */*;q=0.5")
 	response, err := s.http().Do(request)
 	if err != nil {
-		return 0, nil, s.failure(ctx, within, err)
+		return 0, nil, s.describeFailure(ctx, within, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err = io.ReadAll(response.Body)
 	if err != nil {
-		return 0, nil, s.failure(ctx, within, err)
+		return 0, nil, s.describeFailure(ctx, within, err)
 	}
 	return response.StatusCode, body, ""
 }
 
-// parseBody is a body that is JSON as its value, and any other as text.
 func parseBody(text []byte) any {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -167,7 +167,7 @@ func FuzzWebURL(f *testing.F) {
 			return
 		}
 		var asked []string
-		client := &measure.Client{Over: seeing(func(r *http.Request) {
+		client := &measure.Measurer{Over: seeing(func(r *http.Request) {
 			asked = append(asked, r.URL.Host)
 			if r.URL.User != nil {
 				t.Errorf("%q with %q asks with %s", url, name, r.URL.User)

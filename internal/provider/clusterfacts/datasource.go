@@ -205,7 +205,7 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 		return
 	}
 	at := c.Now()
-	known, unusable, err := discovery.Ask(ctx, question)
+	known, unusable, err := discovery.Discover(ctx, question)
 	if err != nil {
 		diagnostics.AddAttributeError(path.Root("sources"), "Hub cannot be read", tfvalue.Sentence(err.Error()))
 		return

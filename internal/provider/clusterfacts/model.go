@@ -35,7 +35,7 @@ type clusterFactsModel struct {
 
 // row is a cluster of the result.
 type row struct {
-	facts.Known
+	facts.KnownFacts
 	without map[string]string // labels that it does not have, with the reasons
 }
 
@@ -158,7 +158,7 @@ var summary = table.Object[totals]{
 	table.Number("unknown", "How many are unknown, such as those that did not answer.", func(t totals) int { return t.unknown }),
 }
 
-func totalsOf(known map[string]facts.Known) totals {
+func totalsOf(known map[string]facts.KnownFacts) totals {
 	t := totals{clusters: len(known)}
 	for _, of := range known {
 		switch of.Verdict {
@@ -174,10 +174,10 @@ func totalsOf(known map[string]facts.Known) totals {
 }
 
 // set sets the computed attributes.
-func (m *clusterFactsModel) set(at time.Time, known map[string]facts.Known, labels facts.Labels, diagnostics *diag.Diagnostics) {
+func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts, labels facts.Labels, diagnostics *diag.Diagnostics) {
 	rows, said := make(map[string]*row, len(known)), make(map[string]evidence.ClusterFacts, len(known))
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		rows[name] = &row{Known: known[name], without: labels.Without[name]}
+		rows[name] = &row{KnownFacts: known[name], without: labels.Without[name]}
 		said[name] = known[name].ClusterFacts
 	}
 	document := evidence.Facts{Time: at, Clusters: said}

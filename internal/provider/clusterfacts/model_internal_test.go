@@ -19,8 +19,8 @@ func TestClustersThatSayTooMuchAreAnError(t *testing.T) {
 	for i := range 100 {
 		properties[fmt.Sprint(i)] = strings.Repeat("x", 1000)
 	}
-	one := facts.Known{ClusterFacts: evidence.ClusterFacts{Facts: map[string]any{"properties": properties}}}
-	known := map[string]facts.Known{}
+	one := facts.KnownFacts{ClusterFacts: evidence.ClusterFacts{Facts: map[string]any{"properties": properties}}}
+	known := map[string]facts.KnownFacts{}
 	for _, test := range []struct {
 		clusters int
 		want     string

@@ -195,11 +195,11 @@ func (m *complianceModel) question(c *connection.Connection, diagnostics *diag.D
 	return q, goal
 }
 
-func clustersOf(scheduled *schedule.Decisions) map[string]compliance.Cluster {
-	clusters := map[string]compliance.Cluster{}
+func clustersOf(scheduled *schedule.Decisions) map[string]compliance.FleetCluster {
+	clusters := map[string]compliance.FleetCluster{}
 	for _, host := range scheduled.Hosts {
 		if host.Cluster != nil {
-			clusters[host.Cluster.Name] = compliance.Cluster{
+			clusters[host.Cluster.Name] = compliance.FleetCluster{
 				Type:       host.ClusterType.Name,
 				FirstType:  host.ClusterType.FirstName(),
 				Reconciler: host.ClusterType.Reconciler,
@@ -233,7 +233,7 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 
 // ask asks once, or until enough is ready. Where the time runs out, it returns an error and the last answer.
 func ask(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
-	var repository compliance.Repository
+	var repository compliance.GitOpsReader
 	clock := compliance.Clock(wallClock{})
 	if c != nil {
 		repository = c.Delivery
@@ -243,7 +243,7 @@ func ask(ctx context.Context, c *connection.Connection, q compliance.Question, g
 	}
 	once := func(ctx context.Context, now time.Time) (*compliance.Answer, error) {
 		q.Time = now.UTC().Truncate(time.Second)
-		return compliance.Ask(ctx, repository, q)
+		return compliance.Evaluate(ctx, repository, q)
 	}
 	if goal == nil {
 		return once(ctx, clock.Now())

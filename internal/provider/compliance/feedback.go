@@ -116,7 +116,7 @@ func decodeReport(o *fleet.ObjectReader) observe.ExternalReport {
 // cluster: with a misspelt name, there would be no report.
 func checkReports(
 	reports []observe.ExternalReport,
-	clusters map[string]compliance.Cluster,
+	clusters map[string]compliance.FleetCluster,
 	scheduled *schedule.Decisions,
 	diagnostics *diag.Diagnostics,
 ) {
@@ -150,7 +150,7 @@ func checkReports(
 }
 
 // checkCreators finds accounts of clusters that the fleet does not have: with a misspelt name, no status of the cluster would count.
-func checkCreators(creators compliance.Creators, clusters map[string]compliance.Cluster, diagnostics *diag.Diagnostics) {
+func checkCreators(creators compliance.Creators, clusters map[string]compliance.FleetCluster, diagnostics *diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(clusters))
 	for _, cluster := range slices.Sorted(maps.Keys(creators.ByCluster)) {
 		if _, ok := clusters[cluster]; !ok {

@@ -30,7 +30,7 @@ type Connection struct {
 	Complete bool
 	Clusters Clusters
 	// Measure asks servers for figures; nil while a credential for them is unknown.
-	Measure *measure.Client
+	Measure *measure.Measurer
 	Release string
 	Fleets  pipeline.Cache
 	Agents  agent.Cache

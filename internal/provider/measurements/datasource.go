@@ -67,24 +67,24 @@ type measurementsModel struct {
 // maxListed is how many figures of a check the results list.
 const maxListed = 100
 
-var results = table.Object[*measure.Result]{
-	table.Text("name", "Its name.", func(r *measure.Result) string { return r.Name }),
-	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Result) string { return string(r.Of) }),
+var results = table.Object[*measure.Measurement]{
+	table.Text("name", "Its name.", func(r *measure.Measurement) string { return r.Name }),
+	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Measurement) string { return string(r.Of) }),
 	table.TextOrNull(
 		"message",
 		"Why there is no figure at all; null where there is one.",
-		func(r *measure.Result) string { return r.Message },
+		func(r *measure.Measurement) string { return r.Message },
 	),
 	table.Number(
 		"expected",
 		"How many clusters, hosts or assignments the fleet has; 1 for the fleet.",
-		func(r *measure.Result) int { return r.Expected },
+		func(r *measure.Measurement) int { return r.Expected },
 	),
-	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Result) int { return r.Measured() }),
+	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Measurement) int { return r.Measured() }),
 	table.Number(
 		"passed_over",
 		"How many series are of nothing in the fleet, or do not say what they are of.",
-		func(r *measure.Result) int { return r.Others + r.Unlabelled },
+		func(r *measure.Measurement) int { return r.Others + r.Unlabelled },
 	),
 	table.Texts(
 		"figures",
@@ -92,12 +92,12 @@ var results = table.Object[*measure.Result]{
 			"The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.",
 			maxListed,
 		),
-		func(r *measure.Result) []string { return r.Lines(maxListed) },
+		func(r *measure.Measurement) []string { return r.Lines(maxListed) },
 	),
 	table.Texts(
 		"warnings",
 		"Warnings of the server, such as stores of Thanos that did not answer.",
-		func(r *measure.Result) []string { return r.Warnings },
+		func(r *measure.Measurement) []string { return r.Warnings },
 	),
 }
 
@@ -115,14 +115,14 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 		return
 	}
 	at := c.Now()
-	var found []measure.Result
+	var found []measure.Measurement
 	if c != nil && c.Measure != nil {
 		found = c.Measure.Measure(ctx, checks, subjects)
 	} else {
-		found = measure.Unasked(checks, subjects, "the measurements of the provider, with its credentials, are not known yet")
+		found = measure.UnaskedMeasurements(checks, subjects, "the measurements of the provider, with its credentials, are not known yet")
 	}
 	document := evidence.Measurements{Environment: value.Environment, Time: at, Checks: make([]evidence.Check, len(found))}
-	rows := make([]*measure.Result, len(found))
+	rows := make([]*measure.Measurement, len(found))
 	for i := range found {
 		document.Checks[i], rows[i] = found[i].Check, &found[i]
 	}
@@ -141,7 +141,7 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 }
 
 // warn reports checks that decide nothing, since a rollout would wait for them without end.
-func warn(results []measure.Result, diagnostics *diag.Diagnostics) {
+func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	for i := range results {
 		r := &results[i]
 		for _, problem := range r.Problems() {

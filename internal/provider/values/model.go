@@ -85,7 +85,7 @@ func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.E
 	compiled, wrong := language.Compile(m.Proof.ValueString(), cel.BoolType)
 	if compiled != nil {
 		for _, name := range compiled.Fields("facts") {
-			if _, known := facts.Named(name); !known {
+			if _, known := facts.FindFact(name); !known {
 				wrong = append(wrong, fmt.Sprintf("asks for facts.%s, and there is no such fact%s", name, fleet.DidYouMean(name, facts.Names())))
 			}
 		}
