@@ -320,6 +320,19 @@ func TestALargeChartIsCommittedSoThatItsReleaseIsSmall(t *testing.T) {
 	if said := charts.plan(t, "flux", large, nil); !strings.Contains(said, "its final objects make a release of ") {
 		t.Errorf("for Flux said is %.2000s", said)
 	}
+	pin := charts.charts.publish(t, "2.0.0", large)
+	manifests := map[string]any{"storage": "helm", "repo": charts.charts.url, "chart": "till", "version": "2.0.0"}
+	for reconciler, isRefused := range map[string]bool{"flux": true, "argocd": false} {
+		fleet := fleetOf(rendered(pin, manifests, nil, map[string]any{"render": "preview", "reconciler": reconciler}))
+		_, preview := providertest.New(startProvider).
+			ReadData(t.Context(), providertest.Configuration{}, "flotilla_manifests", map[string]any{"fleet": fleet})
+		_, plan := providertest.New(startProvider).Plan(t.Context(), assigned(bare(t), fleet, nil))
+		for of, said := range map[string]error{"flotilla_manifests": preview.Err(), "the plan": plan.Err()} {
+			if text := strings.Join(strings.Fields(fmt.Sprint(said)), " "); strings.Contains(text, "objects make a release of ") != isRefused {
+				t.Errorf("a preview for %s: of %s said is %.1000s", reconciler, of, text)
+			}
+		}
+	}
 }
 
 // TestChartsOfOthersAreCommitted plans to commit the objects of each chart in helm/ below the folders of FLOTILLA_CHARTS, with the values

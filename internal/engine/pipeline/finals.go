@@ -41,6 +41,9 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 	if err == nil {
 		result, err = r.final(ctx, subject, files)
 	}
+	if err == nil {
+		err = r.Templates.CheckRelease(subject.Assignment, result)
+	}
 	if errors.Is(err, render.ErrUnknown) {
 		return nil, r.waitsFor(i), nil
 	}

@@ -193,10 +193,10 @@ func objectFiles(result *objects.Result, asChart bool) (files []AssignmentFile, 
 		)
 	}
 	text, crds := bytes.Join(all, separator), bytes.Join(definitions, separator)
-	if size := releaseSize(text); asChart && size > maxRelease {
-		mistakes = append(mistakes, fmt.Errorf("its final objects make a release of %d KiB, and Helm stores a release in a Secret, "+
-			"which can have %d KiB: set values with which the chart renders less, or divide it into several "+
-			"deployment targets", size>>10, maxRelease>>10))
+	if asChart {
+		if err := checkReleaseSize(text); err != nil {
+			mistakes = append(mistakes, err)
+		}
 	}
 	if mistakes != nil {
 		return nil, "", errors.Join(mistakes...)

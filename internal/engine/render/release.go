@@ -1,0 +1,36 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+)
+
+// CheckRelease returns an error if Helm could not store the release of an assignment's final objects. Helm also stores the files of
+// the chart, so a release without an error may still be too large.
+func (t *Templates) CheckRelease(assignment *schedule.Assignment, result *objects.Result) error {
+	of := t.hostOf(assignment).reconciler
+	final, _ := of.FinalOf(of.KindFor(manifestsOf(&assignment.Target.Target.Manifests)).Kind)
+	if final == nil || !final.Wraps {
+		return nil
+	}
+	var all [][]byte
+	for i := range result.Objects {
+		if o := &result.Objects[i]; !o.IsCRD && o.On != objects.OnInstall {
+			all = append(all, o.YAML)
+		}
+	}
+	return checkReleaseSize(bytes.Join(all, separator))
+}
+
+// checkReleaseSize returns an error if Helm could not store a release of some objects.
+func checkReleaseSize(all []byte) error {
+	size := releaseSize(all)
+	if size <= maxRelease {
+		return nil
+	}
+	return fmt.Errorf("its final objects make a release of %d KiB, and Helm stores a release in a Secret, which can have %d KiB: "+
+		"set values with which the chart renders less, or divide it into several deployment targets", size>>10, maxRelease>>10)
+}
