@@ -16,7 +16,6 @@ type branchCache struct {
 	branches sync.Map   // branchKey to *cachedBranch
 }
 
-// cachedBranch is the result of fetching a branch.
 type cachedBranch struct {
 	branch *gitops.Branch // nil until a fetch succeeds
 	// refused is the error of a server that refuses the credentials. Some servers lock the account after several tries.
@@ -50,5 +49,4 @@ func (c *branchCache) read(
 	return branch, nil
 }
 
-// forget drops a branch after a write.
 func (c *branchCache) forget(remote git.Remote) { c.branches.Delete(branchKey(remote)) }

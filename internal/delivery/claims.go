@@ -21,7 +21,7 @@ type ClaimState struct {
 	// Holder is the random text that ties the record to this state.
 	Holder string
 	Record string
-	// Clusters are in the order in which they were taken.
+	// Clusters are ordered by the time of taking.
 	Clusters []string
 }
 
@@ -157,7 +157,7 @@ func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []
 	}
 	left, err := c.ReadClaims(ctx, claim.Location)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is released, which is what was asked for
+		return false, nil //nolint:nilerr // already released
 	}
 	return slices.ContainsFunc(left.Claims, func(c gitops.Claim) bool { return c.Name == claim.Name }), nil
 }

@@ -47,8 +47,7 @@ func (d Drift) Explain(key folder.Key) string {
 // maxSearched bounds the commits that are searched for the change of a folder.
 const maxSearched = 200
 
-// explainDrift finds the commits by hand with which the drift began, and the cause of other drift. It ignores errors, since
-// both are only shown.
+// explainDrift finds the commits by hand that began the drift, or another cause. It ignores errors of the history.
 func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
 	history, err := r.reader.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {
@@ -82,7 +81,7 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 // are newest first.
 func commitsByHand(commits []gitops.HistoryCommit, drifted map[folder.Key]string) map[folder.Key]string {
 	since := map[folder.Key]string{}
-	written := map[folder.Key]bool{} // by an assignment
+	written := map[folder.Key]bool{}
 	for _, commit := range commits {
 		for _, change := range commit.Changes {
 			key := change.Key

@@ -31,7 +31,6 @@ func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
 }
 
-// gitHost returns the Git host of the GitOps repository.
 func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHost, error) {
 	return h.newGitHost(settings, at.URL, h.options.Credentials.Web(at.URL, at.URL))
 }
@@ -66,13 +65,12 @@ func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators
 type StatusQuery struct {
 	Settings Settings // kind of Git host and URL of its API
 	Location folder.Location
-	Limit    int  // commits
+	Limit    int
 	Creators bool // the creators of statuses are needed
 }
 
 // ReadStatuses reads the statuses of the newest commits of a branch, newest first, until enough returns true or the limit
-// is reached. It skips commits that the Git host does not have yet. If the Git host stops answering, it returns the error
-// together with the statuses so far.
+// is reached. It skips commits that the Git host does not have yet. An error comes with the statuses so far.
 func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
 	host, err := h.gitHost(query.Settings, query.Location)
 	if err != nil {
@@ -112,8 +110,7 @@ func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough f
 	return heard, nil
 }
 
-// ReadStatus reads the status of a commit of any repository; see forge.GitHost.Status. It uses the kind of Git host and the
-// URL of its API.
+// ReadStatus reads the status of a commit of any repository; see forge.GitHost.Status.
 func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
 	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {

@@ -27,9 +27,8 @@ type formerLocation struct {
 	apart    bool  // same by history, but with another tip or unreadable
 }
 
-// identify compares the owner's location with the state. Two locations are the same, or mirrors, if they have the same tip:
-// URLs may differ. They are also the same if the new one has the commit of the state in its history, since others may have
-// pushed to one of them, even between a plan and its apply.
+// identify compares the owner's location with the state. Two locations are the same, or mirrors, if they have the same tip,
+// or if the new one has the commit of the state in its history: others may push to one of them at any time.
 func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) (formerLocation, error) {
 	if known == nil {
 		return formerLocation{identity: Created}, nil
@@ -65,8 +64,8 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 	return formerLocation{identity: Moved, gone: gone}, nil // the plan warns, and clears nothing there
 }
 
-// FindRelocated returns the state moved to another branch or URL, if that was renamed: nothing is at the former location,
-// and the new one has records of this state, or is the present base of the open pull request. Otherwise it returns nil.
+// FindRelocated returns the state at another branch or URL if that was renamed: nothing is at the former location, and the
+// new one has records of this state, or is now the base of the open pull request. Otherwise it returns nil.
 func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
@@ -79,7 +78,7 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 	relocated.Owner.Location, relocated.Drift = at, Drift{}
 	view, err := r.reader.view(ctx, relocated.Owner)
 	if err != nil || view.Tip() == "" {
-		return nil // reported when the location is read
+		return nil
 	}
 	records, err := view.ReadRecords(ctx, "")
 	isSame := records.Holder == known.Holder || was.URL == at.URL && at.Branch == known.Drift.Into

@@ -44,7 +44,7 @@ type Desired struct {
 	Causes func(removed []folder.Key) []string
 }
 
-// PlanProblem is an error a warning about a plan.
+// PlanProblem is an error or a warning about a plan.
 type PlanProblem struct {
 	Attribute string // of flotilla_assignment, such as "gitops_repo"
 	Summary   string // a short sentence without a full stop

@@ -8,7 +8,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// checkProtection checks removals against the limits of protection.
 func (p *Plan) checkProtection(desired Desired) {
 	before, after := p.folders(), desired.After
 	if desired.Unprotected {

@@ -31,7 +31,6 @@ func (r *Reader) branch(ctx context.Context, at folder.Location, owner ...gitops
 // forget makes the next read of a location's branch fetch it again.
 func (r *Reader) forget(at folder.Location) { r.branches.forget(r.remote(at)) }
 
-// view returns the part of a branch that belongs to an owner.
 func (r *Reader) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
 	branch, err := r.branch(ctx, owner.Location, owner.repositoryOwner())
 	if err != nil {
@@ -70,7 +69,7 @@ func (r *Reader) ReadInventory(ctx context.Context, at folder.Location, filter g
 	return branch.ReadInventory(ctx, filter)
 }
 
-// ReadFoldersAt returns the folders of an owner at a commit in the history of the branch. names are its former names.
+// ReadFoldersAt returns the folders of an owner, which may have had other names, at a commit in the history of the branch.
 //
 // Errors: git.ErrCommit if the commit is not in the history or has no folder of the owner.
 func (r *Reader) ReadFoldersAt(ctx context.Context, owner Owner, commit string, names ...string) (gitops.FolderEdits, error) {
@@ -93,8 +92,8 @@ func (r *Reader) FindCommits(
 	return view.FindCommits(ctx, ids, want)
 }
 
-// ReadFiles reads the files of folders by their trees, so the result does not change when the branch moves on. wanted has
-// the files that the folders will get: unchanged ones are not fetched.
+// ReadFiles reads the files of folders by their trees, whatever the branch has now. wanted has the files that the folders
+// will get: unchanged ones are not fetched.
 //
 // Errors: also a plain one if the repository no longer has a tree.
 func (r *Reader) ReadFiles(
@@ -138,8 +137,8 @@ func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) 
 	return view.OwnerNames(), nil
 }
 
-// ReadOwner reads the folders in an owner's records, and the wanted ones. If the owner has no records and one other owner has
-// records of all wanted folders that exist, it reads those: they are the owner's own, under its name from before a rename.
+// ReadOwner reads the folders in an owner's records, and the wanted ones. Without records, it reads those of the only other
+// owner of the wanted folders: the owner before a rename.
 func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {

@@ -24,7 +24,7 @@ var ErrDuplicate = errors.New("another flotilla_assignment of this configuration
 // NewHolder returns a random text that distinguishes an object in one Terraform state from the same object in another.
 func NewHolder() string {
 	var random [gitops.HolderLength]byte
-	_, _ = rand.Read(random[:]) // never fails
+	_, _ = rand.Read(random[:])
 	return hex.EncodeToString(random[:])
 }
 
@@ -127,7 +127,7 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 		}
 		there, err := r.reader.tip(ctx, location)
 		if err != nil {
-			continue // reported for that owner
+			continue
 		}
 		here, err := r.reader.tip(ctx, owner.Location)
 		if err != nil {
@@ -167,13 +167,12 @@ func (r *Registry) RegisterDestroy(ctx context.Context, known *OwnerState, plan 
 	return r.addFolders(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: plan.Remove}})
 }
 
-// addFolders returns an error for folders that two owners add, or that one owner removes and another adds. Terraform
-// applies both in any order, in a process that knows only one of the plans, and clusters could remove running workloads in
-// between. The plan that comes second reports it.
+// addFolders returns an error for folders that two owners add, or that one removes and the other adds. Terraform applies
+// both in any order, so clusters could remove running workloads in between. The later plan reports it.
 func (r *Registry) addFolders(ctx context.Context, own []plannedFolders) []PlanProblem {
 	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
 	for i := range own {
-		own[i].tip, _ = r.reader.tip(ctx, own[i].at) // reported when the location is read
+		own[i].tip, _ = r.reader.tip(ctx, own[i].at)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,7 +238,6 @@ func newHandoverProblem(from, to string, folders []string) PlanProblem {
 	return problem
 }
 
-// findCommonFolders returns the paths of folders that two owners have.
 func findCommonFolders(onePath string, one folder.Trees, otherPath string, other folder.Trees) []string {
 	if len(one) == 0 || onePath != otherPath && !isBelow(onePath, otherPath) && !isBelow(otherPath, onePath) {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// readPending returns the branch with the present content: the branch of the owner's open pull request, whose changes are
-// pending and no drift, or else the location's branch. It ignores an open request that is not the one in the state, should
-// have been merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one,
-// or else the one in the state.
+// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are pending
+// and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have been
+// merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or else
+// the one in the state.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
@@ -55,7 +55,7 @@ func otherBase(known *OwnerState, request *forge.PullRequest) string {
 }
 
 // compareRequest explains in Drift why the pull request cannot be merged. A folder that both the request and its base
-// changed is a conflict. The answer of the Git host is not used: some hosts report that they are still checking, for ever.
+// changed is a conflict. It does not ask the Git host: some hosts report for ever that they are checking.
 func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
 	if request == nil || request.State == forge.Merged {
 		return nil
@@ -150,7 +150,6 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 	return &noBranchError{noBranchText(owner.Location, into)}
 }
 
-// checkBaseBranch reports a pull request without a base.
 func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) error {
 	if !desired.Settings.PullRequest {
 		return nil

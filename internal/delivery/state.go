@@ -15,7 +15,7 @@ type OwnerState struct {
 	SavedState
 }
 
-// SavedState is the machine-readable part of an OwnerState, kept in private state.
+// SavedState is the part of an OwnerState in private state.
 type SavedState struct {
 	// Label is the owner's name in the labels of rendered objects, if it differs from the present name. Refresh sets it when
 	// it reads the records.
@@ -28,8 +28,8 @@ type SavedState struct {
 	Records map[string]string `json:"records,omitempty"`
 	// Holder is the random text that ties the owner's records to this state.
 	Holder string `json:"holder,omitempty"`
-	// Imported names the commit of the records from which the state was read, until this state writes for the first time.
-	// That write gives the records a new holder, since another state may have the present one.
+	// Imported names the commit of the records from which the state was read, until the first write of this state. That
+	// write sets a new holder, since another state may have the present one.
 	Imported string `json:"imported,omitempty"`
 	// Drift is the result of the last Refresh.
 	Drift Drift `json:"drift,omitzero"`
@@ -43,8 +43,8 @@ type SavedState struct {
 	Tip string `json:"tip,omitempty"`
 }
 
-// seenCommit returns the commit of the location's branch that the last refresh read; "" if it read none. Plans that read
-// other records read them at this commit: they then say the same again when applied.
+// seenCommit returns the commit of the last refresh, if it read the location's branch. Plans read records at this commit,
+// to say the same again when applied.
 func (k *OwnerState) seenCommit() string {
 	if k.Proposed {
 		return ""

@@ -16,8 +16,8 @@ var ErrProposed = errors.New("the commit is pushed, but its pull request is not 
 
 type writeOutcome struct {
 	gitops.ApplyResult
-	commit string // with the content of the edit
-	url    string // of the pull request; "" if there is none
+	commit string
+	url    string
 }
 
 // write applies an edit by push or by pull request. With ErrProposed it also returns the URL of the request, if there is
@@ -76,8 +76,8 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 	return done, err
 }
 
-// freeHead makes sure that no other open request comes from the proposed branch. It closes the owner's own request if the
-// Git host has redirected that to another base, since the owner's branch was deleted or renamed.
+// freeHead fails if another open request comes from the proposed branch. It closes the owner's own request if the Git host
+// redirected that to another base.
 func (w *Writer) freeHead(
 	ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool,
 ) error {
@@ -107,7 +107,7 @@ func propose(ctx context.Context, host *forge.GitHost, settings Settings, head s
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		if request == nil {
-			request, _ = host.Current(ctx, wanted.Selector, 0) // opened earlier
+			request, _ = host.Current(ctx, wanted.Selector, 0)
 		}
 		return request, err
 	}

@@ -68,9 +68,9 @@ type Writer struct {
 	names wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
 }
 
-// Apply writes the target state: one commit at the location, or none if it is there already. Then it clears the former
-// location. A folder to be written or removed that differs from the state, or that others wrote under the owner's name, is
-// a gitops.ErrUnplanned that names the commit. Other changes by others stay.
+// Apply writes the target state: one commit at the location, or none. Then it clears the former location. A folder to be
+// written or removed that differs from the state, or that others wrote under the owner's name, is a gitops.ErrUnplanned
+// that names the commit.
 //
 // Errors: *HeldError, ErrDuplicate, ErrProposed, or see gitops.BranchClient.Apply. Nothing was written, except with
 // ErrProposed or if the text says that this is unknown.
@@ -136,7 +136,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 		fallthrough
 	case Same:
 		edit.Written, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
-	case Created, Moved: // the new location may be a mirror: it must not lose the new content together with the old one
+	case Created, Moved: // the new location may be a mirror of the former one
 	}
 	// Records without a signature by an allowed key are rewritten, whatever their holder.
 	edit.TakesOver = edit.Holder == "" || request.Adopt || request.State.Imported != "" || len(request.State.Drift.Unsigned) > 0
@@ -179,7 +179,7 @@ func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	}
 	for i := range changed.Folders {
 		folder := &changed.Folders[i]
-		for _, commit := range history.Commits { // newest first
+		for _, commit := range history.Commits {
 			if folder.Commit == "" && slices.ContainsFunc(commit.Changes, func(change gitops.HistoryChange) bool {
 				return change.Key == folder.Key
 			}) {
@@ -213,8 +213,8 @@ func (w *Writer) checkFormerLocation(ctx context.Context, known *OwnerState, pla
 	return addCommits(ctx, w.reader, known.Owner, e)
 }
 
-// clearFormerLocation removes the owner's folders at its former location, or only its records if the folders stay. Folders
-// with another holder stay: it is the same location, or another assignment has it.
+// clearFormerLocation removes the owner from its former location; with letGo, only its records. Content with another holder
+// stays: it is the same location, or belongs to another assignment.
 func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, letGo bool, done *ApplyOutcome) {
 	known := request.State
 	settings := known.Settings
@@ -245,10 +245,9 @@ func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitop
 	return edit
 }
 
-// Destroy removes an owner; with leave, only its records. Folders with another holder stay: the owner was created anew, or
-// another state has it. Protection is checked here as well, since Terraform does not plan the destroy half of a
-// replacement. A missing repository has nothing to remove. If others changed folders after the last refresh, nothing is
-// removed.
+// Destroy removes an owner; with leave, only its records. Content with another holder stays. Protection is checked here as
+// well, since Terraform does not plan the destroy half of a replacement. A missing repository has nothing to remove. If
+// others changed folders after the last refresh, nothing is removed.
 //
 // Errors: see Apply.
 func (w *Writer) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {

@@ -1,6 +1,6 @@
 // Package claim decides which clusters of a pool a claim has. It is pure.
 //
-// A claim keeps its clusters, in the order in which it took them, while the fleet has them and no other claim does. To
+// A claim keeps its clusters, oldest first, while the fleet has them and no other claim does. To
 // grow, it takes free clusters of the pool in the order of their names. To shrink, it releases the clusters that it took
 // last. The result does not depend on a clock, on chance, or on the order in which clusters were added.
 package claim
@@ -20,7 +20,7 @@ type Situation struct {
 	Number int
 	// Fleet has all clusters of the fleet, and Pool the selectable ones, in any order.
 	Fleet, Pool []string
-	// Held are the claim's clusters in the order in which it took them. It may have duplicates.
+	// Held are the claim's clusters, ordered by the time of taking, perhaps with duplicates.
 	Held []string
 	// Elsewhere maps the clusters of other claims to the names of those claims.
 	Elsewhere map[string]string
@@ -28,7 +28,7 @@ type Situation struct {
 
 // Decision is the outcome for a claim.
 type Decision struct {
-	// Clusters are in the order in which they were taken, new ones last.
+	// Clusters are ordered by the time of taking, new ones last.
 	Clusters []string
 	// Taken are new clusters.
 	Taken []string

@@ -13,7 +13,7 @@ import (
 type ownershipCheck struct{ *staging }
 
 // takeOver takes over conflicts that are a whole folder of another owner, or a folder in no record, and returns the rest.
-// It rewrites the former owner's records in the same commit. The marker and other folders of that owner stay.
+// It rewrites the former owner's records in the same commit, and nothing else of that owner.
 func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	type ownedHost struct {
 		owner Owner
@@ -79,7 +79,6 @@ func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, err
 	return parseRecord(content)
 }
 
-// adoptedTexts lists the folders taken over, for a commit message.
 func (c *change) adoptedTexts() []string {
 	var texts []string
 	for _, a := range c.adopted {

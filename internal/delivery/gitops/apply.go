@@ -27,8 +27,7 @@ type ApplyResult struct {
 	Changes []folder.Change
 	// Subject is the first line of the commit message; "" without a commit.
 	Subject string
-	// HeadCommit is the tip of Edit.Head. It proposes Changes against Commit, whether this Apply or an earlier one made the
-	// commit. It is "" if Commit already has everything.
+	// HeadCommit is the tip of Edit.Head, if it proposes Changes against Commit. This Apply or an earlier one made it.
 	HeadCommit string
 	// Held reports that records of the owner have another holder, on the branch or on Edit.Head. A destroy left those hosts
 	// as they are.
@@ -36,22 +35,18 @@ type ApplyResult struct {
 	// Records has the ids of all records of the owner by host, for the next Edit.
 	Records map[string]string
 
-	claim *claimChange // set by an edit of a claim
+	claim *claimChange
 }
 
-// Apply brings the owner's part of the branch to the content of the edit with one commit, or with none if it is there
-// already. It does not change files of others. The push is a compare-and-swap and never forced. If others move the branch
-// first, Apply computes the edit again on the new tip.
+// Apply brings the owner's part of the branch to the content of the edit, with one commit or none. It changes no file of
+// others. The push is a compare-and-swap and never forced: if others move the branch first, Apply computes the edit again
+// on the new tip. Edits of one branch through one BranchClient wait for each other.
 //
-// Edits of one branch through one BranchClient wait for each other: each is a commit of its own.
-//
-// Apply creates a missing local repository, bare, if there is something to write. On a missing branch, the commit is the
-// first one.
+// Apply creates a missing local repository, bare, and a missing branch, if there is something to write.
 //
 // Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the server's words), ErrRace, ErrTooLarge,
-// ErrConflict or ErrUnplanned (with the folders in the text; the latter may be a *ChangedError), *git.BlockedError,
-// git.ErrCommit, a context error, or an error about the edit. After an error, the branch does not have the commit, unless
-// the text says that this is unknown.
+// ErrConflict or ErrUnplanned (the latter may be a *ChangedError), *git.BlockedError, git.ErrCommit, a context error, or an
+// error about the edit. After an error, the branch does not have the commit, unless the text says that this is unknown.
 func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ApplyResult{}, describeError(remote, err)
@@ -89,18 +84,17 @@ type applyLoop struct {
 	client *BranchClient
 	remote git.Remote
 	edit   Edit
-	now    time.Time   // of the attempt
-	result ApplyResult // set at the end
+	now    time.Time
+	result ApplyResult
 
 	race   race
 	pushes int
-	// unconfirmed is the change of the last push, if the server may have applied it. If the next attempt finds nothing to
-	// do, the server did.
+	// unconfirmed is the change of a push that the server may have applied. It did if the next attempt finds nothing to do.
 	unconfirmed *change
 }
 
-// attempt computes the change at the tip and pushes it. It returns done if the tip has the wanted content. Neither done nor
-// an error means: try again.
+// attempt computes the change at the tip and pushes it. It reports done if the tip then has the wanted content; neither
+// done nor an error means: try again.
 func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.treeLevels())
 	if err != nil {
@@ -173,11 +167,9 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 }
 
 // parentsOf returns the parents of a proposed commit with this root; nil if the proposed branch already has it. own is the
-// tip of that branch, and ahead has its commits that the base lacks.
-//
-// The tree is that of the base with the edit applied, which reverts other changes on the branch. The branch is never
-// forced: its tip is a parent until the base contains it. The tip of the base is a parent even if nothing else is new: the
-// base may have changed proposed folders, and a Git host does not merge a request that conflicts with its base.
+// tip of that branch, and ahead has its commits that the base lacks. The tree is that of the base with the edit applied.
+// The branch is never forced, so its tip is a parent until the base contains it. The tip of the base is always one: a Git
+// host does not merge a request that conflicts with its base.
 func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []git.Hash {
 	switch at, ok := ahead[own]; {
 	case !ok:
@@ -197,8 +189,8 @@ func (a *applyLoop) targetBranch() string {
 	return a.remote.Branch
 }
 
-// setResult fills in the result. commit has the wanted content, or head proposes it against commit. staged is the change at
-// the tip. made is the change that was pushed or proposed; nil if the tip has it.
+// setResult fills in the result: commit has the wanted content, or head proposes it against commit. made is the change that
+// was pushed or proposed; nil if the tip has it.
 func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrEmpty(commit), HeadCommit: hexOrEmpty(head), Committed: a.unconfirmed != nil}
 	if made == nil {
@@ -211,7 +203,6 @@ func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held
 }
 
-// recordIDs returns the owner's records after the change, by host.
 func (c *change) recordIDs() map[string]string {
 	records := c.records
 	if c.isEmpty() {

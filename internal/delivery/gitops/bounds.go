@@ -9,25 +9,25 @@ import (
 const (
 	// maxRecordDepth bounds the nesting of unknown members.
 	maxRecordDepth = 32
-	// leastObject and leastValue are the smallest sizes in bytes of an object and of a value in records that Flotilla
-	// writes. A record with smaller ones takes many times its size in memory.
+	// leastObject and leastValue are the smallest sizes in bytes that Flotilla writes. Records with smaller values take
+	// many times their size in memory.
 	leastObject, leastValue = 16, 4
 )
 
 const (
-	// maxRecords bounds the bytes of all assignment records read at once: those of 600,000 folders.
+	// maxRecords bounds the bytes of all assignment records read at once: enough for 600,000 folders.
 	maxRecords = 256 << 20
-	// maxClaims bounds the bytes of all claim records at a path: those of 300,000 clusters.
+	// maxClaims bounds the bytes of all claim records at a path: enough for 300,000 clusters.
 	maxClaims = 32 << 20
-	// maxVisited bounds the folders and records of one inventory: ten times those of a fleet of 3,000 clusters.
+	// maxVisited bounds the folders and records of one inventory: enough for ten fleets of 3,000 clusters.
 	maxVisited = 500_000
 )
 
-// budget bounds the cost of one read. Git stores equal files and folders once, so a repository of a few kilobytes can
-// contain billions of them, and anybody with push access can make one.
+// budget bounds the cost of one read. Git stores equal content once, so anybody with push access can fit billions of files
+// into a few kilobytes.
 type budget struct {
 	left    int
-	problem string // text of the error
+	problem string
 }
 
 func recordBudget() *budget {
@@ -45,7 +45,6 @@ func visitBudget(begin string) *budget {
 	}
 }
 
-// spend returns an error when the budget is used up.
 func (b *budget) spend(amount int) error {
 	if b.left -= amount; b.left < 0 {
 		return newCompleteError(errors.New(b.problem + ", which Flotilla does not write: find the commit that added them, and revert it"))

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Branch is the tip of a branch, read once for all owners. It does not change when the branch moves on. It is safe for
-// concurrent use: requests run one after the other, and waiting ends with the caller's context.
+// Branch is the tip of a branch, read once for all owners. It stays the same when the branch moves on. It is safe for
+// concurrent use, with one request at a time.
 type Branch struct {
 	remote git.Remote
 	git    *git.Client
@@ -24,8 +24,8 @@ type Branch struct {
 	signers *git.Verifier // nil believes every record
 }
 
-// ReadBranch reads the tip of a branch. The trees of the named owners come with the first request. A missing branch or
-// local repository is an empty Branch.
+// ReadBranch reads the tip of a branch, with the trees of the named owners. A missing branch or local repository is an
+// empty Branch.
 //
 // Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable, git.ErrTooLarge, or an error about the remote.
 func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
@@ -61,8 +61,8 @@ func (l *Branch) Missing() bool { return l.tip.Missing }
 // Conflict returns an existing branch beside which Git cannot create this one; "" if there is none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }
 
-// ReadOwner reads the trees on the way to an owner's path, its hosts and its records, and no file. It fetches the same for
-// all owners found on the way, so their views need no request.
+// ReadOwner reads the trees of an owner's path, hosts and records, and no file. It also fetches them for all owners on the
+// way, whose views then need no request.
 //
 // Errors: see ReadBranch, or *git.BlockedError, or an error about the owner.
 func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error) {
@@ -86,7 +86,6 @@ func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error)
 	})
 }
 
-// withTip runs do while no other request uses the tip.
 func withTip[T any](ctx context.Context, l *Branch, do func() (T, error)) (result T, err error) {
 	release, err := l.lock.Take(ctx, "")
 	if err != nil {

@@ -12,33 +12,32 @@ import (
 // change is the complete effect of an edit on one tip. It is computed before any part is applied.
 type change struct {
 	edit     Edit
-	at       time.Time       // time of its commit
-	letGo    []folder.Key    // folders that stay without an owner
-	hosts    []string        // hosts whose marker or record changes
-	adopted  []Conflict      // folders taken over from other owners
+	at       time.Time
+	letGo    []folder.Key // folders that stay without an owner
+	hosts    []string
+	adopted  []Conflict
 	formerly string          // former name of the owner, if its records are handed over
 	claim    *claimChange    // nil for an edit of an owner
 	folders  []folder.Change // ordered by key
 
 	newHosts, renamedHosts, goneHosts int // subsets of hosts; the rest is repaired
 
-	held bool // another holder has some or all hosts
+	held bool
 
-	atTip   map[string]git.Hash // the owner's records before the change, by host
-	records map[string]git.Hash // the same after it
+	atTip   map[string]git.Hash
+	records map[string]git.Hash
 
-	remove []string // paths
+	remove []string
 	put    []putFile
 }
 
-// putFile is a file or a folder that the change writes.
 type putFile struct {
 	path    string
 	id      git.Hash
-	content []byte                     // of a file
-	folder  bool                       // it is a folder
-	files   func() ([]git.File, error) // files of a folder
-	there   bool                       // the repository has it already
+	content []byte
+	folder  bool
+	files   func() ([]git.File, error)
+	there   bool // the repository has it already
 }
 
 // isEmpty reports whether the tip needs no commit. Records that differ only in their statements about a folder need none.
@@ -49,7 +48,6 @@ func (c *change) isEmpty() bool {
 	return len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
-// keysWith returns the folders with one of these actions, in order.
 func (c *change) keysWith(actions ...folder.Action) []folder.Key {
 	var keys []folder.Key
 	for _, change := range c.folders {
@@ -60,14 +58,12 @@ func (c *change) keysWith(actions ...folder.Action) []folder.Key {
 	return keys
 }
 
-// rolledBackKeys returns the written folders that are rolled back.
 func (c *change) rolledBackKeys() []folder.Key {
 	return slices.DeleteFunc(c.keysWith(folder.Added, folder.Changed, folder.Moved), func(k folder.Key) bool {
 		return c.edit.Hosts[k.Host][k.DeploymentTarget].Action != RollBack
 	})
 }
 
-// applyTo edits the trees of the tip.
 func (c *change) applyTo(ctx context.Context, w *layout) error {
 	directories := make([]string, 0, len(c.put))
 	for _, file := range c.put {

@@ -39,8 +39,8 @@ type ClaimEdit struct {
 	Holders []string
 	// Adopt takes over the record of any holder.
 	Adopt bool
-	// Choose returns the claim's clusters for a tip. It is called again after a lost race. Its error is the error of the
-	// edit. If Choose is nil, the edit removes the claim's own record.
+	// Choose returns the claim's clusters for a tip, and is called again after a lost race. Its error is the error of the
+	// edit. Without it, the edit removes the claim's own record.
 	Choose func(ClaimTip) ([]string, error)
 	// Author is the author and committer.
 	Author git.Signature
@@ -54,7 +54,7 @@ type ClaimEdit struct {
 
 // ClaimTip has the claims of a tip, as one claim sees them.
 type ClaimTip struct {
-	// Held are the clusters in the claim's own record, in the order in which they were taken.
+	// Held are the clusters in the claim's own record, ordered by the time of taking.
 	Held []string
 	// Elsewhere maps the clusters of other claims to the names of those claims.
 	Elsewhere map[string]string
@@ -69,9 +69,8 @@ type ClaimResult struct {
 	Record string
 }
 
-// WriteClaim writes the choice of the edit into the claim's record with one commit, or with none if it is there already.
-// The push is a compare-and-swap on the tip that Choose saw: two claims never get the same cluster. Edits of one branch
-// wait for each other, as in Apply.
+// WriteClaim writes the choice of the edit into the claim's record, with one commit or none. The push is a compare-and-swap
+// on the tip that Choose saw: two claims never get the same cluster. It waits for other edits like Apply.
 //
 // Errors: see Apply, or ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or the error of Choose.
 func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
@@ -102,16 +101,14 @@ func (e ClaimEdit) check() error {
 	)
 }
 
-// claimChange is the effect of a claim's edit on one tip.
 type claimChange struct {
 	clusters        []string
-	record          string // id of the blob
+	record          string
 	taken, released []string
 	formerly        string
-	gone            bool // the record is removed
+	gone            bool
 }
 
-// stageClaim computes the change at a tip. It only reads.
 func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*change, error) {
 	e := edit.claim
 	c := &change{edit: edit, claim: &claimChange{}}
@@ -156,7 +153,6 @@ func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*chan
 	return c, nil
 }
 
-// chooseClusters calls Choose and checks the result.
 func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	for _, cluster := range s.own.Names() {
 		if other, twice := s.elsewhere[cluster]; twice {
@@ -191,7 +187,6 @@ func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
 	return clusters, nil
 }
 
-// subtractNames returns the names that are not in others.
 func subtractNames(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
@@ -205,7 +200,7 @@ type claimsAtTip struct {
 	held       bool     // it belongs to another holder
 	moves      bool     // the claim has a record under its former name
 	elsewhere  map[string]string
-	unreadable []string // paths of records
+	unreadable []string
 }
 
 func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error) {
@@ -245,7 +240,6 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 	return s, nil
 }
 
-// recordedName returns the name of the record with the claim's clusters.
 func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	if s.is {
 		return e.Name
@@ -253,8 +247,8 @@ func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	return e.FormerName
 }
 
-// isOwn reports whether the record of a name is the claim's own. An unreadable record may have any holder; a claim with a
-// holder of its own replaces it.
+// isOwn reports whether the record of a name is the claim's own. A claim with a holder of its own replaces an unreadable
+// one.
 func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
 	claim, ok := readable[name]
 	if !ok {

@@ -32,13 +32,13 @@ type Claim struct {
 	Environment string
 	// Holder is the random text of the Terraform state that has the claim; "" if the record has none.
 	Holder string
-	// Clusters are in the order in which they were taken.
+	// Clusters are ordered by the time of taking.
 	Clusters []ClaimedCluster
 	// Record is the id of the record's blob in hex.
 	Record string
 
 	format int
-	more   fields // unknown members of the record
+	more   fields
 }
 
 // ClaimedCluster is one cluster of a claim.
@@ -144,7 +144,7 @@ func parseClaimedCluster(members fields) (ClaimedCluster, error) {
 		return ClaimedCluster{}, err
 	}
 	err := cluster.more.takeMember("since", &since)
-	cluster.Since, _ = time.Parse(time.RFC3339, since) // only shown
+	cluster.Since, _ = time.Parse(time.RFC3339, since)
 	return cluster, err
 }
 
@@ -157,8 +157,8 @@ func checkClaimTexts(texts ...string) error {
 	return nil
 }
 
-// checkClusterName rejects names that no cluster of a fleet has, since [checkHost] rejects them as hosts. The names become
-// values in Terraform, and configurations put those into file names and addresses.
+// checkClusterName rejects names that [checkHost] rejects as hosts. Configurations put the names into file names and
+// addresses.
 func checkClusterName(name string) error {
 	if git.CheckSegment(name) != nil {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)

@@ -78,7 +78,6 @@ func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	})
 }
 
-// openClaims opens the folder with the records of claims and lists them.
 func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash, error) {
 	if err := git.CheckPath(at); err != nil {
 		return nil, err

@@ -19,8 +19,7 @@ type ReportedCommit struct {
 	Reason string
 	// Time is the commit time.
 	Time time.Time
-	// Behind counts the commits that the branch had when it was read and that this one does not contain. Since is the time
-	// of the oldest of them.
+	// Behind counts the commits of the branch that this one does not contain, and Since is the time of the oldest of them.
 	Behind int
 	Since  time.Time
 	// Ahead reports that the branch got the commit after it was read.
@@ -30,12 +29,11 @@ type ReportedCommit struct {
 	Trees folder.Trees
 }
 
-// FindCommits looks up commits in the history of the branch, by full ids or prefixes of at least seven digits, and reads
-// the trees of the wanted folders at each. It fetches the history as far back as needed, then the missing trees with one
-// request for each level, and no file. If a commit is missing, it reads the branch once more, since it may have moved. The
-// Branch keeps all fetched data.
+// FindCommits looks up commits by full ids or prefixes of at least seven digits, with the trees of the wanted folders. It
+// fetches the history as far back as needed, then the missing trees with one request for each level, and no file. If a
+// commit is missing, it reads the branch once more. A commit that is still missing has a Reason.
 //
-// A missing commit is no error. Errors: see ReadBranch.
+// Errors: see ReadBranch.
 func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
 	return withTip(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.findCommits(ctx, v.owner, ids, want) })
 }
@@ -111,8 +109,8 @@ func parsePrefix(id string) (commitPrefix, bool) {
 	return commitPrefix{asked: id, digits: strings.ToLower(id)}, true
 }
 
-// findPrefixes searches the fetched history, then the last commits of the branch, then its new commits, then its complete
-// history. Commits that are still missing get a reason.
+// findPrefixes searches the fetched history, the last commits of the branch, its new commits, and finally its complete
+// history.
 func (l *Branch) findPrefixes(
 	ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit,
 ) (map[string]git.Hash, error) {

@@ -60,8 +60,8 @@ type ownership struct {
 	names []string // of the owner's own records
 }
 
-// findConflicts checks folders that are not in the owner's records. Known folders (from the state) may have any content,
-// unless another owner's record lists them. Others must have the wanted content or none.
+// findConflicts checks folders outside the owner's records. Known folders, from the state, conflict if another owner's
+// record lists them. Others must have the wanted content, or none.
 func (o *ownership) findConflicts(
 	ctx context.Context, keys []folder.Key, want folder.Trees, known map[folder.Key]bool,
 ) ([]Conflict, error) {
@@ -95,7 +95,6 @@ func (o *ownership) findConflicts(
 	return found, nil
 }
 
-// newConflict returns the conflict about an owner's folder that belongs to by.
 func (o Owner) newConflict(k folder.Key, by Owner) Conflict {
 	return Conflict{Key: k, Folder: o.folderPath(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
 }
@@ -115,7 +114,6 @@ func (o *ownership) findHostConflicts(
 	return o.findListedByOthers(ctx, keys)
 }
 
-// findFilled returns the folders that exist with other than the wanted content.
 func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	var folders []string
 	for _, k := range keys {
@@ -127,11 +125,10 @@ func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	return folders
 }
 
-// findOwnersInside finds owners with a path in one of the folders, or equal to one. It reads all trees of the folders.
-// Flotilla writes flat folders, so nested ones are rare.
+// findHostConflicts finds new hosts without folders inside another owner's folder, which a marker would change.
 func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
 	inside := map[string]Owner{}
-	at := map[string]string{} // directory on this level to the folder around it
+	at := map[string]string{}
 	for _, folder := range folders {
 		at[folder] = folder
 	}
@@ -176,8 +173,8 @@ func (w *layout) listOwners(at string) []string {
 	return names
 }
 
-// findListings returns the folders in records of other owners. It compares folders, not paths: another owner's path may be
-// any directory above the folder, including our own path.
+// findOwnersInside finds owners at or below the folders. It reads all trees of the folders: Flotilla's are flat, so nested
+// ones are rare.
 func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[folder.Key]Owner, error) {
 	above, err := o.openAbove(ctx, keys)
 	if err != nil {
@@ -279,8 +276,8 @@ func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []fo
 	return listed, nil
 }
 
-// splitFolder splits a folder below the owner's path into host and deployment target. target is "" for a folder on the
-// level of hosts. inside is false for a folder that is not below the path.
+// splitFolder splits a folder below the owner's path into host and deployment target, which is "" on the level of hosts.
+// inside is false elsewhere.
 func (o Owner) splitFolder(folder string) (host, target string, inside bool) {
 	rest := folder
 	if o.Path != "" {

@@ -14,7 +14,7 @@ import (
 // Anybody with push access can write records. Only the other owner may remove a folder that its record lists.
 
 // FindListedByOthers returns the folders in records of other owners, in order, at a commit in the branch's history. It uses
-// the tip if commit is "" or no longer in the history. It may fetch those records.
+// the tip if commit is "" or no longer in the history.
 //
 // Errors: see ReadBranch, or an unreadable record of another owner.
 func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
@@ -49,9 +49,8 @@ func (o *ownership) findListedByOthers(ctx context.Context, keys []folder.Key) (
 	return found, nil
 }
 
-// dropDisputed drops folders in records of other owners from the owned ones, if they would be removed, or if they are
-// wanted and only in the owner's record. Wanted ones are conflicts. Removed ones are conflicts unless the edit has Adopt or
-// LeaveOthers.
+// dropDisputed drops folders in records of other owners from those that would be removed, or that only the owner's record
+// makes its own. Wanted ones are conflicts, and removed ones are without Adopt and LeaveOthers.
 func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	var keys []folder.Key
 	for k := range s.owned {
@@ -89,8 +88,8 @@ func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// FindTakenOver returns the hosts with a marker and a record that lacks nothing but folders in the records of other owners:
-// those owners took the folders over, which rewrote the record. It reads the records.
+// FindTakenOver returns the hosts whose record lacks only folders that other owners took over, which rewrote it. It reads
+// the records.
 //
 // Errors: see FindListedByOthers.
 func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
@@ -105,7 +104,7 @@ func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees fol
 			return nil, err
 		}
 		taken := map[string]bool{}
-		var missing []folder.Key // from the records
+		var missing []folder.Key
 		for host, record := range records {
 			same := record.Holder == holder
 			for target, folder := range record.DeploymentTargets {

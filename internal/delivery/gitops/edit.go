@@ -16,14 +16,13 @@ import (
 // everything.
 type Edit struct {
 	Owner Owner
-	// FormerName is the owner's former name at the same path, if it has one. Its records and markers become the owner's in
-	// the same commit. No folder changes for that.
+	// FormerName is the owner's former name at the same path, if it has one. The edit renames its records and markers. No
+	// folder changes for that.
 	FormerName string
 	// Hosts has all hosts of the fleet, including those without folders.
 	Hosts FolderEdits
-	// Renames maps former names of hosts to present ones. The content of a former host moves, including its records. A kept
-	// folder keeps the content under the former name. The former host's folder and marker vanish: an agent whose folder
-	// vanishes removes nothing.
+	// Renames maps former names of hosts to present ones. Folders and records move. The former host's folder vanishes with
+	// its marker: an agent whose folder vanishes removes nothing.
 	Renames folder.Renames
 	// FormerHosts has the renames of earlier edits. A rollback may name a commit from before them.
 	FormerHosts folder.Renames
@@ -33,18 +32,18 @@ type Edit struct {
 	TakesOver bool
 	// Written are the folders as the state has them. Unwanted ones may be removed even if the records have lost them.
 	Written folder.Trees
-	// Seen are the owner's folders as the plan saw them; nil if it did not look. A folder to be written or removed that has
-	// neither the seen nor the wanted content is a *ChangedError. A folder that the plan saw with the wanted content stays
-	// as it is, even if others changed it since.
+	// Seen are the owner's folders as the plan saw them; nil if it did not look. A folder to be written or removed with
+	// neither the seen nor the wanted content is a *ChangedError. A folder that the plan saw as wanted stays, even if
+	// others changed it since.
 	Seen folder.Trees
-	// Remove are the only folders that the edit may remove: those that the plan showed. Its trees mean nothing. Other
-	// unwanted folders of the owner are an ErrUnplanned, and nothing is written.
+	// Remove has the folders that the plan showed as removed. The edit may remove no others. Its trees mean nothing. Other unwanted
+	// folders are an ErrUnplanned.
 	Remove folder.Trees
-	// LeaveOthers, for a destroy, keeps unwanted folders that are not in Remove, with their records, in place of an
-	// ErrUnplanned. Hosts whose records have another holder stay as well.
+	// LeaveOthers, for a destroy, keeps unwanted folders that are not in Remove, and hosts with another holder, in place of
+	// an ErrUnplanned.
 	LeaveOthers bool
-	// Records has the ids of the owner's records by host: ApplyResult.Records of the apply that wrote Written. Unchanged
-	// hosts then need not be read, and records changed by hand are repaired. Hosts that are not in Records are read.
+	// Records has the ids of the owner's records by host, from the ApplyResult that wrote Written. It saves reading
+	// unchanged hosts, and repairs records changed by hand.
 	Records map[string]string
 	// Author is the author and committer.
 	Author git.Signature
@@ -56,20 +55,20 @@ type Edit struct {
 	Source folder.Source
 	// Run is the trailer Flotilla-Run, if not empty.
 	Run string
-	// Abandon ends the ownership: folders and markers stay, and the owner's records are removed, except those of another
+	// Abandon ends the ownership: folders and markers stay, and the owner's records are removed, unless they have another
 	// holder. Hosts must be empty.
 	Abandon bool
 	// Adopt takes over folders of other owners, and folders with files that are in no record. Without it they are an
 	// ErrConflict.
 	Adopt bool
-	// Head is the branch of a pull request, if not empty. The commit goes there instead of to the remote's branch: the
-	// remote's tip with this edit applied. Head belongs to this edit alone, and changes by others on it are reverted.
+	// Head is the branch of a pull request, if not empty: the commit goes there, as the remote's tip with this edit
+	// applied. Head belongs to this edit, and changes by others on it are reverted.
 	Head string
 
 	// Verify checks the files of a folder at a path of the repository before the push; nil accepts all.
 	Verify func(at string, files []git.File) error
 
-	claim *ClaimEdit // nil for an edit of an owner
+	claim *ClaimEdit
 }
 
 // FolderEdits has folders by host and full name of the deployment target. A host without folders has an empty map.
@@ -122,14 +121,12 @@ type FolderEdit struct {
 	Tree string
 	// From is the commit of a rollback in hex, in the history of the branch.
 	From string
-	// FromTree is the folder's tree in From, if a rollback changes objects that name the place of the folder. Tree and
-	// Files have them at the present place. "" means Tree.
+	// FromTree is the folder's tree in From if it differs from Tree, since objects name the place of the folder.
 	FromTree string
 	// Files renders the files of a written or relocated folder. It is called only for a write, and again after a lost race.
-	// The files must have the tree Tree.
 	Files func() ([]git.File, error)
-	// Record describes the folder in the repository. A rollback takes the record of its commit, if there is one. A kept
-	// folder keeps its record, if it was not lost.
+	// Record describes the folder. A rollback takes the record of its commit, and a kept folder keeps its record, if there
+	// is one.
 	Record folder.Record
 }
 
@@ -144,7 +141,6 @@ func withDefaultAuthor(author git.Signature) git.Signature {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// check checks the edit without the repository.
 func (e Edit) check() error {
 	if err := cmp.Or(
 		e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder),
@@ -203,7 +199,6 @@ func checkFolders(folders folder.Trees) error {
 	return nil
 }
 
-// checkMessageText rejects text that cannot be in a commit message.
 func checkMessageText(subject, release string) error {
 	if strings.ContainsFunc(subject, func(r rune) bool { return isControl(r) && r != '\n' && r != '\r' && r != '\t' }) {
 		return errors.New("the commit message has a control character")

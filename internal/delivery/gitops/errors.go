@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The errors of this package. Every returned error matches one of these or one of package git, is a context error, or is a
-// sentence about invalid input. Compare with errors.Is and errors.As.
+// The errors of this package. Others are errors of package git, context errors, or sentences about invalid input.
 var (
 	// ErrConflict reports a folder of another owner, or with files of others.
 	ErrConflict = errors.New("folder does not belong to this assignment")

@@ -12,10 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFiles returns the files of folders by their trees, whatever the tip has. Each list is ordered by name; names of files
-// in subfolders have slashes. The content of a symbolic link is its target, and a submodule has none. wanted selects files
-// by name, if not nil, and others are not fetched. known returns the content of files that need not be fetched, by id, if
-// not nil. It takes one request for the trees and one for the files.
+// ReadFiles returns the files of folders by their trees, whatever the tip has, ordered by name; names in subfolders have
+// slashes. The content of a symbolic link is its target, and a submodule has none. It fetches only files that wanted
+// selects by name and known does not return by id; either may be nil. It takes one request for the trees and one for the
+// files.
 //
 // Errors: see ReadBranch, or a plain one if the repository no longer has a tree.
 func (v *OwnerView) ReadFiles(
@@ -84,7 +84,7 @@ func (v *OwnerView) ReadFiles(
 // folderEntry is a folder with the empty name, or an entry inside it.
 type folderEntry struct {
 	of   folder.Key
-	name string // path in the folder
+	name string
 	git.Entry
 }
 
@@ -94,8 +94,8 @@ type folderError struct {
 	error
 }
 
-// walkFolders calls each for all entries of the folders, level by level, with one request for a level. An error about a
-// folder is a *folderError.
+// walkFolders calls each for all entries of the folders, with one request for each level. An error about a folder is a
+// *folderError.
 func (w *layout) walkFolders(ctx context.Context, level []folderEntry, each func(folderEntry) error) error {
 	for depth := 0; len(level) > 0; depth++ {
 		ids := make([]git.Hash, len(level))

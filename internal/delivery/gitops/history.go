@@ -29,8 +29,7 @@ type History struct {
 	Complete bool
 }
 
-// HistoryCommit is one commit of the branch that changed owned folders. A merged branch is one commit: the merge. A merge
-// without trailers has the Owners, Release, Source and Run of the commits that it merged.
+// HistoryCommit is one commit of the branch that changed owned folders, or a merge that did. A merge without trailers has the trailers of its merged commits.
 type HistoryCommit struct {
 	Commit  string
 	Author  git.Signature
@@ -58,9 +57,9 @@ type HistoryChange struct {
 
 const defaultHistory = 100
 
-// ReadHistory walks the branch back from its tip along first parents, and returns the commits that added, changed or
-// removed folders in the owner's records, or of every owner at Owner.Path if Owner.Name is "". It fetches commits, changed
-// trees, and the records of changed hosts. A server without access to single objects sends complete commits.
+// ReadHistory walks the branch back along first parents, and returns the commits that changed folders in the owner's
+// records, or of every owner at Owner.Path if it has no name. It fetches commits, changed trees, and the records of changed
+// hosts. A server without access to single objects sends complete commits.
 //
 // Errors: see ReadBranch.
 func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
@@ -98,7 +97,6 @@ func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Own
 	return w.readAll(ctx)
 }
 
-// historyWalk reads a history.
 type historyWalk struct {
 	pastTrees
 	owner   Owner
@@ -109,7 +107,6 @@ type historyWalk struct {
 	history History
 }
 
-// step is a commit and its first parent.
 type step struct {
 	commit        git.Hash
 	before, after git.Hash // root trees; before is zero for the first commit
@@ -139,7 +136,7 @@ func (w *historyWalk) readAll(ctx context.Context) (History, error) {
 	}
 }
 
-// nextSteps continues as far as commits were fetched. old reports that it reached Since.
+// nextSteps continues through the fetched commits. old reports that it reached Since.
 func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	for !w.next.IsZero() {
 		head, ok := w.commits[w.next]
@@ -172,7 +169,7 @@ func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 		found := make([][]HistoryChange, len(steps))
 		for i, s := range steps {
 			if s.before != s.after {
-				w.parsed = map[git.Hash][]git.Entry{} // those of all steps together would need too much memory
+				w.parsed = map[git.Hash][]git.Entry{} // entries of all steps together would need too much memory
 				found[i] = w.findChanges(s)
 			}
 		}
@@ -205,7 +202,6 @@ func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	}
 }
 
-// recordIDs returns the ids of an owner's records by host.
 func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash {
 	return listRecords(path.Join(recordsFolder, owner), func(at string, do func(git.Entry)) {
 		for _, e := range w.readEntries(w.findTree(root, at)) {
@@ -214,7 +210,6 @@ func (w *historyWalk) recordIDs(root git.Hash, owner string) map[string]git.Hash
 	})
 }
 
-// noteMissing adds objects that have to be fetched.
 func (w *historyWalk) noteMissing(ids ...git.Hash) {
 	for _, id := range ids {
 		if !id.IsZero() && !w.Has(id) {
@@ -223,7 +218,6 @@ func (w *historyWalk) noteMissing(ids ...git.Hash) {
 	}
 }
 
-// readRecord reads a fetched record; nil if there is none.
 func (w *historyWalk) readRecord(id git.Hash) map[string]folderRecord {
 	if id.IsZero() {
 		return nil
@@ -263,8 +257,8 @@ func (w *historyWalk) findChanges(s step) []HistoryChange {
 	return changes
 }
 
-// findOwnerChanges compares the hosts of one owner whose record or folder differs. While objects are missing, it only
-// collects those of all hosts: an object that was not fetched would look removed.
+// findOwnerChanges compares the changed hosts of one owner. While objects are missing, it only collects those of all hosts:
+// a missing object would look removed.
 func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
 	was, is := w.recordIDs(before, owner), w.recordIDs(after, owner)
@@ -277,7 +271,7 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		known := len(w.missing)
 		c := hostChange{host: host, was: was[host], is: is[host]}
-		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // a renamed host's folders may be those of the other
+		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // folders of a renamed host may have moved here
 			continue
 		}
 		c.old, c.now = w.findTree(before, host), w.findTree(after, host)
@@ -315,7 +309,6 @@ type hostChange struct {
 // comesOrGoes reports whether the owner has the host on one side only.
 func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
 
-// compareFolders compares the folders in the records of a host.
 func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 	oldRecord, nowRecord := w.readRecord(c.was), w.readRecord(c.is)
 	targets := maps.Collect(maps.All(oldRecord))

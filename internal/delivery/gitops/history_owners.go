@@ -15,7 +15,7 @@ import (
 // listMerged returns the fetched commits that each merge brought to the branch, newest first. A commit belongs to the
 // oldest merge that contains it.
 func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
-	var line []git.Hash // first parents, newest first
+	var line []git.Hash
 	for at := w.Commit; ; {
 		head, ok := w.commits[at]
 		if !ok {
@@ -78,8 +78,8 @@ func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash
 	slices.Sort(commit.Owners)
 }
 
-// addOwnersByRecords attributes a commit without trailers, such as a squash. Its owners are those whose records have the
-// new tree of a changed folder and a later time than before. A commit by hand leaves the record as it is, or reverts it.
+// addOwnersByRecords attributes a commit without trailers, such as a squash, to the owners whose records have the new tree
+// of a changed folder and a later time than before. A commit by hand does not update the record.
 func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes []HistoryChange) {
 	w.parsed = map[git.Hash][]git.Entry{}
 	before, after := w.findTree(s.before, w.owner.Path), w.findTree(s.after, w.owner.Path)
@@ -116,7 +116,6 @@ func parseCommit(content []byte) HistoryCommit {
 	return c
 }
 
-// readTrailers parses Flotilla's trailers in a message.
 func (c *HistoryCommit) readTrailers(text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

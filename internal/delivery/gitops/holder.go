@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// findHeldByOthers returns the hosts whose records have another holder. Records with a known id are not read. A record
-// without a holder, or an unreadable one, belongs to everybody.
+// findHeldByOthers returns the hosts whose records have another holder. It does not read records with a known id.
+// Unreadable records have no holder.
 func (w *layout) findHeldByOthers(
 	ctx context.Context,
 	entries map[string]git.Hash,
@@ -30,8 +30,7 @@ func (w *layout) findHeldByOthers(
 	return held, err
 }
 
-// skipHeldHosts excludes hosts from a destroy whose records have another holder: another object or another state has the
-// owner there. proposed, if not nil, counts like the tip.
+// skipHeldHosts excludes hosts with another holder from a destroy. proposed, if not nil, counts like the tip.
 func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	held, err := s.findHeldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
 	if err != nil {
@@ -60,8 +59,7 @@ func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	return nil
 }
 
-// FindHeldByOthers returns the hosts at the tip whose records have another holder. Records with a known id are not read. It
-// may fetch the others.
+// FindHeldByOthers returns the hosts at the tip whose records have another holder. It reads the records without a known id.
 //
 // Errors: see ReadBranch.
 func (v *OwnerView) FindHeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {

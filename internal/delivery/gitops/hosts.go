@@ -34,7 +34,6 @@ func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error 
 	return err
 }
 
-// stageAll stages the markers and records of all hosts.
 func (s *hostStaging) stageAll() {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Hosts)) {
 		s.stageHost(host)
@@ -57,7 +56,6 @@ func (s *hostStaging) stageHost(host string) {
 	s.removeFormerMarker(host)
 }
 
-// hasFormerHost reports whether a host is recorded under a former name.
 func (s *ownerTip) hasFormerHost(host string) bool {
 	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
 		_, recorded := s.atTip[former]
@@ -123,7 +121,6 @@ func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRec
 	return record
 }
 
-// wantedFolderRecord returns the record of a folder in the edit.
 func wantedFolderRecord(folder FolderEdit) folderRecord {
 	record := folderRecord{Record: folder.Record, Tree: strings.ToLower(folder.Tree)}
 	if !slices.IsSortedFunc(record.Objects, compareObjects) {
@@ -152,9 +149,9 @@ func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderReco
 	return folderRecord{Record: record, Tree: at.String(), Changed: s.now, Source: s.edit.Source}, true
 }
 
-// stageRecord stages a host's record and reports whether it was right. A record by the owner that differs only in
-// statements about folders is corrected along with other changes only. A record by others is rewritten even if it says the
-// same: duplicate members can be read in two ways.
+// stageRecord stages a host's record and reports whether it was right. Statements about folders in the owner's own record
+// are corrected along with other changes only. A record by others is always rewritten: duplicate members can be read in two
+// ways.
 func (s *hostStaging) stageRecord(host string) (right bool) {
 	id, there := s.atTip[host]
 	at := s.edit.Owner.RecordPath(host)
@@ -204,8 +201,8 @@ func (s *hostStaging) removeFormerMarker(host string) {
 	}
 }
 
-// stageFormerHosts stages hosts that are no longer wanted. They lose their records, and keep a folder with a marker that
-// explains it: an agent whose folder vanishes stops, and removes nothing.
+// stageFormerHosts stages hosts that are no longer wanted. They keep a folder with a marker: an agent whose folder vanishes
+// stops, and removes nothing.
 func (s *hostStaging) stageFormerHosts() {
 	others := slices.Collect(maps.Keys(s.atTip))
 	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
@@ -255,8 +252,8 @@ func (s *hostStaging) stageFormerHosts() {
 	}
 }
 
-// markLeft makes the marker of a host say that nothing is left there. It leaves a marker by others alone unless own is
-// true, and a host without a folder always.
+// markLeft makes the marker of a host say that nothing is left there, unless the folder is missing, or others wrote the
+// marker and own is false.
 func (s *hostStaging) markLeft(host string, own bool) bool {
 	text := s.edit.Owner.leftText()
 	left := git.NewHasher().Blob(text)

@@ -39,7 +39,7 @@ type Inventory struct {
 	Assignments []InventoryAssignment
 	// Claims has all claims, regardless of the filter, ordered by path and name.
 	Claims []Claim
-	// Unreadable has the paths of unreadable records: those of owners, then those of claims, each in order.
+	// Unreadable has the paths of unreadable records: first of owners, then of claims, each in order.
 	Unreadable []string
 	// Unsigned has the records without a signature by an allowed key, those with a known commit first, then by path.
 	Unsigned []UnsignedRecord
@@ -55,13 +55,12 @@ type InventoryAssignment struct {
 	Owner Owner
 	folder.Key
 	FolderRecord
-	// Commit is the last commit that changed the folder; "" if it is not among the newest commits of the branch, or the
-	// record has no time.
+	// Commit is the last commit that changed the folder, if it is among the newest commits of the branch.
 	Commit string
 }
 
 // ReadInventory reads the records that match the filter. It fetches trees down to InventoryLevels, the records, and commits
-// as far back as needed to date folders and, with allowed keys, records. It fetches no other file.
+// as far back as needed to date folders and check signatures; no other file.
 //
 // Errors: see ReadBranch, or an error about the path.
 func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
@@ -159,7 +158,6 @@ func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners 
 	return owners, directories, nil
 }
 
-// readAllClaims reads the claims of directories with records.
 func (l *inventoryReader) readAllClaims(ctx context.Context, directories []string) error {
 	folders := make([]string, len(directories))
 	for i, p := range directories {
@@ -211,8 +209,8 @@ func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 	return err
 }
 
-// openOwners opens the records folders of open folders, and lists their owners. If the server sends several levels of trees
-// at once, it takes one request.
+// openOwners opens the records folders of open folders, and lists their owners, with one request if the server sends
+// several levels of trees at once.
 func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
@@ -250,7 +248,6 @@ func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, err
 	return owners, l.openFolders(ctx, directories)
 }
 
-// ownedRecord is the record of one owner on one host.
 type ownedRecord struct {
 	owner  Owner
 	host   string
@@ -314,7 +311,6 @@ func findClusterType(records []ownedRecord) string {
 	return told.ClusterType
 }
 
-// readOwnedRecords fetches and parses records, in order.
 func (l *inventoryReader) readOwnedRecords(
 	ctx context.Context, owners []Owner, entries []map[string]git.Hash, wanted func(Owner, string) bool,
 ) ([]ownedRecord, error) {
@@ -358,7 +354,6 @@ func (l *inventoryReader) readOwnedRecords(
 	return readable, nil
 }
 
-// pickAssignments adds the matching assignments, and all names.
 func (v *Inventory) pickAssignments(records []ownedRecord, filter InventoryFilter) {
 	workloads, workspaces := map[string]bool{}, map[string]bool{}
 	for _, r := range records {

@@ -12,8 +12,8 @@ import (
 // step.
 const maxInventoryDepth = 1 << 10
 
-// dateInventory finds the commits that changed folders last: by the owner, at the time in the record. If there are several
-// in that second, the commit stays unknown.
+// dateInventory finds the commits that changed folders last, by owner and time in the record. It skips a time with several
+// commits.
 func (l *inventoryReader) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time

@@ -18,13 +18,12 @@ type lineage struct {
 	tip     *git.Tip // the Branch's, or a later one
 	heads   map[git.Hash]git.CommitHead
 	numbers map[git.Hash]int // index of each commit in parents and times
-	parents [][]int          // indexes of the fetched parents
-	times   []time.Time      // commit times
-	depth   int              // of the fetched history; 0 before the first fetch
-	whole   bool             // the history is complete
+	parents [][]int
+	times   []time.Time
+	depth   int  // of the fetched history; 0 before the first fetch
+	whole   bool // the history is complete
 }
 
-// newLineage returns a lineage with the tip only.
 func newLineage(tip *git.Tip) *lineage {
 	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
 	if text, ok := tip.CommitText(tip.Commit); ok {
@@ -35,7 +34,6 @@ func newLineage(tip *git.Tip) *lineage {
 	return l
 }
 
-// exhausted reports whether no more history can be fetched.
 func (l *lineage) exhausted() bool { return l.whole || l.depth >= l.tip.MaxPast() }
 
 func (l *lineage) deepen(ctx context.Context) error {
@@ -76,7 +74,7 @@ func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
-	var sorted []string // all ids, for short prefixes
+	var sorted []string
 	for _, prefix := range sought {
 		if len(prefix.digits) == 2*len(git.Hash{}) {
 			id, _ := git.ParseID(prefix.digits)
@@ -117,9 +115,9 @@ func (l *lineage) explainMissing(id string) string {
 	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)
 }
 
-// measureLag returns a function that measures how far a commit is behind a tip: the number of commits that only the tip
-// contains, and the time of the oldest. ahead reports that the tip does not contain the commit. If the tip was not fetched,
-// because the branch was rewritten, the present tip replaces it.
+// measureLag returns a function that counts the commits of a tip that a commit does not contain, with the time of the
+// oldest. ahead reports that the tip does not contain the commit. The present tip replaces one that a rewritten branch has
+// lost.
 func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 	number, ok := l.numbers[tip]
 	if !ok {
@@ -178,7 +176,6 @@ func (l *lineage) listNewest(limit int) []string {
 	return found
 }
 
-// listContained reports for each commit whether this one contains it.
 func (l *lineage) listContained(commit int) []bool {
 	contained := make([]bool, len(l.times))
 	contained[commit] = true
@@ -230,7 +227,6 @@ func (l *lineage) readTrees(
 	}
 }
 
-// pickFolders returns the trees of the existing folders.
 func pickFolders(entries []git.Entry, targets map[string]string) map[string]string {
 	picked := make(map[string]string, len(targets))
 	for target := range targets {

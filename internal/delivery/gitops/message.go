@@ -49,7 +49,6 @@ func (c *change) subject() string {
 	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
 }
 
-// hostCounts describes changed hosts, for a change without folders.
 func (c *change) hostCounts() (counts []string) {
 	repaired := len(c.hosts) - c.newHosts - c.renamedHosts - c.goneHosts
 	for _, count := range []struct {

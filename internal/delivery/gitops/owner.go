@@ -54,14 +54,12 @@ func (o Owner) markerText() []byte {
 		"`. What is changed here by hand is put back by the next apply.\n")
 }
 
-// leftText returns the marker of a host that the owner no longer uses.
 func (o Owner) leftText() []byte {
 	return []byte("Nothing of the assignment `" + o.Name + "` is here any more. Agents that follow this folder remove " +
 		"what they had of it. " +
 		"When no agent follows it any more, this file may be removed by hand.\n")
 }
 
-// checkHost checks a host: "<name>" or "clusters/<name>".
 func checkHost(host string) error {
 	name, cluster := strings.CutPrefix(host, clustersHost+"/")
 	if !cluster && host == clustersHost {
@@ -97,7 +95,6 @@ func listRecords(records string, each func(at string, do func(git.Entry))) map[s
 	return hosts
 }
 
-// eachEntry calls do for the entries of an open folder.
 func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	if d := w.Directory(at); d != nil {
 		d.Each(do)

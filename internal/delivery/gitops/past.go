@@ -10,8 +10,7 @@ import (
 type pastTrees struct {
 	*git.Tip
 	missing []git.Hash
-	// parsed caches trees for repeated reads, if not nil.
-	parsed map[git.Hash][]git.Entry
+	parsed  map[git.Hash][]git.Entry
 }
 
 // readEntries parses a tree. A missing one is collected, and has no entries yet.
@@ -36,7 +35,6 @@ func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	return entries
 }
 
-// findTree returns the tree at a path; zero if there is none.
 func (p *pastTrees) findTree(id git.Hash, at string) git.Hash {
 	for segment := range strings.SplitSeq(at, "/") {
 		if segment == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// push pushes the commit and finds out whether the server applied it. The branch moves from old to commit. base is the tip
-// of the change.
+// push pushes the commit, which moves the branch from old, and finds out whether the server applied it. base is the tip of
+// the change.
 func (a *applyLoop) push(
 	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change,
 ) (done bool, err error) {

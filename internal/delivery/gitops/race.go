@@ -9,26 +9,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// race measures the competition with other writers of the branch, and sets the waits.
+// race measures the competition with other writers, and sets the waits.
 //
 //   - The first attempt does not wait.
-//   - A late attempt is followed by a random wait of at most one and a half times its duration. Each commit by another
-//     writer leaves one competitor less, so the limit does not grow. If attempts slow each other down because they share
-//     processors, they take longer, and so does the wait.
-//   - Writers that never stop need more: after five lost pushes, a push waits until the branch has not moved for some time.
-//     A lost push costs the server and all writers as much as a successful one.
+//   - A late attempt is followed by a random wait of at most one and a half times its duration. Each commit leaves one
+//     competitor less, so the limit does not grow by itself. Attempts that share processors take longer, and so does the
+//     wait.
+//   - After five lost pushes, a push waits until the branch has not moved for some time. A lost push costs the server and
+//     all writers as much as a successful one.
 //
-// All waits are multiples of times measured with this server: a wait that suits a slow or busy server is too long for a
-// fast one. A server with hooks may take much longer for a push than for other requests.
-//
-// race_simulation_internal_test.go holds the figures to a simulation. The guide on reliability has the times of rounds of
-// processes.
+// All waits are multiples of times measured with this server: no fixed wait suits fast and slow ones, and hooks may make a
+// push much slower than other requests. race_simulation_internal_test.go holds the figures.
 type race struct {
-	began      time.Time     // start of the attempt
-	pushed     time.Duration // duration of the last push
-	moved      int           // attempts that found a new tip before their push
-	lost       int           // pushes that lost to another writer
-	unanswered int           // consecutive requests without a valid answer
+	began      time.Time
+	pushed     time.Duration
+	moved      int // attempts that found a new tip before their push
+	lost       int // pushes that lost to another writer
+	unanswered int // consecutive requests without a valid answer
 }
 
 const (
@@ -45,7 +42,6 @@ const (
 	longestPush = 2 * time.Second
 )
 
-// waitLimit returns the limit of the wait after an attempt of this duration.
 func (r *race) waitLimit(took time.Duration) time.Duration {
 	if r.unanswered > 0 {
 		return min(max(firstWait, took)<<(r.unanswered-1), lastWait)
@@ -54,7 +50,7 @@ func (r *race) waitLimit(took time.Duration) time.Duration {
 }
 
 // silenceLimits returns how long the branch must not have moved before the next push, and the limit of a random wait beyond
-// that. took is the duration of the attempt so far.
+// that, in an attempt that has taken took.
 func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	if r.lost < listenAfter {
 		return 0, 0

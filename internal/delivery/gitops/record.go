@@ -57,7 +57,6 @@ type folderRecord struct {
 	more fields
 }
 
-// fields are unknown members by name.
 type fields map[string]json.RawMessage
 
 func (f folderRecord) toPublic() FolderRecord {
@@ -83,7 +82,6 @@ func (r hostRecord) hasSameNames(as hostRecord) bool {
 	return slices.Equal(r.Formerly, as.Formerly) && slices.Equal(r.OwnerFormerly, as.OwnerFormerly)
 }
 
-// renames maps the former names of the record's host to the present one.
 func (r hostRecord) renames(host string) folder.Renames {
 	renames := folder.Renames{}
 	for _, name := range r.Formerly {
@@ -92,8 +90,8 @@ func (r hostRecord) renames(host string) folder.Renames {
 	return renames
 }
 
-// addNames adds former names of the host and of the owner. own is the present name of the owner, and isHost reports present
-// names of hosts: a former name that is in use again belongs to its new bearer.
+// encode writes a record canonically, for readable diffs. encoding/json would take as long for the records of many hosts as
+// the rest of an apply.
 func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(name string) bool) {
 	merge := func(to *[]string, names []string, drop func(name string) bool) {
 		merged := slices.DeleteFunc(slices.Concat(*to, names), drop)
@@ -111,8 +109,7 @@ func (r hostRecord) hasSameFolders(as hostRecord) bool {
 	})
 }
 
-// encode writes a record canonically: ordered keys, indentation for a readable diff, a final newline. encoding/json would
-// take as long for the records of many hosts as the rest of an apply.
+// addNames adds former names of the host and of the owner, except the owner's present name and present names of hosts.
 func (r hostRecord) encode() []byte {
 	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
 	return r.encodeFolders(
@@ -189,19 +186,17 @@ func (f folderRecord) encode(b []byte) []byte {
 	return append(f.more.encode(b, indent), '\n')
 }
 
-// encode appends the members after the known ones.
 func (f fields) encode(b []byte, indent string) []byte {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		b = append(append(b, ",\n"...), indent...)
 		b = append(appendText(b, name), ": "...)
-		var value bytes.Buffer            // indenting would grow with the square of the depth
-		_ = json.Compact(&value, f[name]) // parsed as JSON before
+		var value bytes.Buffer // indenting would grow with the square of the depth
+		_ = json.Compact(&value, f[name])
 		b = append(b, value.Bytes()...)
 	}
 	return b
 }
 
-// findMember returns the first text member of this name in an encoded record.
 func findMember(encoded []byte, name string) string {
 	_, value, _ := bytes.Cut(encoded, []byte(`"`+name+`": "`))
 	value, _, _ = bytes.Cut(value, []byte(`"`))
@@ -231,7 +226,7 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-// manifestsMembers are the members of manifests in order; the first two are always written. pinMembers are those of the
+// manifestsMembers are the members of manifests in order; the first two are always written. pinMembers are the members of the
 // pin.
 var (
 	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
@@ -293,7 +288,7 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
-// parseRecord parses a record. Anybody with push access may have written it, so every name is checked like a path: a record
+// parseRecord parses a record. Anybody with push access may have written it, so names are checked like paths: a record
 // never causes changes outside its host's folder.
 func parseRecord(content []byte) (hostRecord, error) {
 	if err := checkBounds(content, maxRecord); err != nil {
@@ -354,7 +349,6 @@ func (f *folderRecord) dropInvalid() (changed bool) {
 	return changed
 }
 
-// parseFields parses a record that may have unknown members.
 func parseFields(content []byte) (hostRecord, error) {
 	var r hostRecord
 	var targets map[string]fields
@@ -401,7 +395,6 @@ func (f *folderRecord) unknownMembers() fields {
 	return unknown
 }
 
-// readHead parses the members of appendHead and the next one.
 func (f *fields) readHead(content []byte, format *int, environment, holder *string, name string, value any) error {
 	if err := json.Unmarshal(content, f); err != nil {
 		return err
@@ -416,7 +409,6 @@ func (f *fields) readHead(content []byte, format *int, environment, holder *stri
 	return nil
 }
 
-// takeMember parses a known member, and removes it.
 func (f fields) takeMember(name string, value any) error {
 	text, ok := f[name]
 	if !ok {

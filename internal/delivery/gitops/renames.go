@@ -14,17 +14,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrHostNotEmpty reports that others have files in the former folder of a renamed host. The folder would not vanish, and
-// agents that follow it would remove the moved content.
+// ErrHostNotEmpty reports files of others in the former folder of a renamed host. The folder would stay, and its agents
+// would remove the moved content.
 var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
-// isRenamed reports whether a host has another name in the edit.
 func (s *ownerTip) isRenamed(host string) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
 	return wanted
 }
 
-// movesToNewName reports whether a folder is wanted under the present name of its host.
 func (s *ownerTip) movesToNewName(k folder.Key) bool {
 	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
 	return wanted
@@ -51,7 +49,6 @@ func (s *ownerTip) moveKept() Edit {
 	return edit
 }
 
-// removeMarker removes the marker of a renamed host.
 func (s *hostStaging) removeMarker(host string, own bool) {
 	e, ok := s.hostDirectory(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
 	if ok && e.IsFile() && (own || e.ID == s.marker) {

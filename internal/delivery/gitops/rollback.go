@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFoldersAt returns the owner's folders at a commit in the branch's history, from the records there, as rollbacks to
-// them. names are the owner's former names. It may fetch these records and trees, but no other file.
+// ReadFoldersAt returns the owner's folders at a commit in the branch's history, as rollbacks to them. names are the
+// owner's former names. It reads records and trees, and no other file.
 //
 // Errors: git.ErrCommit, or see ReadBranch.
 func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
@@ -43,8 +43,8 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 	})
 }
 
-// openPast opens a commit. If the owner has no records there, it tries the former names: those in names, and those in the
-// records at the tip. It returns the former name that matched.
+// openPast opens a commit, under the first name of the owner with records there: the present one, names, or former names in
+// the records at the tip.
 func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *past, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
 	if err != nil || len(at.records) > 0 {
@@ -80,7 +80,7 @@ type past struct {
 	*layout
 	owner   Owner
 	commit  string
-	entries map[string]git.Hash   // blobs of the owner's records by host
+	entries map[string]git.Hash
 	records map[string]hostRecord // the readable ones
 }
 
@@ -142,10 +142,9 @@ func (p *past) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	return err
 }
 
-// resolveRollbacks finds the folders that an edit rolls back to, with their records. The repository has these trees, so
-// none of their files is fetched or sent.
+// resolveRollbacks completes the rollbacks of an edit with the records of their commits. It fetches none of their files.
 func resolveRollbacks(ctx context.Context, w *layout, edit Edit) (Edit, error) {
-	back := map[string][]folder.Key{} // by commit
+	back := map[string][]folder.Key{}
 	for k, wanted := range folder.All(edit.Hosts) {
 		if wanted.Action == RollBack {
 			back[wanted.From] = append(back[wanted.From], k)

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// keepUnseen keeps folders that had the wanted content when the plan saw them and were changed since: the plan did not
-// announce a write. An existing proposal is made anew as a whole and shows all its changes, so it ignores Seen.
+// keepUnseen keeps folders that were changed after the plan saw them with the wanted content: the plan did not announce a
+// write. An existing proposal is made anew as a whole, so it ignores Seen.
 func keepUnseen(w *layout, edit Edit, proposed *layout) Edit {
 	if proposed != nil {
 		edit.Seen = nil

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// stageEdit computes the change of an edit at a tip, for a commit at the time now. proposed is the tip of the pull
-// request's branch, if there is one. It only reads.
+// stageEdit computes the change of an edit at a tip. proposed is the tip of the pull request's branch, if there is one. It
+// only reads.
 func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
 	if edit.claim != nil {
 		return stageClaim(ctx, w, edit, now)
@@ -103,17 +103,16 @@ type ownerTip struct {
 	edit Edit
 	want folder.Trees // the folders that the edit writes, with their trees
 
-	atTip       map[string]git.Hash         // ids of the owner's records by host
+	atTip       map[string]git.Hash
 	formerAtTip map[string]git.Hash         // the same under the owner's former name
 	recorded    map[string]hostRecord       // the records that were read
 	formerly    map[string]hostRecord       // the same under the owner's former name
 	asLeft      map[string]bool             // hosts whose record need not be read
 	owned       map[folder.Key]bool         // folders in the records, or only in the state
 	taken       map[folder.Key]folderRecord // former owners' records of folders that are taken over
-	encoded     []byte                      // buffer of isRight
+	encoded     []byte
 }
 
-// staging computes the change of an edit at a tip.
 type staging struct {
 	*ownerTip
 	now     string // time of the commit, as in records
@@ -135,8 +134,8 @@ func (s *ownerTip) ownNames() []string {
 	return []string{s.edit.Owner.Name, s.edit.FormerName}
 }
 
-// readOwnRecords reads the folders in the owner's records. It skips the record of a host with the wanted folders if the
-// state knows the record, or if it is the record that would be written.
+// readOwnRecords reads the folders in the owner's records. It skips hosts with the wanted folders, if the state knows the
+// record or the edit would write the same.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
@@ -186,8 +185,7 @@ func (s *ownerTip) isAsLeft(host string, id git.Hash) bool {
 	return true
 }
 
-// isRight reports whether the host has exactly the wanted folders, and the record that would be written. This takes a third
-// of the time of parsing the record.
+// isRight reports whether a host has the wanted folders and record. It takes a third of the time of parsing the record.
 func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	content, err := s.Blob(id)
 	if err != nil || !s.hasWanted(host) {
@@ -239,7 +237,6 @@ func (s *ownerTip) hasWanted(host string) bool {
 	return true
 }
 
-// priorRecord returns the present record of a folder.
 func (s *ownerTip) priorRecord(k folder.Key) (folderRecord, bool) {
 	for _, host := range append([]string{k.Host}, s.edit.Renames.FormerNames(k.Host)...) {
 		for _, records := range []map[string]hostRecord{s.recorded, s.formerly} {
@@ -263,7 +260,7 @@ func (s *ownerTip) isOwn(host string) bool {
 	return recorded || formerly || len(s.edit.Written[host]) > 0
 }
 
-// stageAbandon removes the owner's records and nothing else.
+// stageAbandon removes only the owner's records.
 func (s *staging) stageAbandon() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
@@ -281,8 +278,8 @@ func (s *staging) stageAbandon() {
 	slices.SortFunc(s.change.letGo, folder.Key.Compare)
 }
 
-// run checks the folders that are not in the owner's records: wanted ones must not belong to another owner, and those that
-// only the state has are left to the owner whose record lists them. Then it looks for folders that the plan did not show.
+// run checks the folders outside the owner's records: wanted ones must not belong to another owner, and those that only the
+// state has are left to the owner whose record lists them. Then it finds folders that the plan did not show.
 func (s *ownershipCheck) run(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
@@ -390,7 +387,6 @@ func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, erro
 	return found, nil
 }
 
-// stays reports whether an owned folder is neither written nor removed.
 func (s *staging) stays(k folder.Key) bool {
 	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
 }
@@ -445,7 +441,6 @@ func (s *staging) stageFolder(k folder.Key, wanted FolderEdit) {
 	})
 }
 
-// movesFrom finds the folder under a former name of the host.
 func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bool) {
 	for _, former := range s.edit.Renames.FormerNames(k.Host) {
 		from := folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}
@@ -456,7 +451,6 @@ func (s *ownerTip) movesFrom(k folder.Key) (host string, tree git.Hash, found bo
 	return "", git.Hash{}, false
 }
 
-// addChange adds a changed folder, with the config versions in the records.
 func (s *staging) addChange(change folder.Change) {
 	prior, _ := s.priorRecord(change.Key)
 	change.After = s.edit.Hosts[change.Host][change.DeploymentTarget].Record.ConfigVersion

@@ -18,7 +18,7 @@ type UnsignedRecord struct {
 	Record string
 	// Commit made the last change; "" if it is older than the commits that were read.
 	Commit string
-	read   int // number of commits that were read
+	read   int
 }
 
 // String names the record and the commit.
@@ -37,9 +37,8 @@ func compareUnsigned(a, b UnsignedRecord) int {
 	return strings.Compare(a.Record, b.Record)
 }
 
-// FindUnsigned returns the hosts whose record was last changed by a commit that none of the allowed keys has signed, each
-// with a sentence that names both. A record with a known id needs no signature. It reads commits as far back as needed, and
-// nothing without allowed keys.
+// FindUnsigned returns the hosts whose record was last changed without a signature by an allowed key, each with a sentence.
+// Records with a known id need no signature. It reads commits as far back as needed, and nothing without allowed keys.
 //
 // Errors: see ReadBranch.
 func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
@@ -149,8 +148,8 @@ func (l *Branch) findChangers(ctx context.Context, files map[string]string) (cha
 }
 
 // findChanger returns the commit that last changed a file, as seen from a commit. At a merge, it follows the side that the
-// file came from. If another side changed the file later, the merge itself is the changer: it restored the earlier content.
-// It fails if the fetched commits do not tell. known has earlier results, zero for failures.
+// file came from, unless another side changed the file later: then the merge restored it. It fails if the fetched commits
+// do not tell. known has earlier results, zero for failures.
 func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
 	start := at
 	for {
@@ -216,7 +215,6 @@ func (l *lineage) findMergeChanger(
 	return by
 }
 
-// findFile returns the blob at a path; zero if there is none.
 func (p *pastTrees) findFile(root git.Hash, at string) git.Hash {
 	e := git.Search(p.readEntries(p.findTree(root, path.Dir(at))), path.Base(at), false)
 	if e == nil || !e.IsFile() {

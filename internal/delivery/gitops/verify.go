@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// verifyMoved verifies folders with final objects that the change takes from the repository: moved ones and rollbacks.
-// Written folders are verified when they are packed. It fetches only the files beside the final objects.
+// verifyMoved verifies moved and rolled back folders with final objects. Written folders are verified when they are packed.
+// It fetches only the files beside the final objects.
 func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	if c.edit.Verify == nil {
 		return nil
@@ -25,7 +25,7 @@ func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	if err := w.Need(ctx, trees); err != nil {
 		return err
 	}
-	found := map[string][]git.Entry{} // by the path of the folder
+	found := map[string][]git.Entry{}
 	var blobs []git.Hash
 	for _, file := range c.put {
 		if !file.folder || !file.there {

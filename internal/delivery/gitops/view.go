@@ -16,13 +16,12 @@ type layout struct{ *git.Tree }
 
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
 
-// OwnerView is one owner's part of a branch's tip. It does not change when the branch moves on. It is not safe for
-// concurrent use, but several views of one Branch are.
+// OwnerView is one owner's part of a Branch. It is not safe for concurrent use, but several views of one Branch are.
 type OwnerView struct {
-	*Branch // shared with other views
+	*Branch
 	owner   Owner
 	work    *layout
-	records map[string]git.Hash // blobs of the owner's records by host
+	records map[string]git.Hash
 }
 
 // treeLevels returns the depth of the folders of cluster types: the levels of the path, the hosts, and their folders.
@@ -57,8 +56,8 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 // OwnerNames returns the owners with records at the owner's path, in order.
 func (v *OwnerView) OwnerNames() []string { return v.work.listOwners(v.owner.Path) }
 
-// ReadTrees returns the trees of folders at the tip, regardless of markers and records. A missing folder, or a file in its
-// place, is absent. It fetches only the trees of hosts without a record.
+// ReadTrees returns the trees of folders at the tip, regardless of markers and records. Missing folders are absent. It
+// fetches only the trees of hosts without a record.
 func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Trees, error) {
 	return withTip(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
@@ -83,8 +82,8 @@ func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Tr
 	})
 }
 
-// FindTouched returns the hosts with a missing or changed marker or record, in order. known has the ids of the records by
-// host, as in ApplyResult.Records; for "", the record only has to exist. It fetches nothing.
+// FindTouched returns the hosts with a missing or changed marker or record, in order. known has the ids of the records, as
+// in ApplyResult.Records; for "", the record only has to exist. It fetches nothing.
 func (v *OwnerView) FindTouched(known map[string]string) []string {
 	var touched []string
 	marker := git.NewHasher().Blob(v.owner.markerText())
@@ -102,7 +101,6 @@ func (w *layout) folderTree(owner Owner, k folder.Key) (git.Hash, bool) {
 	return e.ID, ok && e.IsTree()
 }
 
-// hostDirectory returns a host's directory, which is empty if it does not exist.
 func (w *layout) hostDirectory(owner Owner, host string) *git.Directory {
 	if d := w.Directory(path.Join(owner.Path, host)); d != nil {
 		return d
@@ -140,8 +138,8 @@ func (w OwnerSnapshot) Label() string {
 	return label
 }
 
-// ReadRecords reads the owner's records at a commit in the branch's history, or at the tip if commit is "". It may fetch
-// them. Unreadable ones are omitted.
+// ReadRecords reads the owner's records at a commit in the branch's history, or at the tip if commit is "". It omits
+// unreadable ones.
 //
 // Errors: git.ErrCommit if the commit is not in the history, or see ReadBranch.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
@@ -183,9 +181,9 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 }
 
 // FindConflicts returns the wanted folders that Apply would refuse to write at this tip, in order: folders in another
-// owner's records, whole or in part, and folders with files that are in no record, unless they have the wanted content.
-// want has the trees, "" for unknown ones, without kept folders. Folders in previously, and in the records of the owner's
-// former name, count as the owner's own unless another owner's record lists them.
+// owner's records, whole or in part, and folders with unwanted content in no record. want has the trees, "" for unknown
+// ones. Folders in previously, and in the records of the owner's former name, are the owner's own unless another owner's
+// record lists them.
 //
 // Errors: *git.BlockedError if a file is in the way.
 func (v *OwnerView) FindConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
@@ -262,8 +260,8 @@ func (v *OwnerView) ownership() *ownership {
 	return &ownership{v.work, v.owner, []string{v.owner.Name}}
 }
 
-// checkPathsFree checks that no file is in place of a folder, unless the owner has the host: there it is drift. The owner
-// and the wanted hosts must be open.
+// checkPathsFree checks that no file is in place of a folder. On a host of the owner, that is drift. The owner and the
+// hosts must be open.
 func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(o.owner.Path, host)

@@ -18,8 +18,8 @@ import (
 // ErrOtherHolder reports that another holder has the owner's records.
 var ErrOtherHolder = errors.New("the records have another holder")
 
-// HolderLength is the length of a holder in bytes; records have it in hex. A record with any other text was changed by
-// hand, and has no holder.
+// HolderLength is the length of a holder in bytes. Records have it in hex. Any other text was written by hand, and is no
+// holder.
 const HolderLength = 8
 
 func isHolder(text string) bool {
@@ -32,8 +32,8 @@ type RecordCommit struct {
 	Commit string // in hex; "" if older than the readable history
 	Time   time.Time
 	Author git.Signature
-	Source folder.Source // trailer Flotilla-Source
-	Run    string        // trailer Flotilla-Run
+	Source folder.Source
+	Run    string
 }
 
 // String names the commit, the run and the configuration.
@@ -51,8 +51,8 @@ func (w RecordCommit) String() string {
 	return text
 }
 
-// FindOtherHolder returns the newest commit that changed a record with a holder other than this one, which may be "".
-// Records with a known id are not read. A record without a signature by an allowed key counts as changed by hand.
+// FindOtherHolder returns the newest commit that changed a record with a holder other than this one, which may be "". It
+// skips records with a known id, and those without a signature by an allowed key.
 //
 // Errors: see ReadBranch.
 func (v *OwnerView) FindOtherHolder(
@@ -124,8 +124,8 @@ func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, k
 	return held, err
 }
 
-// checkHolder fails if records of the owner have another holder than the edit, also under its former name. proposed, if not
-// nil, is the tip of the pull request's branch.
+// checkHolder fails if the owner's records have another holder than the edit. proposed, if not nil, is the tip of the pull
+// request's branch.
 func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 	if s.edit.TakesOver || s.edit.Holder == "" {
 		return nil
