@@ -8,15 +8,15 @@ func (d *decoder) base(root *ObjectReader) {
 		d.unknownObjects()
 	}
 	if o := root.Object("base"); o != nil {
-		format := o.text("format")
+		format := readText(o, "format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
 			o.Report("format", "%s", err)
 			d.unknownObjects() // references to objects of the base cannot be checked
 			return
 		}
-		environment, model := o.required("environment"), o.required("model")
-		config, configIsUnknown := o.entries("config")
-		manifests, manifestsAreUnknown := o.entries("manifests")
+		environment, model := readRequired(o, "environment"), readRequired(o, "model")
+		config, configIsUnknown := readEntries(o, "config")
+		manifests, manifestsAreUnknown := readEntries(o, "manifests")
 		d.adoptConstraints(o)
 		o.Finish()
 		d.checkEnvironment(o.path.Attribute("environment"), environment)
@@ -57,18 +57,18 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.EnvironmentKnown && name != d.Fleet.Environment
 }
 
-// entries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
+// readEntries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
 // entry makes nothing else unknown.
-func (o *ObjectReader) entries(attribute string) (entries map[string]any, isUnknown bool) {
+func readEntries(o *ObjectReader, attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
 	if o.Require(attribute, "is required"); value == nil {
 		return nil, true
 	}
-	given, _ := o.reader.object(o.tableOf(attribute), path, value)
+	given, _ := o.reader.object(tableIn(o, attribute), path, value)
 	if given == nil {
 		return nil, true
 	}
-	known := given.required("known")
+	known := readRequired(given, "known")
 	pending, _ := given.Value("pending")
 	given.Finish()
 	if isSet(known) {

@@ -32,7 +32,7 @@ func (d *decoder) environmentWithRepo(o *ObjectReader) belonging {
 func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
 	if o, _ := r.object(&locationTable, nil, value); o != nil {
-		repo = o.gitopsRepo()
+		repo = readLocation(o)
 	} else {
 		r.Unknown = true
 	}
@@ -49,7 +49,7 @@ func DecodeSelector(value any) (selector *Selector, known bool, findings Finding
 // DecodeLabels reads a map of labels. known is false while any part of it is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
 	o := &ObjectReader{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
-	labels = o.labels("labels")
+	labels = readLabels(o, "labels")
 	return labels, !o.unknown, o.reader.Findings
 }
 
@@ -64,7 +64,7 @@ func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 	if o == nil {
 		return Hydration{}, false, r.Findings
 	}
-	given := &Hydration{Lists: o.oneOfOrNone("lists"), ListKey: o.text("list_key")}
+	given := &Hydration{Lists: readOneOfOrNone(o, "lists"), ListKey: readText(o, "list_key")}
 	o.Finish()
 	return (&Fleet{Hydration: given}).HydrationOrDefault(), !r.Unknown, r.Findings
 }

@@ -3,12 +3,12 @@ package fleet
 import "cmp"
 
 func (d *decoder) configContainer(o *ObjectReader) belonging {
-	container := ConfigContainer{Name: o.name(o.form("name")), Labels: o.labels("labels")}
-	o.checkEnvironmentLabel("labels", container.Labels)
-	container.Priority = o.number("priority")
+	container := ConfigContainer{Name: readName(o, formCheck(o, "name")), Labels: readLabels(o, "labels")}
+	checkEnvironmentLabel(o, "labels", container.Labels)
+	container.Priority = readNumber(o, "priority")
 	data, path := o.Value("data")
-	secrets, secretsKnown := o.containerSecrets()
-	allowed, allowedKnown := o.allowPlain("allow_plain")
+	secrets, secretsKnown := readContainerSecrets(o)
+	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
 	belongs, _ := keep(d, o, "config_containers", &d.Fleet.ConfigContainers, container, container.Name)
 	if belongs == notInEnvironment {
 		return belongs
@@ -60,9 +60,9 @@ func (d *decoder) configData(path *Path, name string, data any) {
 
 func (d *decoder) configSchema(o *ObjectReader) belonging {
 	schema := ConfigSchema{
-		Name: o.name(o.form("name")), Labels: o.labels("labels"), Schema: o.schema("schema"),
+		Name: readName(o, formCheck(o, "name")), Labels: readLabels(o, "labels"), Schema: readSchema(o, "schema"),
 	}
-	o.checkEnvironmentLabel("labels", schema.Labels)
+	checkEnvironmentLabel(o, "labels", schema.Labels)
 	if given := o.fields["schema"]; given == nil || given == "" {
 		o.Report("schema", "is required")
 	}
@@ -70,8 +70,8 @@ func (d *decoder) configSchema(o *ObjectReader) belonging {
 	return belongs
 }
 
-// schema reads a JSON Schema: its text, or an object that stands for it.
-func (o *ObjectReader) schema(attribute string) string {
+// readSchema reads a JSON Schema: its text, or an object that stands for it.
+func readSchema(o *ObjectReader, attribute string) string {
 	switch value := o.value(attribute, SchemaType).(type) {
 	case nil:
 		return ""
@@ -101,10 +101,10 @@ func (o *ObjectReader) schema(attribute string) string {
 
 func (d *decoder) template(o *ObjectReader) belonging {
 	template := Template{
-		Name:        o.name(o.form("name")),
-		Type:        o.oneOf("type"),
-		ContentType: o.oneOf("content_type"),
-		Manifests:   o.texts("manifests"),
+		Name:        readName(o, formCheck(o, "name")),
+		Type:        readOneOf(o, "type"),
+		ContentType: readOneOf(o, "content_type"),
+		Manifests:   readTexts(o, "manifests"),
 	}
 	if template.ContentType == "yaml" {
 		template.ContentType = ""
@@ -131,10 +131,10 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 func (d *decoder) hydration(root *ObjectReader) {
 	given := ReadObject(root, "hydration", func(o *ObjectReader) *Hydration {
 		return &Hydration{
-			Precedence: o.oneOfOrNone("precedence"),
-			OnConflict: o.oneOfOrNone("on_conflict"),
-			Lists:      o.oneOfOrNone("lists"),
-			ListKey:    o.text("list_key"),
+			Precedence: readOneOfOrNone(o, "precedence"),
+			OnConflict: readOneOfOrNone(o, "on_conflict"),
+			Lists:      readOneOfOrNone(o, "lists"),
+			ListKey:    readText(o, "list_key"),
 		}
 	})
 	d.Fleet.Hydration = cmp.Or(given, d.Fleet.Hydration)

@@ -65,19 +65,19 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// targetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
+// readTargetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
-func (o *ObjectReader) targetForms(target *DeploymentTarget) {
-	o.besideManifests(target, func() { target.Manifests.ConfigAs = o.configAs("config_as") })
+func readTargetForms(o *ObjectReader, target *DeploymentTarget) {
+	readBesideManifests(o, target, func() { target.Manifests.ConfigAs = readConfigAs(o, "config_as") })
 }
 
 // longestKeys is the length of the keys of "values:<key>". Charts have no such keys; YAML has a longest key, and what is below many
 // grows with the square of their number.
 const longestKeys = 253
 
-// configAs reads and checks the forms.
-func (o *ObjectReader) configAs(attribute string) ConfigAs {
-	forms := o.sortedTexts(attribute)
+// readConfigAs reads and checks the forms.
+func readConfigAs(o *ObjectReader, attribute string) ConfigAs {
+	forms := readSortedTexts(o, attribute)
 	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {
 		o.Report(attribute, `is empty: give at least one form, or remove it for ["configmap"]`)
 	}

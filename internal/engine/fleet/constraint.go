@@ -57,7 +57,7 @@ func (d *decoder) constraints(root *ObjectReader) {
 	elements, isUnknown := d.elements(root, name)
 	d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 	for _, element := range elements {
-		o, isUnknown := d.object(root.tableOf(name), element.Path, element.Value)
+		o, isUnknown := d.object(tableIn(root, name), element.Path, element.Value)
 		d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 		if o != nil {
 			d.constraint(o)
@@ -68,11 +68,11 @@ func (d *decoder) constraints(root *ObjectReader) {
 func (d *decoder) constraint(o *ObjectReader) belonging {
 	before := len(d.Findings) + d.more
 	constraint := Constraint{
-		Name:              o.name(o.form("name")),
-		Expression:        o.required("expression"),
-		Message:           o.text("message"),
-		MessageExpression: o.text("message_expression"),
-		Mode:              o.oneOf("mode"),
+		Name:              readName(o, formCheck(o, "name")),
+		Expression:        readRequired(o, "expression"),
+		Message:           readText(o, "message"),
+		MessageExpression: readText(o, "message_expression"),
+		Mode:              readOneOf(o, "mode"),
 	}
 	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
 		o.Report(
@@ -82,7 +82,7 @@ func (d *decoder) constraint(o *ObjectReader) belonging {
 			maxConstraintMessage,
 		)
 	}
-	constraint.Match = ReadObject(o, "match", (*ObjectReader).constraintMatch)
+	constraint.Match = ReadObject(o, "match", readConstraintMatch)
 	belongs := d.belongs(o)
 	o.Finish()
 	if belongs == notInEnvironment {
@@ -103,14 +103,14 @@ func (d *decoder) constraint(o *ObjectReader) belonging {
 	return belongs
 }
 
-func (o *ObjectReader) constraintMatch() ConstraintMatch {
+func readConstraintMatch(o *ObjectReader) ConstraintMatch {
 	match := ConstraintMatch{
-		Workspace:                o.text("workspace"),
+		Workspace:                readText(o, "workspace"),
 		WorkloadSelector:         ReadSelector(o, "workload_selector"),
 		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
 		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
 		ClusterSelector:          ReadSelector(o, "cluster_selector"),
-		Kinds:                    o.sortedTexts("kinds"),
+		Kinds:                    readSortedTexts(o, "kinds"),
 	}
 	EachText(o, "kinds", func(path *Path, kind string) {
 		if kind != "" && !kubernetesKind.MatchString(kind) {
@@ -126,7 +126,7 @@ func (d *decoder) adoptConstraints(o *ObjectReader) {
 	if !o.Has(name) {
 		return
 	}
-	entries, isUnknown := o.entries(name)
+	entries, isUnknown := readEntries(o, name)
 	if isUnknown {
 		d.ConstraintsKnown = false
 	}
@@ -163,11 +163,11 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 		{"message", &constraint.Message}, {"message_expression", &constraint.MessageExpression},
 	} {
 		if IsKnown(fields[text.attribute]) {
-			*text.into = o.text(text.attribute)
+			*text.into = readText(o, text.attribute)
 		}
 	}
 	if IsKnown(fields["match"]) {
-		constraint.Match = ReadObject(o, "match", (*ObjectReader).constraintMatch)
+		constraint.Match = ReadObject(o, "match", readConstraintMatch)
 	}
 	return constraint, true
 }

@@ -78,7 +78,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 // followed reads the documents of the folder that a registration refers to.
 func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	o, _ := p.object(nil, path, fields)
-	of := &registered{name: o.name(CheckLabelName), path: path.Attribute("name")}
+	of := &registered{name: readName(o, CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
 		p.unknownObjects() // the workspace of its workloads is not known yet
 	}
@@ -116,7 +116,7 @@ func (p *controlPlane) document(path *Path, document Document) {
 	if o == nil {
 		return
 	}
-	apiVersion, kind := o.text("apiVersion"), o.text("kind")
+	apiVersion, kind := readText(o, "apiVersion"), readText(o, "kind")
 	if _, isList := o.fields["items"].([]any); isList && apiVersion == "" && kind == "" {
 		p.modelList(o)
 		return
@@ -173,18 +173,18 @@ func documentName(o *ObjectReader) string {
 	return name
 }
 
-// metadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
-func (o *ObjectReader) metadata(check func(string) string) (name string, labels Labels) {
+// readMetadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
+func readMetadata(o *ObjectReader, check func(string) string) (name string, labels Labels) {
 	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
-		name = m.name(check)
-		labels = m.labels("labels")
+		name = readName(m, check)
+		labels = readLabels(m, "labels")
 	}
 	return name, labels
 }
 
-// spec decodes the attribute spec strictly, and the attributes beside it.
-func (o *ObjectReader) spec(decode func(*ObjectReader)) {
+// readSpec decodes the attribute spec strictly, and the attributes beside it.
+func readSpec(o *ObjectReader, decode func(*ObjectReader)) {
 	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
 		decode(s)
@@ -194,7 +194,7 @@ func (o *ObjectReader) spec(decode func(*ObjectReader)) {
 }
 
 // metadataName is the path of the name of a Kubernetes object.
-func (o *ObjectReader) metadataName() *Path {
+func metadataName(o *ObjectReader) *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
@@ -211,7 +211,7 @@ func (p *controlPlane) configMap(o *ObjectReader) {
 	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
 		return
 	}
-	name, own := o.metadata(CheckSubdomainName)
+	name, own := readMetadata(o, CheckSubdomainName)
 	data := map[string]any{}
 	if values := o.Object("data"); values != nil {
 		for _, key := range slices.Sorted(maps.Keys(values.fields)) {
@@ -224,9 +224,9 @@ func (p *controlPlane) configMap(o *ObjectReader) {
 			}
 			data[key] = text
 		}
-		p.checkPlain(values.path, data, o.annotatedAllowPlain(), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
+		p.checkPlain(values.path, data, readAllowPlainAnnotation(o), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
 	}
-	p.registerAt(objectKey{"config_containers", name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"config_containers", name}, o.path, metadataName(o))
 	if platform == "true" {
 		p.container(o, ConfigContainer{Name: name, Labels: WithoutOwnerLabels(own)}, data)
 	}

@@ -145,7 +145,7 @@ func (d *decoder) collection(root *ObjectReader, name string, decode func(*Objec
 		d.unknownObject(name)
 	}
 	for _, element := range elements {
-		o, isUnknown := d.object(root.tableOf(name), element.Path, element.Value)
+		o, isUnknown := d.object(tableIn(root, name), element.Path, element.Value)
 		if isUnknown {
 			d.unknownObject(name)
 		}

@@ -8,7 +8,7 @@ import (
 
 // readEnvironment reads the environment of the fleet.
 func (d *decoder) readEnvironment(root *ObjectReader) {
-	name := root.required("environment")
+	name := readRequired(root, "environment")
 	d.Fleet.Environment = name
 	if name == unknownText {
 		d.EnvironmentKnown, d.Known, d.ContainersKnown = false, false, false
@@ -55,19 +55,19 @@ func (d *decoder) environments(root *ObjectReader) {
 
 // environment checks an environment, which is not part of any fleet's model.
 func (d *decoder) environment(o *ObjectReader) belonging {
-	o.name(o.form("name"))
-	o.labels("labels")
-	o.text("description")
+	readName(o, formCheck(o, "name"))
+	readLabels(o, "labels")
+	readText(o, "description")
 	if repo := o.Object("gitops_repo"); repo != nil {
-		repo.gitopsRepo()
+		readLocation(repo)
 	}
 	o.Finish()
 	return inEnvironment
 }
 
-// gitopsRepo reads a location in a repository. The paths "." and "" are the root.
-func (o *ObjectReader) gitopsRepo() folder.Location {
-	repo := folder.Location{URL: o.required("url"), Branch: o.required("branch"), Path: o.text("path")}
+// readLocation reads a location in a repository. The paths "." and "" are the root.
+func readLocation(o *ObjectReader) folder.Location {
+	repo := folder.Location{URL: readRequired(o, "url"), Branch: readRequired(o, "branch"), Path: readText(o, "path")}
 	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
 		repo.Path = ""
 	}
@@ -78,7 +78,7 @@ func (o *ObjectReader) gitopsRepo() folder.Location {
 // belongs reads the attribute "environment" of an object, and says whether it is the fleet's. An object without it
 // belongs to the fleet's environment.
 func (d *decoder) belongs(o *ObjectReader) belonging {
-	environment := o.text("environment")
+	environment := readText(o, "environment")
 	if problem := labelForm.check(environment); isSet(environment) && problem != "" {
 		o.Report("environment", "%q %s", environment, problem)
 	}
@@ -112,6 +112,6 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 const environmentLabel = "environment"
 
 // checkEnvironmentLabel reports a label that asks for an environment that does not exist.
-func (o *ObjectReader) checkEnvironmentLabel(attribute string, labels map[string]string) {
+func checkEnvironmentLabel(o *ObjectReader, attribute string, labels map[string]string) {
 	o.reader.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

@@ -54,8 +54,8 @@ func (f *Form) check(text string) string {
 // IsAPIVersion reports whether a text can be one of a cluster type's api_versions.
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
-// form returns the check of the form that the table has for an attribute, or for the elements of a list.
-func (o *ObjectReader) form(name string) func(string) string {
+// formCheck returns the check of the form that the table has for an attribute, or for the elements of a list.
+func formCheck(o *ObjectReader, name string) func(string) string {
 	form := o.table.find(name).Form
 	if form == nil {
 		panic("attribute " + name + " has no form in the table of a " + o.table.Name)

@@ -73,9 +73,9 @@ func ReadOpenText(o *ObjectReader, name string) string {
 	return text
 }
 
-// allowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
+// readAllowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
 // makes nothing else unknown.
-func (o *ObjectReader) allowPlain(attribute string) (names []string, known bool) {
-	known = o.aside(func() { names = o.sortedTexts(attribute) })
+func readAllowPlain(o *ObjectReader, attribute string) (names []string, known bool) {
+	known = readAside(o, func() { names = readSortedTexts(o, attribute) })
 	return names, known
 }

@@ -9,13 +9,13 @@ import (
 // kalypsoClusterType reads a ClusterType. Each of the following methods reads one of Kalypso's kinds.
 func (p *controlPlane) kalypsoClusterType(o *ObjectReader) {
 	clusterType := ClusterType{}
-	clusterType.Name, clusterType.Labels = o.metadata(checkClusterTypeName)
-	o.spec(func(s *ObjectReader) {
-		clusterType.Reconciler = cmp.Or(s.text("reconciler"), DefaultReconciler)
-		clusterType.NamespaceService = cmp.Or(s.text("namespaceService"), DefaultNamespaceService)
-		clusterType.ConfigType = cmp.Or(s.text("configType"), DefaultConfigType)
+	clusterType.Name, clusterType.Labels = readMetadata(o, checkClusterTypeName)
+	readSpec(o, func(s *ObjectReader) {
+		clusterType.Reconciler = cmp.Or(readText(s, "reconciler"), DefaultReconciler)
+		clusterType.NamespaceService = cmp.Or(readText(s, "namespaceService"), DefaultNamespaceService)
+		clusterType.ConfigType = cmp.Or(readText(s, "configType"), DefaultConfigType)
 	})
-	p.registerAt(objectKey{"cluster_types", clusterType.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"cluster_types", clusterType.Name}, o.path, metadataName(o))
 	p.Fleet.ClusterTypes = append(p.Fleet.ClusterTypes, clusterType)
 	spec := o.path.Attribute("spec")
 	p.referToTemplate(spec.Attribute("reconciler"), "reconciler", clusterType.Reconciler)
@@ -25,16 +25,16 @@ func (p *controlPlane) kalypsoClusterType(o *ObjectReader) {
 
 func (p *controlPlane) kalypsoWorkload(o *ObjectReader) {
 	workload := Workload{}
-	workload.Name, workload.Labels = o.metadata(CheckLabelName)
+	workload.Name, workload.Labels = readMetadata(o, CheckLabelName)
 	placed := localWorkload{path: o.path, name: workload.Name}
 	seen := map[string]bool{}
-	o.spec(func(s *ObjectReader) {
-		shared := s.schemas("configSchemas")
+	readSpec(o, func(s *ObjectReader) {
+		shared := readSchemas(s, "configSchemas")
 		for _, t := range s.List("deploymentTargets") {
-			target := DeploymentTarget{Name: t.name(CheckLabelName), Labels: t.labels("labels")}
-			environment := t.required("environment")
-			target.ConfigSchemas = append(t.schemas("configSchemas"), shared...)
-			t.targetManifests(&target, (*ObjectReader).kalypsoManifests)
+			target := DeploymentTarget{Name: readName(t, CheckLabelName), Labels: readLabels(t, "labels")}
+			environment := readRequired(t, "environment")
+			target.ConfigSchemas = append(readSchemas(t, "configSchemas"), shared...)
+			readTargetManifests(t, &target, readKalypsoManifests)
 			t.Finish()
 			if key := environment + "/" + target.Name; seen[key] {
 				t.Report("name", "%q is the name of two deployment targets of environment %q", target.Name, environment)
@@ -47,7 +47,7 @@ func (p *controlPlane) kalypsoWorkload(o *ObjectReader) {
 			}
 		}
 	})
-	p.registerAt(objectKey{"workloads", workload.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"workloads", workload.Name}, o.path, metadataName(o))
 	if p.following != nil {
 		p.registered[workload.Name] = p.following
 	}
@@ -59,8 +59,8 @@ func (p *controlPlane) kalypsoWorkload(o *ObjectReader) {
 	}
 }
 
-func (o *ObjectReader) schemas(attribute string) []string {
-	schemas := o.texts(attribute)
+func readSchemas(o *ObjectReader, attribute string) []string {
+	schemas := readTexts(o, attribute)
 	for i, schema := range schemas {
 		if _, err := ParseJSON(schema); err != nil {
 			o.reader.Report(o.path.Attribute(attribute).Index(i), "is not JSON: %s", err)
@@ -69,9 +69,9 @@ func (o *ObjectReader) schemas(attribute string) []string {
 	return schemas
 }
 
-// kalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
+// readKalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
 // are parameters.
-func (o *ObjectReader) kalypsoManifests() Manifests {
+func readKalypsoManifests(o *ObjectReader) Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
 	parameters := map[string]any{}
 	fields := map[string]any{}
@@ -81,7 +81,7 @@ func (o *ObjectReader) kalypsoManifests() Manifests {
 			fields[key] = value
 			continue
 		}
-		text, problem := o.scalar(value)
+		text, problem := readScalar(o, value)
 		if problem != "" {
 			o.Report(key, "%s", problem)
 		}
@@ -91,42 +91,42 @@ func (o *ObjectReader) kalypsoManifests() Manifests {
 		fields["parameters"] = parameters
 	}
 	inner := &ObjectReader{reader: o.reader, table: &manifestsTable, parent: o, path: o.path, fields: fields}
-	return inner.manifests()
+	return readManifests(inner)
 }
 
 func (p *controlPlane) kalypsoRegistration(o *ObjectReader) {
-	name, _ := o.metadata(CheckLabelName)
-	o.spec(func(s *ObjectReader) {
+	name, _ := readMetadata(o, CheckLabelName)
+	readSpec(o, func(s *ObjectReader) {
 		s.value("workload")
-		p.registrations[name] = s.checked("workspace", CheckLabelName)
+		p.registrations[name] = readChecked(s, "workspace", CheckLabelName)
 	})
-	p.registerAt(objectKey{"workload_registrations", name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"workload_registrations", name}, o.path, metadataName(o))
 }
 
 func (p *controlPlane) kalypsoPolicy(o *ObjectReader) {
 	policy := TargetPolicy{Effect: "schedule"}
-	policy.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *ObjectReader) {
+	policy.Name, _ = readMetadata(o, CheckSubdomainName)
+	readSpec(o, func(s *ObjectReader) {
 		policy.DeploymentTargetSelector = ReadObject(s, "deploymentTargetSelector", func(t *ObjectReader) *Selector {
-			policy.Workspace = t.text("workspace")
-			return t.labelSelector("labelSelector")
+			policy.Workspace = readText(t, "workspace")
+			return readLabelSelector(t, "labelSelector")
 		})
 		s.Require("clusterTypeSelector", "is required: a policy without it selects no host")
 		policy.ClusterTypeSelector = ReadObject(s, "clusterTypeSelector", func(c *ObjectReader) *Selector {
-			return cmp.Or(c.labelSelector("labelSelector"), &Selector{})
+			return cmp.Or(readLabelSelector(c, "labelSelector"), &Selector{})
 		})
 	})
-	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"target_policies", policy.Name}, o.path, metadataName(o))
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
 func (p *controlPlane) kalypsoTemplate(o *ObjectReader) {
 	template := Template{}
-	template.Name, _ = o.metadata(CheckSubdomainName)
-	o.spec(func(s *ObjectReader) {
-		template.Type = s.oneOfThese("type", "", "reconciler", "namespace", "config")
-		template.ContentType = s.oneOfThese("contentType", "", ContentTypes...)
-		template.Manifests = s.texts("manifests")
+	template.Name, _ = readMetadata(o, CheckSubdomainName)
+	readSpec(o, func(s *ObjectReader) {
+		template.Type = readOneOfThese(s, "type", "", "reconciler", "namespace", "config")
+		template.ContentType = readOneOfThese(s, "contentType", "", ContentTypes...)
+		template.Manifests = readTexts(s, "manifests")
 		if template.Type == "" {
 			s.Report("type", "is required")
 		}
@@ -137,19 +137,19 @@ func (p *controlPlane) kalypsoTemplate(o *ObjectReader) {
 	case "env": // Kalypso writes these as platform-config.sh
 		template.ContentType = "sh"
 	}
-	p.addTemplate(template, o.path, o.metadataName())
+	p.addTemplate(template, o.path, metadataName(o))
 }
 
 func (p *controlPlane) kalypsoSchema(o *ObjectReader) {
 	schema := ConfigSchema{}
-	schema.Name, schema.Labels = o.metadata(CheckSubdomainName)
+	schema.Name, schema.Labels = readMetadata(o, CheckSubdomainName)
 	schema.Labels = WithoutOwnerLabels(schema.Labels)
-	o.spec(func(s *ObjectReader) {
-		schema.Schema = s.schema("schema")
+	readSpec(o, func(s *ObjectReader) {
+		schema.Schema = readSchema(s, "schema")
 		if schema.Schema == "" {
 			s.Report("schema", "is required")
 		}
 	})
-	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"config_schemas", schema.Name}, o.path, metadataName(o))
 	p.Fleet.ConfigSchemas = append(p.Fleet.ConfigSchemas, schema)
 }

@@ -14,20 +14,20 @@ import (
 
 func (d *decoder) workspace(o *ObjectReader) belonging {
 	workspace := Workspace{
-		Name:              o.name(o.form("name")),
-		ContributorGroups: o.sortedTexts("contributor_groups"),
-		ReaderGroups:      o.sortedTexts("reader_groups"),
-		Environments:      o.sortedTexts("environments"),
-		ResourceQuota:     o.quantities("resource_quota", checkQuotaName),
-		NetworkPolicy:     o.oneOf("network_policy"),
-		LimitRange:        o.limitRange("limit_range"),
-		ServiceAccount:    o.checked("service_account", o.form("service_account")),
-		ArgocdProject:     o.argocdProject("argocd_project"),
-		Secrets:           o.allowed("secrets", o.secretName),
-		Sources:           o.allowed("sources", checkSourcePrefix),
-		Parameters:        o.allowed("parameters", checkParameterPath),
-		LeastRender:       o.oneOfOrNone("least_render"),
-		Labels:            o.labels("labels"),
+		Name:              readName(o, formCheck(o, "name")),
+		ContributorGroups: readSortedTexts(o, "contributor_groups"),
+		ReaderGroups:      readSortedTexts(o, "reader_groups"),
+		Environments:      readSortedTexts(o, "environments"),
+		ResourceQuota:     readQuantities(o, "resource_quota", checkQuotaName),
+		NetworkPolicy:     readOneOf(o, "network_policy"),
+		LimitRange:        readLimitRange(o, "limit_range"),
+		ServiceAccount:    readChecked(o, "service_account", formCheck(o, "service_account")),
+		ArgocdProject:     readArgocdProject(o, "argocd_project"),
+		Secrets:           readAllowed(o, "secrets", func(name string) string { return checkSecretName(o, name) }),
+		Sources:           readAllowed(o, "sources", checkSourcePrefix),
+		Parameters:        readAllowed(o, "parameters", checkParameterPath),
+		LeastRender:       readOneOfOrNone(o, "least_render"),
+		Labels:            readLabels(o, "labels"),
 	}
 	if workspace.NetworkPolicy == "none" {
 		workspace.NetworkPolicy = ""
@@ -41,22 +41,22 @@ func (d *decoder) workspace(o *ObjectReader) belonging {
 
 func (d *decoder) clusterType(o *ObjectReader) belonging {
 	clusterType := ClusterType{
-		Name:             o.name(checkClusterTypeName),
-		Formerly:         o.texts("formerly"),
-		Labels:           o.labels("labels"),
-		Taints:           o.taints("taints"),
-		Reconciler:       o.textOrDefault("reconciler"),
-		NamespaceService: o.textOrDefault("namespace_service"),
-		ConfigType:       o.textOrDefault("config_type"),
-		Description:      o.text("description"),
-		Parameters:       o.anyObject("parameters"),
-		SecretService:    o.text("secret_service"),
-		SecretStores:     o.secretStores("secret_stores"),
-		Decryption:       o.decryption("decryption"),
+		Name:             readName(o, checkClusterTypeName),
+		Formerly:         readTexts(o, "formerly"),
+		Labels:           readLabels(o, "labels"),
+		Taints:           readTaints(o, "taints"),
+		Reconciler:       readTextOrDefault(o, "reconciler"),
+		NamespaceService: readTextOrDefault(o, "namespace_service"),
+		ConfigType:       readTextOrDefault(o, "config_type"),
+		Description:      readText(o, "description"),
+		Parameters:       readAnyObject(o, "parameters"),
+		SecretService:    readText(o, "secret_service"),
+		SecretStores:     readSecretStores(o, "secret_stores"),
+		Decryption:       readDecryption(o, "decryption"),
 
-		Render:            o.oneOfOrNone("render"),
-		KubernetesVersion: o.checked("kubernetes_version", o.form("kubernetes_version")),
-		APIVersions:       o.checkedTexts("api_versions", o.form("api_versions")),
+		Render:            readOneOfOrNone(o, "render"),
+		KubernetesVersion: readChecked(o, "kubernetes_version", formCheck(o, "kubernetes_version")),
+		APIVersions:       readCheckedTexts(o, "api_versions", formCheck(o, "api_versions")),
 	}
 	if clusterType.Render == RenderPointers {
 		clusterType.Render = "" // the default
@@ -64,7 +64,7 @@ func (d *decoder) clusterType(o *ObjectReader) belonging {
 	if of := reconciler.Named(clusterType.Reconciler); clusterType.Decryption != nil && of != nil && of.NoSOPS != "" {
 		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
 	}
-	allowed, allowedKnown := o.allowPlain("allow_plain")
+	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
 	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
 	if belongs != notInEnvironment && allowedKnown {
 		d.checkCommitted(o, allowed, "parameters")
@@ -91,11 +91,11 @@ func checkClusterTypeName(name string) string {
 
 func (d *decoder) cluster(o *ObjectReader) belonging {
 	cluster := Cluster{
-		Name:        o.name(o.form("name")),
-		ClusterType: o.required("cluster_type"),
-		Labels:      o.labels("labels"),
-		Taints:      o.taints("taints"),
-		Description: o.text("description"),
+		Name:        readName(o, formCheck(o, "name")),
+		ClusterType: readRequired(o, "cluster_type"),
+		Labels:      readLabels(o, "labels"),
+		Taints:      readTaints(o, "taints"),
+		Description: readText(o, "description"),
 	}
 	belongs, isCertain := keep(d, o, "clusters", &d.Fleet.Clusters, cluster, cluster.Name)
 	if isCertain {
@@ -107,10 +107,10 @@ func (d *decoder) cluster(o *ObjectReader) belonging {
 // workload belongs to the environment when one of its deployment targets does.
 func (d *decoder) workload(o *ObjectReader) belonging {
 	workload := Workload{
-		Name:      o.name(o.form("name")),
-		Workspace: o.required("workspace"),
-		Labels:    o.labels("labels"),
-		Requires:  o.sortedTexts("requires"),
+		Name:      readName(o, formCheck(o, "name")),
+		Workspace: readRequired(o, "workspace"),
+		Labels:    readLabels(o, "labels"),
+		Requires:  readSortedTexts(o, "requires"),
 	}
 	belongs, unknownTarget := notInEnvironment, false
 	var certain []localTarget
@@ -122,7 +122,7 @@ func (d *decoder) workload(o *ObjectReader) belonging {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
 			path := path.Key(name)
-			target, targetBelongs, isUnknown := d.deploymentTarget(o.tableOf("deployment_targets"), path, name, targets[name])
+			target, targetBelongs, isUnknown := d.deploymentTarget(tableIn(o, "deployment_targets"), path, name, targets[name])
 			belongs = max(belongs, targetBelongs)
 			switch targetBelongs {
 			case notInEnvironment:
@@ -177,18 +177,18 @@ func (d *decoder) deploymentTarget(
 	if o == nil {
 		return nil, notInEnvironment, false
 	}
-	target = &DeploymentTarget{Name: name, Labels: o.labels("labels"), Namespace: o.checked("namespace", o.namespaceName)}
+	target = &DeploymentTarget{Name: name, Labels: readLabels(o, "labels"), Namespace: readChecked(o, "namespace", func(name string) string { return checkNamespace(o, name) })}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.Report("environment", "is required")
 	} else if text, ok := environment.(string); ok {
 		d.targetEnvironments[text] = true
 	}
 	belongs = d.belongs(o)
-	o.targetManifests(target, (*ObjectReader).manifests)
-	o.targetForms(target)
-	o.targetRendering(target)
-	allowed, allowedKnown := o.allowPlain("allow_plain")
-	o.besideManifests(target, func() {
+	readTargetManifests(o, target, readManifests)
+	readTargetForms(o, target)
+	readTargetRendering(o, target)
+	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
+	readBesideManifests(o, target, func() {
 		if target.Manifests.AllowPlain = allowed; !allowedKnown {
 			o.noteUnknown()
 		}
@@ -196,16 +196,16 @@ func (d *decoder) deploymentTarget(
 	if belongs != notInEnvironment && allowedKnown {
 		d.checkCommitted(o, allowed, "manifests", "parameters")
 	}
-	if schema := o.schema("config_schema"); schema != "" {
+	if schema := readSchema(o, "config_schema"); schema != "" {
 		target.ConfigSchemas = []string{schema}
 	}
 	o.Finish()
 	return target, belongs, o.unknown
 }
 
-// namespaceName refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
+// checkNamespace refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
 // policies of its workspace would apply to them.
-func (o *ObjectReader) namespaceName(name string) string {
+func checkNamespace(o *ObjectReader, name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
 		return fmt.Sprintf(
@@ -215,20 +215,20 @@ func (o *ObjectReader) namespaceName(name string) string {
 	case strings.HasPrefix(name, "kube-"):
 		return "is a namespace of Kubernetes itself, which a workspace's quota and network policy could stop: choose another namespace"
 	}
-	return o.form("namespace")(name)
+	return formCheck(o, "namespace")(name)
 }
 
 func (d *decoder) targetPolicy(o *ObjectReader) belonging {
 	policy := TargetPolicy{
-		Name:                     o.name(o.form("name")),
-		Workspace:                o.text("workspace"),
+		Name:                     readName(o, formCheck(o, "name")),
+		Workspace:                readText(o, "workspace"),
 		WorkloadSelector:         ReadSelector(o, "workload_selector"),
 		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
 		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
 		ClusterSelector:          ReadSelector(o, "cluster_selector"),
-		Tolerations:              o.tolerations("tolerations"),
-		Placement:                o.placement("placement"),
-		Effect:                   o.oneOf("effect"),
+		Tolerations:              readTolerations(o, "tolerations"),
+		Placement:                readPlacement(o, "placement"),
+		Effect:                   readOneOf(o, "effect"),
 	}
 	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
 		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
@@ -243,9 +243,9 @@ func (d *decoder) targetPolicy(o *ObjectReader) belonging {
 
 func (d *decoder) explicitAssignment(o *ObjectReader) belonging {
 	assignment := ExplicitAssignment{
-		ClusterType:      o.text("cluster_type"),
-		Cluster:          o.text("cluster"),
-		DeploymentTarget: o.required("deployment_target"),
+		ClusterType:      readText(o, "cluster_type"),
+		Cluster:          readText(o, "cluster"),
+		DeploymentTarget: readRequired(o, "deployment_target"),
 	}
 	o.Finish()
 	d.Fleet.Assignments = append(d.Fleet.Assignments, assignment)

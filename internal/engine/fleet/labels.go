@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// name reads the attribute "name" and checks it.
-func (o *ObjectReader) name(check func(string) string) string {
-	return o.check("name", o.required("name"), check)
+// readName reads the attribute "name" and checks it.
+func readName(o *ObjectReader, check func(string) string) string {
+	return checkText(o, "name", readRequired(o, "name"), check)
 }
 
 // maxLabelName is the longest DNS label, and the longest value of a Kubernetes label.
@@ -33,9 +33,9 @@ func CheckSubdomainName(name string) string {
 	return subdomainForm.check(name)
 }
 
-// labels reads and checks Kubernetes labels.
-func (o *ObjectReader) labels(attribute string) Labels {
-	labels := Labels(o.textMap(attribute))
+// readLabels reads and checks Kubernetes labels.
+func readLabels(o *ObjectReader, attribute string) Labels {
+	labels := Labels(readTextMap(o, attribute))
 	if arePlain(labels) {
 		return labels
 	}

@@ -15,14 +15,14 @@ var storageAttributes = map[string][]string{
 	"oci":  {"tag", "version", "digest", "path", "chart"},
 }
 
-// targetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
+// readTargetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
 // entry of manifests unknown.
-func (o *ObjectReader) targetManifests(target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
+func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
 	value, path := o.Value("manifests")
 	if o.Require("manifests", "is required"); value == nil {
 		return
 	}
-	inner, isUnknown := o.reader.object(o.tableOf("manifests"), path, value)
+	inner, isUnknown := o.reader.object(tableIn(o, "manifests"), path, value)
 	target.ManifestsPending = isUnknown
 	if inner == nil {
 		return
@@ -33,13 +33,13 @@ func (o *ObjectReader) targetManifests(target *DeploymentTarget, decode func(*Ob
 	}
 }
 
-// manifests reads manifests, and checks that their attributes fit the storage, see
+// readManifests reads manifests, and checks that their attributes fit the storage, see
 // https://fluxcd.io/flux/components/source/ for each.
-func (o *ObjectReader) manifests() Manifests {
-	m := Manifests{Manifests: folder.Manifests{Storage: o.oneOf("storage"), Repo: o.required("repo")}, Type: o.oneOfOrNone("type")}
+func readManifests(o *ObjectReader) Manifests {
+	m := Manifests{Manifests: folder.Manifests{Storage: readOneOf(o, "storage"), Repo: readRequired(o, "repo")}, Type: readOneOfOrNone(o, "type")}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version", "digest"} {
-		set[attribute] = o.text(attribute)
+		set[attribute] = readText(o, attribute)
 		allowed, known := storageAttributes[m.Storage]
 		if isSet(set[attribute]) && known && !slices.Contains(allowed, attribute) {
 			o.Report(attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
@@ -58,7 +58,7 @@ func (o *ObjectReader) manifests() Manifests {
 	if m.Storage == "helm" && m.Chart == "" {
 		o.Report("chart", `is required with storage "helm"`)
 	}
-	o.checkDigestVersion(&m)
+	checkDigestVersion(o, &m)
 	if isSet(m.Repo) {
 		if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
 			o.Report("repo", "%s", problem)
@@ -81,13 +81,13 @@ func (o *ObjectReader) manifests() Manifests {
 			o.Report(check.attribute, "%s", err)
 		}
 	}
-	m.Parameters = o.anyObject("parameters")
+	m.Parameters = readAnyObject(o, "parameters")
 	o.Finish()
 	return m
 }
 
 // checkDigestVersion reports manifests whose digest and version do not fit together.
-func (o *ObjectReader) checkDigestVersion(m *Manifests) {
+func checkDigestVersion(o *ObjectReader, m *Manifests) {
 	if !isSet(m.Digest) {
 		return
 	}
@@ -99,8 +99,8 @@ func (o *ObjectReader) checkDigestVersion(m *Manifests) {
 	}
 }
 
-// anyObject reads an object with any attributes: nil where it is absent, empty or unknown.
-func (o *ObjectReader) anyObject(attribute string) map[string]any {
+// readAnyObject reads an object with any attributes: nil where it is absent, empty or unknown.
+func readAnyObject(o *ObjectReader, attribute string) map[string]any {
 	switch value := o.value(attribute, AnyObjectType).(type) {
 	case nil:
 	case map[string]any:

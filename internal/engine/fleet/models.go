@@ -30,7 +30,7 @@ func modelKind(fields map[string]any) string {
 // modelList reads a list of models, as an API returns it: {"items": [...]}.
 func (p *controlPlane) modelList(o *ObjectReader) {
 	for _, item := range o.List("items") {
-		if read := p.reader("/" + cmp.Or(item.text("kind"), modelKind(item.fields))); read != nil {
+		if read := p.reader("/" + cmp.Or(readText(item, "kind"), modelKind(item.fields))); read != nil {
 			read(item)
 			continue
 		}
@@ -40,8 +40,8 @@ func (p *controlPlane) modelList(o *ObjectReader) {
 }
 
 func (p *controlPlane) modelApplication(o *ObjectReader) {
-	name := o.name(CheckLabelName)
-	workload := Workload{Name: name, Workspace: o.text("namespace"), Labels: o.labels("metadata")}
+	name := readName(o, CheckLabelName)
+	workload := Workload{Name: name, Workspace: readText(o, "namespace"), Labels: readLabels(o, "metadata")}
 	manifests := &ObjectReader{
 		reader: o.reader, table: &manifestsTable, path: o.path, fields: map[string]any{},
 		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
@@ -49,8 +49,8 @@ func (p *controlPlane) modelApplication(o *ObjectReader) {
 	for name, written := range manifests.written {
 		manifests.fields[name], _ = o.Value(written)
 	}
-	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: manifests.manifests()}}
-	o.finishModel()
+	workload.DeploymentTargets = []DeploymentTarget{{Name: modelTarget, Manifests: readManifests(manifests)}}
+	finishModel(o)
 	p.register("workloads", name, o.path)
 	p.Fleet.Workloads = append(p.Fleet.Workloads, workload)
 	p.workloads = append(p.workloads, localWorkload{
@@ -59,10 +59,10 @@ func (p *controlPlane) modelApplication(o *ObjectReader) {
 }
 
 func (p *controlPlane) modelCluster(o *ObjectReader) {
-	cluster := Cluster{Name: o.name(CheckLabelName), ClusterType: o.text("cluster_type"), Labels: o.labels("metadata")}
+	cluster := Cluster{Name: readName(o, CheckLabelName), ClusterType: readText(o, "cluster_type"), Labels: readLabels(o, "metadata")}
 	belongs := p.belongs(o)
-	o.text("short_name")
-	o.finishModel()
+	readText(o, "short_name")
+	finishModel(o)
 	if belongs == notInEnvironment {
 		return
 	}
@@ -78,23 +78,23 @@ func (p *controlPlane) modelCluster(o *ObjectReader) {
 }
 
 func (p *controlPlane) modelNamespace(o *ObjectReader) {
-	workspace := Workspace{Name: o.name(CheckLabelName), ContributorGroups: o.sortedTexts("group"), Labels: o.labels("metadata")}
-	o.finishModel()
+	workspace := Workspace{Name: readName(o, CheckLabelName), ContributorGroups: readSortedTexts(o, "group"), Labels: readLabels(o, "metadata")}
+	finishModel(o)
 	p.register("workspaces", workspace.Name, o.path)
 	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)
 }
 
 func (p *controlPlane) modelPolicy(o *ObjectReader) {
-	policy := TargetPolicy{Name: o.name(CheckSubdomainName), Workspace: o.text("namespace"), Effect: "schedule"}
-	policy.DeploymentTargetSelector = o.modelSelector("app_selector", map[string]string{
+	policy := TargetPolicy{Name: readName(o, CheckSubdomainName), Workspace: readText(o, "namespace"), Effect: "schedule"}
+	policy.DeploymentTargetSelector = readModelSelector(o, "app_selector", map[string]string{
 		"name": "workload", "namespace": "workspace",
 	})
-	policy.ClusterSelector = o.modelSelector("cluster_selector", map[string]string{
+	policy.ClusterSelector = readModelSelector(o, "cluster_selector", map[string]string{
 		"name": "cluster", "cluster_type": "cluster-type",
 	})
 	o.Require("cluster_selector", "is required: a policy without it selects no host")
 	o.Require("app_selector", "is required")
-	switch operation := o.text("operation"); operation {
+	switch operation := readText(o, "operation"); operation {
 	case "", "CREATE":
 	case "PURGE":
 		o.Report("operation", "a policy that purges removes at one time what earlier policies did, but a fleet does not depend on time: "+
@@ -102,14 +102,14 @@ func (p *controlPlane) modelPolicy(o *ObjectReader) {
 	default:
 		o.Report("operation", "must be CREATE or PURGE, not %.80q", operation)
 	}
-	o.finishModel()
+	finishModel(o)
 	p.register("target_policies", policy.Name, o.path)
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-// modelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
-func (o *ObjectReader) modelSelector(attribute string, attributes map[string]string) *Selector {
-	wanted := o.wantedLabels(attribute)
+// readModelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
+func readModelSelector(o *ObjectReader, attribute string, attributes map[string]string) *Selector {
+	wanted := readWantedLabels(o, attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (o *ObjectReader) modelSelector(attribute string, attributes map[string]str
 }
 
 // finishModel ignores attributes that systems with such models add to them.
-func (o *ObjectReader) finishModel() {
+func finishModel(o *ObjectReader) {
 	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")
 }

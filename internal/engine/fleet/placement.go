@@ -24,7 +24,7 @@ type Spread struct {
 // maxWeight bounds weights, so that no sum of them overflows.
 const maxWeight = 1000
 
-func (o *ObjectReader) placement(attribute string) *Placement {
+func readPlacement(o *ObjectReader, attribute string) *Placement {
 	return ReadObject(o, attribute, func(p *ObjectReader) *Placement {
 		p.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 		return &Placement{
@@ -34,8 +34,8 @@ func (o *ObjectReader) placement(attribute string) *Placement {
 				return Preference{Selector: ReadSelector(preference, "selector"), Weight: preference.Int("weight")}
 			}),
 			Spread: ReadList(p, "spread", func(spread *ObjectReader) Spread {
-				key := spread.required("key")
-				spread.checkLabel("key", key, CheckLabelKey)
+				key := readRequired(spread, "key")
+				checkLabel(spread, "key", key, CheckLabelKey)
 				return Spread{Key: key, MaxSkew: spread.Int("max_skew")}
 			}),
 		}

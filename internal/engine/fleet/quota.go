@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
+// readQuantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
 // or a text, with the same meaning.
-func (o *ObjectReader) quantities(attribute string, check func(name string) string) map[string]string {
+func readQuantities(o *ObjectReader, attribute string, check func(name string) string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
-		return o.textMap(attribute)
+		return readTextMap(o, attribute)
 	}
 	quantities := make(map[string]string, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -25,7 +25,7 @@ func (o *ObjectReader) quantities(attribute string, check func(name string) stri
 		}
 		if number, isNumber := given[name].(json.Number); isNumber {
 			quantities[name] = string(number)
-		} else if text, problem := o.scalar(given[name]); problem != "" {
+		} else if text, problem := readScalar(o, given[name]); problem != "" {
 			o.reader.Report(path, "%s", problem)
 			continue
 		} else if given[name] != nil {

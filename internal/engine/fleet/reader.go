@@ -57,7 +57,7 @@ func (r *Reader) object(table *Table, path *Path, value any) (o *ObjectReader, i
 // List reads a list of objects by their table. An object is named in findings, not numbered, where its name is unique.
 func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
 	root := &ObjectReader{reader: r}
-	return root.children(table, path, root.listOf(path, value, "a list of objects"))
+	return readChildren(root, table, path, readElements(root, path, value, "a list of objects"))
 }
 
 // ObjectReader reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
@@ -179,9 +179,9 @@ func kindOf(value any) string {
 	return "an unknown value"
 }
 
-// scalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
+// readScalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
 // make 1.1 of a version 1.10.
-func (o *ObjectReader) scalar(value any) (text, problem string) {
+func readScalar(o *ObjectReader, value any) (text, problem string) {
 	switch value := value.(type) {
 	case nil:
 		return "", ""
@@ -208,7 +208,7 @@ func kindAndHint(value any) string {
 }
 
 // Text returns "" for an absent or unknown attribute.
-func (o *ObjectReader) Text(name string) string { return knownText(o.text(name)) }
+func (o *ObjectReader) Text(name string) string { return knownText(readText(o, name)) }
 
 func knownText(text string) string {
 	if text == unknownText {
@@ -217,18 +217,18 @@ func knownText(text string) string {
 	return text
 }
 
-// text is Text with [unknownText] for an unknown attribute.
-func (o *ObjectReader) text(name string) string {
-	text, problem := o.scalar(o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
+// readText is Text with [unknownText] for an unknown attribute.
+func readText(o *ObjectReader, name string) string {
+	text, problem := readScalar(o, o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
 	if problem != "" {
 		o.Report(name, "%s", problem)
 	}
 	return text
 }
 
-// textOrDefault is text with the table's default for an attribute that is absent.
-func (o *ObjectReader) textOrDefault(name string) string {
-	return cmp.Or(o.text(name), o.table.defaultText(name))
+// readTextOrDefault is text with the table's default for an attribute that is absent.
+func readTextOrDefault(o *ObjectReader, name string) string {
+	return cmp.Or(readText(o, name), o.table.defaultText(name))
 }
 
 // ReadTextOrDefault is Text with the default of the table for an attribute that is absent or unknown.
@@ -237,22 +237,22 @@ func ReadTextOrDefault(o *ObjectReader, name string) string {
 }
 
 // Required is Text for an attribute that must be set.
-func (o *ObjectReader) Required(name string) string { return knownText(o.required(name)) }
+func (o *ObjectReader) Required(name string) string { return knownText(readRequired(o, name)) }
 
-func (o *ObjectReader) required(name string) string {
-	text := o.text(name)
+func readRequired(o *ObjectReader, name string) string {
+	text := readText(o, name)
 	if given := o.fields[name]; given == nil || given == "" {
 		o.Report(name, "is required")
 	}
 	return text
 }
 
-// checked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
-func (o *ObjectReader) checked(name string, check func(string) string) string {
-	return o.check(name, o.text(name), check)
+// readChecked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
+func readChecked(o *ObjectReader, name string, check func(string) string) string {
+	return checkText(o, name, readText(o, name), check)
 }
 
-func (o *ObjectReader) check(name, text string, check func(string) string) string {
+func checkText(o *ObjectReader, name, text string, check func(string) string) string {
 	if isSet(text) {
 		if problem := check(text); problem != "" {
 			o.Report(name, "%q %s", text, problem)
@@ -264,25 +264,25 @@ func (o *ObjectReader) check(name, text string, check func(string) string) strin
 // OneOf reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or wrong.
 func (o *ObjectReader) OneOf(name string) string {
 	attribute := o.table.find(name)
-	if text := o.oneOf(name); slices.Contains(attribute.Allowed, text) {
+	if text := readOneOf(o, name); slices.Contains(attribute.Allowed, text) {
 		return text
 	}
 	return attribute.text()
 }
 
-// oneOf is OneOf with [unknownText] for an unknown attribute.
-func (o *ObjectReader) oneOf(name string) string {
+// readOneOf is OneOf with [unknownText] for an unknown attribute.
+func readOneOf(o *ObjectReader, name string) string {
 	attribute := o.table.find(name)
-	return o.oneOfThese(name, attribute.text(), attribute.Allowed...)
+	return readOneOfThese(o, name, attribute.text(), attribute.Allowed...)
 }
 
-// oneOfOrNone is oneOf with "" for an attribute that is absent.
-func (o *ObjectReader) oneOfOrNone(name string) string {
-	return o.oneOfThese(name, "", o.table.find(name).Allowed...)
+// readOneOfOrNone is oneOf with "" for an attribute that is absent.
+func readOneOfOrNone(o *ObjectReader, name string) string {
+	return readOneOfThese(o, name, "", o.table.find(name).Allowed...)
 }
 
-func (o *ObjectReader) oneOfThese(name, byDefault string, allowed ...string) string {
-	text := o.text(name)
+func readOneOfThese(o *ObjectReader, name, byDefault string, allowed ...string) string {
+	text := readText(o, name)
 	switch {
 	case text == "":
 		return byDefault
@@ -315,7 +315,7 @@ func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	case bool:
 		*is = value
 	case map[string]any:
-		return o.child(name, o.At(name), value)
+		return readChild(o, name, o.At(name), value)
 	default:
 		o.Report(name, "must be true, false or an object, not %s", kindOf(value))
 	}
@@ -342,8 +342,8 @@ func (o *ObjectReader) Int(name string) int {
 	return byDefault
 }
 
-// number returns "" for 0, and for an absent, unknown or wrong number.
-func (o *ObjectReader) number(name string) json.Number {
+// readNumber returns "" for 0, and for an absent, unknown or wrong number.
+func readNumber(o *ObjectReader, name string) json.Number {
 	switch value := o.value(name, NumberType).(type) {
 	case nil:
 	case json.Number:

@@ -7,8 +7,8 @@ import (
 
 // The lists, maps and objects in the attributes of an [ObjectReader].
 
-// listOf returns the elements of a list; nil for one that is absent, unknown or something else.
-func (o *ObjectReader) listOf(path *Path, value any, what string) []any {
+// readElements returns the elements of a list; nil for one that is absent, unknown or something else.
+func readElements(o *ObjectReader, path *Path, value any, what string) []any {
 	switch value := value.(type) {
 	case nil:
 	case Unknown:
@@ -23,25 +23,25 @@ func (o *ObjectReader) listOf(path *Path, value any, what string) []any {
 
 // Texts reads a list of strings: nil where it is absent, and without those that are unknown or wrong.
 func (o *ObjectReader) Texts(name string) []string {
-	texts := o.textList(name, true)
+	texts := readTextList(o, name, true)
 	if texts == nil && o.fields[name] != nil {
 		return []string{}
 	}
 	return slices.DeleteFunc(texts, func(text string) bool { return text == unknownText })
 }
 
-// texts reads a list of strings that are not empty; nil where it has none.
-func (o *ObjectReader) texts(name string) []string { return o.textList(name, false) }
+// readTexts reads a list of strings that are not empty; nil where it has none.
+func readTexts(o *ObjectReader, name string) []string { return readTextList(o, name, false) }
 
-func (o *ObjectReader) textList(name string, mayBeEmpty bool) []string {
+func readTextList(o *ObjectReader, name string, mayBeEmpty bool) []string {
 	value := o.get(name, TextsType)
 	if value == nil {
 		return nil
 	}
 	var texts []string
 	path := o.At(name)
-	for i, element := range o.listOf(path, value, "a list of strings") {
-		text, problem := o.scalar(element)
+	for i, element := range readElements(o, path, value, "a list of strings") {
+		text, problem := readScalar(o, element)
 		if problem == "" && (element == nil || element == "" && !mayBeEmpty) {
 			problem = "must be a string, neither null nor empty"
 		}
@@ -54,16 +54,16 @@ func (o *ObjectReader) textList(name string, mayBeEmpty bool) []string {
 	return texts
 }
 
-// sortedTexts reads a list of strings whose order has no meaning.
-func (o *ObjectReader) sortedTexts(name string) []string {
-	texts := o.texts(name)
+// readSortedTexts reads a list of strings whose order has no meaning.
+func readSortedTexts(o *ObjectReader, name string) []string {
+	texts := readTexts(o, name)
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }
 
-// checkedTexts is sortedTexts for texts of which check says what is wrong with one, or "".
-func (o *ObjectReader) checkedTexts(name string, check func(string) string) []string {
-	texts := o.sortedTexts(name)
+// readCheckedTexts is sortedTexts for texts of which check says what is wrong with one, or "".
+func readCheckedTexts(o *ObjectReader, name string, check func(string) string) []string {
+	texts := readSortedTexts(o, name)
 	EachText(o, name, func(path *Path, text string) {
 		if problem := check(text); text != "" && problem != "" {
 			o.reader.Report(path, "%q %s", text, problem)
@@ -84,22 +84,22 @@ func EachText(o *ObjectReader, name string, do func(path *Path, text string)) {
 
 // TextMap reads a map of strings; null elements are left out, and unknown ones are "".
 func (o *ObjectReader) TextMap(name string) map[string]string {
-	texts := o.textMap(name)
+	texts := readTextMap(o, name)
 	for key, text := range texts {
 		texts[key] = knownText(text)
 	}
 	return texts
 }
 
-// textMap is TextMap with [unknownText] for unknown elements.
-func (o *ObjectReader) textMap(name string) map[string]string {
+// readTextMap is TextMap with [unknownText] for unknown elements.
+func readTextMap(o *ObjectReader, name string) map[string]string {
 	switch value := o.value(name, TextMapType, QuantitiesType, TextOrTextMapType).(type) {
 	case nil:
 	case map[string]any:
 		texts := make(map[string]string, len(value))
 		var wrong []string
 		for key, element := range value {
-			text, problem := o.scalar(element)
+			text, problem := readScalar(o, element)
 			if problem != "" {
 				wrong = append(wrong, key)
 			} else if element != nil {
@@ -108,7 +108,7 @@ func (o *ObjectReader) textMap(name string) map[string]string {
 		}
 		slices.Sort(wrong)
 		for _, key := range wrong {
-			_, problem := o.scalar(value[key])
+			_, problem := readScalar(o, value[key])
 			o.reader.Report(o.At(name).Key(key), "%s", problem)
 		}
 		if len(texts) > 0 {
@@ -128,7 +128,7 @@ func ReadTextOrTextMap(o *ObjectReader, name string) (text string, byKey map[str
 	case map[string]any:
 		return "", o.TextMap(name)
 	default:
-		text, problem := o.scalar(value)
+		text, problem := readScalar(o, value)
 		if problem != "" {
 			o.Report(name, "must be a string or a map of strings, not %s", kindOf(value))
 		}
@@ -142,11 +142,11 @@ func (o *ObjectReader) Object(name string) *ObjectReader {
 	if value == nil {
 		return nil
 	}
-	return o.child(name, o.At(name), value)
+	return readChild(o, name, o.At(name), value)
 }
 
-// tableOf is the table of the objects in an attribute.
-func (o *ObjectReader) tableOf(name string) *Table {
+// tableIn is the table of the objects in an attribute.
+func tableIn(o *ObjectReader, name string) *Table {
 	if o.table == nil {
 		return nil
 	}
@@ -157,12 +157,12 @@ func (o *ObjectReader) tableOf(name string) *Table {
 	return of
 }
 
-// child begins to read an object in an attribute.
-func (o *ObjectReader) child(name string, path *Path, value any) *ObjectReader {
-	return o.childBy(o.tableOf(name), path, value)
+// readChild begins to read an object in an attribute.
+func readChild(o *ObjectReader, name string, path *Path, value any) *ObjectReader {
+	return readChildBy(o, tableIn(o, name), path, value)
 }
 
-func (o *ObjectReader) childBy(table *Table, path *Path, value any) *ObjectReader {
+func readChildBy(o *ObjectReader, table *Table, path *Path, value any) *ObjectReader {
 	inner, isUnknown := o.reader.object(table, path, value)
 	if isUnknown {
 		o.noteUnknown()
@@ -200,14 +200,14 @@ func (o *ObjectReader) List(name string) []*ObjectReader {
 		return nil
 	}
 	path := o.At(name)
-	return o.children(o.tableOf(name), path, o.listOf(path, value, "a list of objects"))
+	return readChildren(o, tableIn(o, name), path, readElements(o, path, value, "a list of objects"))
 }
 
-func (o *ObjectReader) children(table *Table, path *Path, list []any) []*ObjectReader {
+func readChildren(o *ObjectReader, table *Table, path *Path, list []any) []*ObjectReader {
 	var objects []*ObjectReader
 	paths := elementPaths(path, list)
 	for i, element := range list {
-		if object := o.childBy(table, paths[i], element); object != nil {
+		if object := readChildBy(o, table, paths[i], element); object != nil {
 			objects = append(objects, object)
 		}
 	}

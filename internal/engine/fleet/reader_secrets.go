@@ -13,16 +13,16 @@ import (
 // maxEncrypted is the longest encrypted file: no Secret of Kubernetes is longer.
 const maxEncrypted = 1 << 20
 
-// containerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
+// readContainerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
 // them is unknown, which makes nothing else unknown.
-func (o *ObjectReader) containerSecrets() (secrets ContainerSecrets, known bool) {
-	known = o.aside(func() {
-		secrets = ContainerSecrets{References: o.secretReferences("secrets"), Encrypted: o.encryptedFiles("encrypted")}
+func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool) {
+	known = readAside(o, func() {
+		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}
 	})
 	return secrets, known
 }
 
-func (o *ObjectReader) secretReferences(attribute string) map[string]*SecretReference {
+func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretReference {
 	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
@@ -45,8 +45,8 @@ func (o *ObjectReader) secretReferences(attribute string) map[string]*SecretRefe
 		case nil:
 			references[key] = nil
 		case Unknown, map[string]any:
-			if r := o.child(attribute, path, element); r != nil {
-				references[key] = r.secretReference()
+			if r := readChild(o, attribute, path, element); r != nil {
+				references[key] = readSecretReference(r)
 			}
 		default: // which may be the secret itself, so that it is never repeated
 			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are needed, not %s: "+
@@ -56,12 +56,12 @@ func (o *ObjectReader) secretReferences(attribute string) map[string]*SecretRefe
 	return references
 }
 
-// secretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
-func (o *ObjectReader) secretReference() *SecretReference {
-	reference := &SecretReference{Store: o.required("store"), Key: o.required("key"), Property: o.text("property"), Version: o.text("version")}
-	o.checkStoreName(o.At("store"), reference.Store, o.form("store"))
+// readSecretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
+func readSecretReference(o *ObjectReader) *SecretReference {
+	reference := &SecretReference{Store: readRequired(o, "store"), Key: readRequired(o, "key"), Property: readText(o, "property"), Version: readText(o, "version")}
+	checkStoreName(o, o.At("store"), reference.Store, formCheck(o, "store"))
 	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
-		o.checkShown(attribute, text)
+		checkShown(o, attribute, text)
 	}
 	if isSet(reference.Key) && goesUp(reference.Key) {
 		o.Report("key", `has "." or ".." between slashes, which some stores resolve, so that it names another secret than it seems to`)
@@ -81,21 +81,21 @@ func goesUp(path string) bool {
 	return false
 }
 
-func (o *ObjectReader) checkStoreName(path *Path, name string, check func(string) string) {
+func checkStoreName(o *ObjectReader, path *Path, name string, check func(string) string) {
 	if problem := check(name); isSet(name) && problem != "" {
 		o.reader.Report(path, "the fleet's name of a store %s", problem)
 	}
 }
 
 // checkShown refuses a text that plans and records could not show, without repeating it.
-func (o *ObjectReader) checkShown(attribute, text string) {
+func checkShown(o *ObjectReader, attribute, text string) {
 	if isSet(text) && folder.CheckText(text) != nil {
 		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
 	}
 }
 
-func (o *ObjectReader) encryptedFiles(attribute string) []string {
-	files, seen := o.texts(attribute), map[string]*Path{}
+func readEncryptedFiles(o *ObjectReader, attribute string) []string {
+	files, seen := readTexts(o, attribute), map[string]*Path{}
 	EachText(o, attribute, func(path *Path, text string) {
 		if len(text) > maxEncrypted {
 			o.reader.Report(path, "is larger than 1 MiB, and no Secret can be")
@@ -118,8 +118,8 @@ func (o *ObjectReader) encryptedFiles(attribute string) []string {
 	return files
 }
 
-// secretStores reads the stores of a cluster type.
-func (o *ObjectReader) secretStores(attribute string) map[string]SecretStore {
+// readSecretStores reads the stores of a cluster type.
+func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore {
 	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
 	if !isMap {
@@ -130,42 +130,42 @@ func (o *ObjectReader) secretStores(attribute string) map[string]SecretStore {
 	}
 	stores := make(map[string]SecretStore, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		o.checkStoreName(path.Key(name), name, o.table.find(attribute).Keys.check)
-		s := o.child(attribute, path.Key(name), given[name])
+		checkStoreName(o, path.Key(name), name, o.table.find(attribute).Keys.check)
+		s := readChild(o, attribute, path.Key(name), given[name])
 		if s == nil {
 			continue
 		}
 		stores[name] = SecretStore{
-			Name:       s.checked("name", s.form("name")),
-			Kind:       s.oneOfOrNone("kind"),
-			Provider:   s.text("provider"),
-			Parameters: s.textMap("parameters"),
+			Name:       readChecked(s, "name", formCheck(s, "name")),
+			Kind:       readOneOfOrNone(s, "kind"),
+			Provider:   readText(s, "provider"),
+			Parameters: readTextMap(s, "parameters"),
 		}
-		s.checkShown("provider", stores[name].Provider)
+		checkShown(s, "provider", stores[name].Provider)
 		s.Finish()
 	}
 	return stores
 }
 
-// decryption reads how the agent of a cluster type decrypts SOPS files.
-func (o *ObjectReader) decryption(attribute string) *Decryption {
+// readDecryption reads how the agent of a cluster type decrypts SOPS files.
+func readDecryption(o *ObjectReader, attribute string) *Decryption {
 	return ReadObject(o, attribute, func(d *ObjectReader) *Decryption {
-		return &Decryption{Secret: d.checked("secret", d.form("secret")), ServiceAccount: d.checked("service_account", d.form("service_account"))}
+		return &Decryption{Secret: readChecked(d, "secret", formCheck(d, "secret")), ServiceAccount: readChecked(d, "service_account", formCheck(d, "service_account"))}
 	})
 }
 
 // AllowPlainAnnotation is the annotation that has allow_plain of a ConfigMap or of a final object: names with commas between them.
 const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 
-// annotatedAllowPlain reads [AllowPlainAnnotation].
-func (o *ObjectReader) annotatedAllowPlain() (keys []string) {
+// readAllowPlainAnnotation reads [AllowPlainAnnotation].
+func readAllowPlainAnnotation(o *ObjectReader) (keys []string) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	value, has := annotations[AllowPlainAnnotation]
 	if !has {
 		return nil
 	}
-	text, problem := o.scalar(value)
+	text, problem := readScalar(o, value)
 	if problem != "" {
 		o.reader.Report(o.path.Attribute("metadata").Attribute("annotations").Key(AllowPlainAnnotation), "%s", problem)
 	}

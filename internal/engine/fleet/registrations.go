@@ -108,26 +108,26 @@ func (p *registrationReader) read(at *Path, document Document) {
 	o, _ := p.object(nil, at, document.Value)
 	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.Number, document.Line, documentName(o))
 	o.path = &Path{parent: at, step: step}
-	o.text("apiVersion")
-	o.text("kind")
+	readText(o, "apiVersion")
+	readText(o, "kind")
 	p.register(o)
 }
 
 func (p *registrationReader) register(o *ObjectReader) {
 	registration := Registration{}
-	registration.Name, registration.Labels = o.metadata(CheckLabelName)
-	o.spec(func(s *ObjectReader) {
+	registration.Name, registration.Labels = readMetadata(o, CheckLabelName)
+	readSpec(o, func(s *ObjectReader) {
 		s.Require("workload", "is required: {repo, branch, path}")
 		if w := s.Object("workload"); w != nil {
-			registration.Source = Source{URL: w.required("repo"), Ref: w.required("branch"), Path: cmp.Or(w.text("path"), ".")}
+			registration.Source = Source{URL: readRequired(w, "repo"), Ref: readRequired(w, "branch"), Path: cmp.Or(readText(w, "path"), ".")}
 			w.Finish()
 		}
-		registration.Workspace = s.checked("workspace", CheckLabelName)
+		registration.Workspace = readChecked(s, "workspace", CheckLabelName)
 	})
 	if registration.Source.Ref != "" {
 		registration.Source.Ref = "refs/heads/" + strings.TrimPrefix(registration.Source.Ref, "refs/heads/")
 	}
-	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, o.metadataName())
+	p.registerAt(objectKey{"workload_registrations", registration.Name}, o.path, metadataName(o))
 	p.bound(&registration, o.path.Attribute("spec"))
 	location := registration.Source.location()
 	if p.before[location] {

@@ -33,21 +33,21 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
 }
 
-// targetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
+// readTargetRendering reads the attribute "render" of a deployment target. An unknown value makes only the target's entry of
 // manifests unknown.
-func (o *ObjectReader) targetRendering(target *DeploymentTarget) {
-	o.besideManifests(target, func() { target.Manifests.Render = o.oneOfOrNone("render") })
+func readTargetRendering(o *ObjectReader, target *DeploymentTarget) {
+	readBesideManifests(o, target, func() { target.Manifests.Render = readOneOfOrNone(o, "render") })
 }
 
-// besideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.
-func (o *ObjectReader) besideManifests(target *DeploymentTarget, read func()) {
-	if known := o.aside(read); !known || target.ManifestsPending {
+// readBesideManifests reads an attribute of a deployment target that decides only what is in a folder, as its manifests do.
+func readBesideManifests(o *ObjectReader, target *DeploymentTarget, read func()) {
+	if known := readAside(o, read); !known || target.ManifestsPending {
 		target.ManifestsPending, target.Manifests = true, Manifests{}
 	}
 }
 
-// aside reads what makes nothing else unknown. known is false while anything of it is unknown.
-func (o *ObjectReader) aside(read func()) (known bool) {
+// readAside reads what makes nothing else unknown. known is false while anything of it is unknown.
+func readAside(o *ObjectReader, read func()) (known bool) {
 	unknown := o.unknown
 	o.unknown = false
 	read()

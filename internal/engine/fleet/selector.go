@@ -237,22 +237,22 @@ var (
 // ReadSelector reads a selector. It is nil where the attribute is absent, which differs from a selector without requirements,
 // and where something in it is wrong or not known yet.
 func ReadSelector(o *ObjectReader, name string) *Selector {
-	return o.selectorOf(name, ourSelector)
+	return readSelectorNamed(o, name, ourSelector)
 }
 
-// labelSelector reads Kubernetes' LabelSelector.
-func (o *ObjectReader) labelSelector(name string) *Selector {
-	return o.selectorOf(name, kubernetesSelector)
+// readLabelSelector reads Kubernetes' LabelSelector.
+func readLabelSelector(o *ObjectReader, name string) *Selector {
+	return readSelectorNamed(o, name, kubernetesSelector)
 }
 
-func (o *ObjectReader) selectorOf(name string, names selectorAttributes) *Selector {
+func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *Selector {
 	before, s := len(o.reader.Findings), o.Object(name)
 	if s == nil {
 		return nil
 	}
-	selector := &Selector{MatchLabels: s.wantedLabels(names.matchLabels)}
+	selector := &Selector{MatchLabels: readWantedLabels(s, names.matchLabels)}
 	for i, e := range s.List(names.matchExpressions) {
-		expression := Expression{Key: e.required("key"), Operator: e.required("operator"), Values: e.labelValues("values")}
+		expression := Expression{Key: readRequired(e, "key"), Operator: readRequired(e, "operator"), Values: readLabelValues(e, "values")}
 		e.Finish()
 		if expression.Key == environmentLabel && (expression.Operator == "In" || expression.Operator == "NotIn") {
 			for _, value := range expression.Values {
@@ -261,13 +261,13 @@ func (o *ObjectReader) selectorOf(name string, names selectorAttributes) *Select
 		}
 		selector.MatchExpressions = append(selector.MatchExpressions, expression)
 	}
-	s.checkEnvironmentLabel(names.matchLabels, selector.MatchLabels)
+	checkEnvironmentLabel(s, names.matchLabels, selector.MatchLabels)
 	if names.expression != "" {
-		selector.Expression = s.text(names.expression)
+		selector.Expression = readText(s, names.expression)
 	}
 	s.Finish()
 	if !s.unknown && !selector.isPlain() {
-		s.checkSelector(selector, names)
+		checkSelector(s, selector, names)
 	}
 	if s.unknown || len(o.reader.Findings) > before {
 		return nil
@@ -275,8 +275,8 @@ func (o *ObjectReader) selectorOf(name string, names selectorAttributes) *Select
 	return selector
 }
 
-// wantedLabels reads labels that must match. Null is an error, since without that label more would match.
-func (o *ObjectReader) wantedLabels(attribute string) map[string]string {
+// readWantedLabels reads labels that must match. Null is an error, since without that label more would match.
+func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
 			if fields[key] == nil {
@@ -284,12 +284,12 @@ func (o *ObjectReader) wantedLabels(attribute string) map[string]string {
 			}
 		}
 	}
-	return o.textMap(attribute)
+	return readTextMap(o, attribute)
 }
 
-// labelValues reads a list of strings whose order has no meaning. A label's value may be empty.
-func (o *ObjectReader) labelValues(attribute string) []string {
-	values := o.textList(attribute, true)
+// readLabelValues reads a list of strings whose order has no meaning. A label's value may be empty.
+func readLabelValues(o *ObjectReader, attribute string) []string {
+	values := readTextList(o, attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
 }
@@ -311,7 +311,7 @@ func (s *Selector) isPlain() bool {
 }
 
 // checkSelector compiles a selector to check it.
-func (o *ObjectReader) checkSelector(selector *Selector, names selectorAttributes) {
+func checkSelector(o *ObjectReader, selector *Selector, names selectorAttributes) {
 	_, findings := selector.Compile()
 	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)
 	said := o.reader.Findings

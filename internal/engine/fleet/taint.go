@@ -38,35 +38,35 @@ func (t Taint) String() string {
 // taintEffects are the effects that have a meaning for scheduling.
 var taintEffects = []string{"NoSchedule"}
 
-func (o *ObjectReader) taints(attribute string) []Taint {
+func readTaints(o *ObjectReader, attribute string) []Taint {
 	return ReadList(o, attribute, func(t *ObjectReader) Taint {
-		taint := Taint{Key: t.required("key"), Value: t.text("value"), Effect: t.oneOf("effect")}
-		t.checkTaint(taint.Key, taint.Value)
+		taint := Taint{Key: readRequired(t, "key"), Value: readText(t, "value"), Effect: readOneOf(t, "effect")}
+		checkTaint(t, taint.Key, taint.Value)
 		return taint
 	})
 }
 
-func (o *ObjectReader) tolerations(attribute string) []Toleration {
+func readTolerations(o *ObjectReader, attribute string) []Toleration {
 	return ReadList(o, attribute, func(t *ObjectReader) Toleration {
-		toleration := Toleration{Key: t.text("key"), Operator: t.oneOf("operator"), Value: t.text("value"), Effect: t.oneOf("effect")}
+		toleration := Toleration{Key: readText(t, "key"), Operator: readOneOf(t, "operator"), Value: readText(t, "value"), Effect: readOneOf(t, "effect")}
 		if toleration.Operator == "Exists" && isSet(toleration.Value) {
 			t.Report("value", "must be empty with operator Exists")
 		}
 		if toleration.Key == "" && toleration.Operator == "Equal" {
 			t.Report("operator", "must be Exists where there is no key")
 		}
-		t.checkTaint(toleration.Key, toleration.Value)
+		checkTaint(t, toleration.Key, toleration.Value)
 		return toleration
 	})
 }
 
-func (o *ObjectReader) checkTaint(key, value string) {
-	o.checkLabel("key", key, CheckLabelKey)
-	o.checkLabel("value", value, CheckLabelValue)
+func checkTaint(o *ObjectReader, key, value string) {
+	checkLabel(o, "key", key, CheckLabelKey)
+	checkLabel(o, "value", value, CheckLabelValue)
 }
 
 // checkLabel reports an attribute that is not the key, or the value, of a label.
-func (o *ObjectReader) checkLabel(name, text string, check func(string) string) {
+func checkLabel(o *ObjectReader, name, text string, check func(string) string) {
 	if problem := check(text); isSet(text) && problem != "" {
 		o.Report(name, "%s", problem)
 	}

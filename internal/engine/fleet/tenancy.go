@@ -28,14 +28,14 @@ type ArgocdProject struct {
 	Render bool `json:"render,omitempty"`
 }
 
-// limitRange reads the limits of a LimitRange.
-func (o *ObjectReader) limitRange(attribute string) []Limit {
+// readLimitRange reads the limits of a LimitRange.
+func readLimitRange(o *ObjectReader, attribute string) []Limit {
 	return ReadList(o, attribute, func(l *ObjectReader) Limit {
-		limit := Limit{Type: l.oneOf("type")}
+		limit := Limit{Type: readOneOf(l, "type")}
 		check := checkLimitName(limit.Type)
-		limit.Default, limit.DefaultRequest = l.quantities("default", check), l.quantities("default_request", check)
-		limit.Max, limit.Min = l.quantities("max", check), l.quantities("min", check)
-		limit.MaxLimitRequestRatio = l.quantities("max_limit_request_ratio", check)
+		limit.Default, limit.DefaultRequest = readQuantities(l, "default", check), readQuantities(l, "default_request", check)
+		limit.Max, limit.Min = readQuantities(l, "max", check), readQuantities(l, "min", check)
+		limit.MaxLimitRequestRatio = readQuantities(l, "max_limit_request_ratio", check)
 		if limit.Type == "Pod" || limit.Type == "PersistentVolumeClaim" {
 			for _, name := range []string{"default", "default_request"} {
 				if l.fields[name] != nil {
@@ -47,14 +47,14 @@ func (o *ObjectReader) limitRange(attribute string) []Limit {
 	})
 }
 
-// argocdProject reads the name of a project, or {name, render}.
-func (o *ObjectReader) argocdProject(attribute string) *ArgocdProject {
+// readArgocdProject reads the name of a project, or {name, render}.
+func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	project := &ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
-		project.Name = o.checked(attribute, o.form(attribute))
+		project.Name = readChecked(o, attribute, formCheck(o, attribute))
 	} else {
 		*project = ReadObject(o, attribute, func(p *ObjectReader) ArgocdProject {
-			return ArgocdProject{Name: p.name(p.form("name")), Render: p.Bool("render")}
+			return ArgocdProject{Name: readName(p, formCheck(p, "name")), Render: p.Bool("render")}
 		})
 	}
 	if project.Render && project.Name == "default" {
@@ -66,21 +66,21 @@ func (o *ObjectReader) argocdProject(attribute string) *ArgocdProject {
 	return project
 }
 
-// allowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
-func (o *ObjectReader) allowed(attribute string, check func(string) string) []string {
-	texts := o.checkedTexts(attribute, check)
+// readAllowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
+func readAllowed(o *ObjectReader, attribute string, check func(string) string) []string {
+	texts := readCheckedTexts(o, attribute, check)
 	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
 		return []string{}
 	}
 	return texts
 }
 
-// secretName says what is wrong with the name of a Secret that workloads may use, or "".
-func (o *ObjectReader) secretName(name string) string {
+// checkSecretName says what is wrong with the name of a Secret that workloads may use, or "".
+func checkSecretName(o *ObjectReader, name string) string {
 	if reconciler.IsAgents(name) {
 		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
 	}
-	return o.form("secrets")(name)
+	return formCheck(o, "secrets")(name)
 }
 
 // checkParameterPath says what is wrong with the path of a field that workloads may set, or "".
