@@ -1,6 +1,5 @@
-// Package agent renders the objects that a cluster, or a hub, needs so that an agent follows the cluster's folders
-// of a GitOps repository: the agent's own manifests, the sources that it reads, its credentials, and its reports to
-// the Git host. It connects to nothing.
+// Package agent renders the objects that make an agent on a cluster or hub follow the cluster's folders of a GitOps
+// repository: the agent's own manifests, sources, credentials, and feedback to the Git host. It connects to nothing.
 package agent
 
 import (
@@ -14,34 +13,34 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Object is one object that has to be on the cluster or on its hub.
-type Object struct {
+// StagedObject is an object that must be on the cluster or on its hub.
+type StagedObject struct {
 	*unstructured.Unstructured
-	// OnHub says that the object has to be on the hub, as all objects of its agent.
+	// OnHub reports that the object belongs on the hub, like all objects of its agent.
 	OnHub bool
 	Stage Stage
 	Part  Part
-	// Shared says that the agents of other clusters need the object, too: it is removed with the last of them.
+	// Shared reports that agents of other clusters need the object, too. It is removed with the last of them.
 	Shared bool
-	// Environment is the label of the environment whose clusters share the object; "" for an object of all environments.
+	// Environment is the label of the environment whose clusters share the object; "" for all environments.
 	Environment string
-	// Partial says that the object belongs to others and only some fields of it are Flotilla's: when the agent is
-	// removed, these fields are, and the object stays.
+	// Partial reports that the object belongs to others and Flotilla sets only some fields. Removing the agent
+	// removes these fields and keeps the object.
 	Partial bool
-	// Merged are the keys of data, in order, that credentials and feedback have in an object of the agent's own manifests.
+	// Merged are the data keys, sorted, that credentials and feedback have in an object of the agent's own manifests.
 	Merged []string
-	// FromCredentials are the paths of fields, of an object that is no Secret, whose values are among the credentials, such
-	// as certificates. They are in no state, either.
+	// FromCredentials are the paths of fields outside of Secrets that contain credentials, such as certificates. No
+	// state has them, either.
 	FromCredentials [][]string
-	// Reports says that the status of the object shows when it is ready.
+	// Reports reports that the object's status shows when it is ready.
 	Reports bool
 }
 
-// Stage is when an object is applied: all objects of a stage are applied, and the API serves their kinds, before the
-// next stage.
+// Stage is the order of an apply: all objects of a stage are applied, and the API serves their kinds, before the next
+// stage.
 type Stage int
 
-// The stages, in their order.
+// The stages, in order.
 const (
 	Definitions Stage = iota // CustomResourceDefinitions
 	Namespaces
@@ -50,30 +49,29 @@ const (
 
 func (s Stage) String() string { return [...]string{"definitions", "namespaces", "rest"}[s] }
 
-// Part is what an object is for.
+// Part is the purpose of an object.
 type Part string
 
-// The parts. Root objects are the last to be applied, and the first to be removed.
+// The parts. Root objects are applied last and removed first.
 const (
 	Install    Part = "install"    // the agent's own manifests
-	Credential Part = "credential" // a Secret that holds something secret
-	Source     Part = "source"     // what the agent reads, and what it may do
+	Credential Part = "credential" // a Secret with a credential
+	Source     Part = "source"     // read by the agent, or limiting its permissions
 	Feedback   Part = "feedback"   // reports to the Git host
 	Root       Part = "root"       // follows a folder
 )
 
-// ID identifies an object.
 type ID struct {
 	OnHub                        bool
 	Group, Kind, Namespace, Name string
 }
 
-// ID is the identity of the object. The version of its API is no part of it.
-func (o *Object) ID() ID {
+// ID returns the identity of the object, regardless of the API version.
+func (o *StagedObject) ID() ID {
 	return ID{o.OnHub, o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// String is the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
+// String returns the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
 func (i ID) String() string {
 	name := reconciler.ObjectName{Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
 	if i.OnHub {
@@ -82,63 +80,65 @@ func (i ID) String() string {
 	return name
 }
 
-// Problem is a mistake in settings, or with Warning something that may be one.
-type Problem struct {
-	fleet.Finding      // at the path of an attribute, as in HCL; "" for the settings as a whole
+// SettingsProblem is a mistake in settings, or a possible one if Warning is set.
+type SettingsProblem struct {
+	fleet.Finding      // at the HCL path of an attribute; "" for the settings as a whole
 	Warning       bool // the settings are accepted
 }
 
-// Failed says whether any of the problems is more than a warning.
-func Failed(problems []Problem) bool {
-	return slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning })
+// Failed reports whether a problem is more than a warning.
+func Failed(problems []SettingsProblem) bool {
+	return slices.ContainsFunc(problems, func(p SettingsProblem) bool { return !p.Warning })
 }
 
-// Render returns the objects in the order in which they are applied, and all problems of the settings. Where a problem
-// is more than a warning, there are no objects. The same settings give the same objects.
-func Render(settings Settings) ([]Object, []Problem) { return renderWith(settings, readDocuments) }
+// Render returns the objects in order of apply, and all problems of the settings. If a problem is more than a
+// warning, there are no objects. It is deterministic.
+func Render(settings Settings) ([]StagedObject, []SettingsProblem) {
+	return renderWith(settings, readDocuments)
+}
 
-func renderWith(settings Settings, read func(text string) []document) ([]Object, []Problem) {
+func renderWith(settings Settings, read func(text string) []yamlDocument) ([]StagedObject, []SettingsProblem) {
 	s := settings.withDefaults()
-	r := &renderer{settings: &s, read: read}
-	r.check()
-	if Failed(r.problems) {
-		return nil, r.problems
+	c := &settingsValidator{settings: &s}
+	c.check()
+	if Failed(c.problems) {
+		return nil, c.problems
 	}
+	r := &renderer{problemCollector: c.problemCollector, settings: &s, read: read}
 	r.install()
 	r.placeDefined()
 	r.render()
 	r.checkInstalled()
-	r.arrange()
+	r.sortObjects()
 	r.checkSchemas()
 	if Failed(r.problems) {
 		return nil, r.problems
 	}
-	objects := make([]Object, len(r.objects))
+	objects := make([]StagedObject, len(r.objects))
 	for i, o := range r.objects {
 		objects[i] = *o
 	}
 	return objects, r.problems
 }
 
-// renderer collects objects and problems.
 type renderer struct {
-	read     func(text string) []document // reads a text of the agent's own manifests
+	problemCollector
+	read     func(text string) []yamlDocument // parses a text of the agent's own manifests
 	settings *Settings
-	objects  []*Object // whose pointers stay what they are when more are added
-	problems []Problem
+	objects  []*StagedObject // pointers stay valid when objects are added
 }
 
-// Order is the place of a part among those of a stage, in the order in which they are applied.
+// Order returns the position of a part within a stage.
 func (p Part) Order() int {
 	return slices.Index([]Part{Install, Credential, Source, Feedback, Root}, p)
 }
 
-// arrange sorts the objects and merges those with the same identity. Where the agent's own manifests have a namespace,
-// or an object that Flotilla adds fields to, only that one is left.
-func (r *renderer) arrange() {
-	installed := map[ID]*Object{}
+// sortObjects sorts the objects and merges those with the same identity. If the agent's own manifests have a
+// namespace, or an object that Flotilla adds fields to, it keeps only theirs.
+func (r *renderer) sortObjects() {
+	installed := map[ID]*StagedObject{}
 	for _, o := range r.objects {
-		o.OnHub = r.settings.of().OnHub()
+		o.OnHub = r.settings.reconciler().OnHub()
 		if o.Part == Install {
 			installed[o.ID()] = o
 		}
@@ -157,14 +157,15 @@ func (r *renderer) arrange() {
 			r.problem("install", "%s is an object that Flotilla renders: leave it out", o.ID())
 		}
 	}
-	r.objects = slices.DeleteFunc(r.objects, func(o *Object) bool { return o.Part != Install && fromInstall[o.ID()] })
-	slices.SortStableFunc(r.objects, func(a, b *Object) int {
+	r.objects = slices.DeleteFunc(r.objects, func(o *StagedObject) bool { return o.Part != Install && fromInstall[o.ID()] })
+	slices.SortStableFunc(r.objects, func(a, b *StagedObject) int {
 		return cmp.Or(cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Part.Order(), b.Part.Order()))
 	})
 }
 
-// mergeFields adds the fields of a partial object to an object of the agent's own manifests, or to another partial one.
-func (r *renderer) mergeFields(some, into *Object) {
+// mergeFields adds the fields of a partial object to an object of the agent's own manifests, or to another partial
+// one.
+func (r *renderer) mergeFields(some, into *StagedObject) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := some.Object[field].(map[string]any)
 		if len(values) == 0 {

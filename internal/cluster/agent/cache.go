@@ -9,36 +9,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Cache keeps the last texts of agents' own manifests as they were parsed: those of Argo CD have 2 MiB, and every cluster
-// of a fleet has the same. The zero value is ready for use. It is safe for concurrent use.
+// Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same.
+// The zero value is ready for use. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
-	texts []readText // the latest first
+	texts []readText // latest first
 }
 
-// keptTexts is how many texts a cache holds.
 const keptTexts = 8
 
-// readText is a text of YAML documents, which are read once.
+// readText is a text whose YAML documents are parsed once.
 type readText struct {
 	text      string
-	documents func() []document
+	documents func() []yamlDocument
 }
 
-// document is one YAML document of a text. Its value is as unstructured objects have it, is shared, and must not be changed.
-type document struct {
+// yamlDocument is one YAML document of a text. Its value has the types of unstructured objects. It is shared and must
+// not be changed.
+type yamlDocument struct {
 	line       int
 	value      any
 	err        error
 	violations []violation
 }
 
-// Render is [Render], but parses equal texts once.
-func (c *Cache) Render(settings Settings) ([]Object, []Problem) { return renderWith(settings, c.read) }
+// Render is [Render] with cached parsing.
+func (c *Cache) Render(settings Settings) ([]StagedObject, []SettingsProblem) {
+	return renderWith(settings, c.read)
+}
 
-func (c *Cache) read(text string) []document {
+func (c *Cache) read(text string) []yamlDocument {
 	c.mu.Lock()
-	one := readText{text, sync.OnceValue(func() []document { return readDocuments(text) })}
+	one := readText{text, sync.OnceValue(func() []yamlDocument { return readDocuments(text) })}
 	if at := slices.IndexFunc(c.texts, func(known readText) bool { return known.text == text }); at >= 0 {
 		one = c.texts[at]
 		c.texts = slices.Delete(c.texts, at, at+1)
@@ -49,10 +51,10 @@ func (c *Cache) read(text string) []document {
 	return one.documents()
 }
 
-// readDocuments parses a text. Where it has too many documents, they are not parsed, since the caller refuses them.
-func readDocuments(text string) []document {
+// readDocuments parses a text. It leaves the documents of too long a text unparsed, because the caller rejects them.
+func readDocuments(text string) []yamlDocument {
 	parts := fleet.SplitYAML(text)
-	documents := make([]document, len(parts))
+	documents := make([]yamlDocument, len(parts))
 	for i, part := range parts {
 		if documents[i].line = part.Line; len(parts) <= maxInstall {
 			documents[i].value, documents[i].err = unstructuredValue(part.Text)
@@ -62,7 +64,7 @@ func readDocuments(text string) []document {
 	return documents
 }
 
-// unstructuredValue reads a document: whole numbers are int64, and others float64.
+// unstructuredValue parses a document: integers are int64, other numbers float64.
 func unstructuredValue(text string) (value any, err error) {
 	if value, err = fleet.ParseYAML(text); err != nil {
 		return nil, err

@@ -9,19 +9,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// maxDuration is the longest interval and timeout.
 const maxDuration = 24 * time.Hour
 
-// Decode reads settings from an HCL value. known is false while any setting is not known yet; the types of those that
-// are known are checked. [Render] checks their values.
-func Decode(value any) (settings Settings, known bool, problems []Problem) {
+// Decode decodes settings from an HCL value. known is false if any setting is not known yet; the types of known
+// settings are checked. [Render] checks the values.
+func Decode(value any) (settings Settings, known bool, problems []SettingsProblem) {
 	reader := &fleet.Reader{}
 	if object := reader.Object(SettingsTable, nil, value); object != nil {
 		settings = decodeSettings(reader, object)
 		object.Finish()
 	}
 	for _, finding := range reader.Findings {
-		problems = append(problems, Problem{Finding: finding})
+		problems = append(problems, SettingsProblem{Finding: finding})
 	}
 	return settings, !reader.Unknown, problems
 }
@@ -57,9 +56,8 @@ func decodeSettings(reader *fleet.Reader, o *fleet.ObjectReader) Settings {
 func decodeCredentials(o *fleet.ObjectReader) Credentials {
 	return Credentials{
 		Token: o.Text("token"), BearerToken: o.Text("bearer_token"), Username: o.Text("username"), Password: o.Text("password"),
-		SSHPrivateKey: armor.Normalize(
-			o.Text("ssh_private_key"),
-		), SSHPassphrase: o.Text("ssh_passphrase"), SSHKnownHosts: o.Text("ssh_known_hosts"),
+		SSHPrivateKey: armor.Normalize(o.Text("ssh_private_key")), SSHPassphrase: o.Text("ssh_passphrase"),
+		SSHKnownHosts:  o.Text("ssh_known_hosts"),
 		CACertificates: armor.Normalize(o.Text("ca_certificates")), GitHubApp: fleet.ReadObject(o, "github_app", decodeApp),
 	}
 }
@@ -93,7 +91,6 @@ func decodeRegistration(o *fleet.ObjectReader) *Registration {
 	}
 }
 
-// texts reads one text, or a list or map of texts.
 func texts(reader *fleet.Reader, o *fleet.ObjectReader, name string) (all []Text) {
 	value, path := o.Value(name)
 	elements, are := fleet.Elements(path, value)

@@ -21,7 +21,7 @@ func small(reconciler string) agent.Settings {
 }
 
 // rendered are the objects of settings in which nothing is wrong.
-func rendered(t *testing.T, settings agent.Settings) []agent.Object {
+func rendered(t *testing.T, settings agent.Settings) []agent.StagedObject {
 	t.Helper()
 	objects, problems := agent.Render(settings)
 	for _, problem := range problems {
@@ -31,7 +31,7 @@ func rendered(t *testing.T, settings agent.Settings) []agent.Object {
 }
 
 // names are the objects in their order.
-func names(objects []agent.Object) string {
+func names(objects []agent.StagedObject) string {
 	var lines []string
 	for i := range objects {
 		lines = append(lines, objects[i].Stage.String()+" "+string(objects[i].Part)+" "+objects[i].ID().String())

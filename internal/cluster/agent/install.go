@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// maxInstall bounds the documents of all texts of an agent's own manifests. Those of Flux are about 40, of
-	// Argo CD about 60.
+	// maxInstall bounds the documents of an agent's own manifests. Flux has about 40, Argo CD about 60.
 	maxInstall = 2_000
-	// maxInstallSize bounds their bytes. Those of Argo CD have 2 MiB.
+	// maxInstallSize bounds their bytes. Argo CD's have 2 MiB.
 	maxInstallSize = 16 << 20
 )
 
-// install reads the agent's own manifests. They cannot be those of a hub, which is installed apart from its clusters.
+// install reads the agent's own manifests. A hub's agent has none, because the hub is installed separately.
 func (r *renderer) install() {
-	if len(r.settings.Install) > 0 && r.settings.of().OnHub() {
+	if len(r.settings.Install) > 0 && r.settings.reconciler().OnHub() {
 		r.problem(
 			"install",
 			"is for an agent on the cluster, which the reconciler %q does not need: the %s of the hub is installed already",
 			r.settings.Reconciler,
-			r.settings.of().Product,
+			r.settings.reconciler().Product,
 		)
 		return
 	}
@@ -50,14 +49,13 @@ func (r *renderer) install() {
 			}
 			if part.value != nil {
 				r.addViolations(text.Path, &part)
-				r.installed(text.Path, part.line, part.value, seen)
+				r.addInstalled(text.Path, part.line, part.value, seen)
 			}
 		}
 	}
 }
 
-// installed adds one object, or those of a list.
-func (r *renderer) installed(path string, line int, value any, seen map[ID]string) {
+func (r *renderer) addInstalled(path string, line int, value any, seen map[ID]string) {
 	fields, isObject := value.(map[string]any)
 	if !isObject {
 		r.problem(path, "line %d: is no Kubernetes object", line)
@@ -65,7 +63,7 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 	}
 	if items, isList := objects.Items(fields); isList {
 		for _, item := range items {
-			r.installed(path, line, item, seen)
+			r.addInstalled(path, line, item, seen)
 		}
 		return
 	}
@@ -86,15 +84,15 @@ func (r *renderer) installed(path string, line int, value any, seen map[ID]strin
 		return
 	}
 	r.placeInNamespace(u, nil)
-	o := &Object{Unstructured: u, Stage: stageOf(u), Part: Install}
+	o := &StagedObject{Unstructured: u, Stage: stageOf(u), Part: Install}
 	id := o.ID()
 	if first, twice := seen[id]; twice {
 		r.problem(path, "line %d: %s appears twice, first in %s", line, id, first)
 		return
 	}
 	seen[id] = fmt.Sprintf("%s, line %d", path, line)
-	o.Reports = reports(u)
-	if confinement := r.settings.of().Agent.Confinement; confinement != nil && o.Reports && !r.settings.Unconfined {
+	o.Reports = hasStatus(u)
+	if confinement := r.settings.reconciler().Agent.Confinement; confinement != nil && o.Reports && !r.settings.Unconfined {
 		confinement.Add(u)
 	}
 	r.objects = append(r.objects, o)
@@ -105,7 +103,6 @@ func textOf(value any) string {
 	return text
 }
 
-// stageOf is the stage of an object of the agent's own manifests.
 func stageOf(u *unstructured.Unstructured) Stage {
 	switch kind := u.GroupVersionKind(); {
 	case kind.Group == "apiextensions.k8s.io" && kind.Kind == "CustomResourceDefinition":
@@ -116,8 +113,8 @@ func stageOf(u *unstructured.Unstructured) Stage {
 	return Rest
 }
 
-// reports says whether the status of an object of the agent's own manifests shows when it is ready.
-func reports(u *unstructured.Unstructured) bool {
+// hasStatus reports whether the status of an object of the agent's own manifests shows when it is ready.
+func hasStatus(u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")
 }

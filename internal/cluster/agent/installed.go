@@ -1,11 +1,11 @@
 package agent
 
-// checkInstalled warns where the agent's own manifests, if they are given, lack what the agent needs.
+// checkInstalled warns if the agent's own manifests lack something that the agent needs.
 func (r *renderer) checkInstalled() {
 	if len(r.settings.Install) == 0 {
 		return
 	}
-	for _, one := range r.settings.of().Agent.Controllers {
+	for _, one := range r.settings.reconciler().Agent.Controllers {
 		deployment := r.find("Deployment", one.Name)
 		switch {
 		case one.Reports && r.settings.Feedback == nil:
@@ -19,8 +19,8 @@ func (r *renderer) checkInstalled() {
 	}
 }
 
-// find returns an object of the agent's own manifests; nil where they have none of the name.
-func (r *renderer) find(kind, name string) *Object {
+// find returns an object of the agent's own manifests; nil if there is none.
+func (r *renderer) find(kind, name string) *StagedObject {
 	for _, o := range r.objects {
 		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {
 			return o

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Kinds are the kinds of the objects by which [Read] finds agents, each once: those that follow folders, and what these read.
+// Kinds returns the kinds of the objects that [Read] finds agents by, without duplicates: roots and their sources.
 func Kinds() []*reconciler.ObjectKind {
 	var kinds []*reconciler.ObjectKind
 	for _, name := range inCluster() {
@@ -32,7 +32,7 @@ func Kinds() []*reconciler.ObjectKind {
 	return kinds
 }
 
-// inCluster are the reconcilers whose agents are in the cluster that follows folders.
+// inCluster returns the reconcilers whose agents run in the cluster that follows folders.
 func inCluster() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).OnHub() })
 }
@@ -45,11 +45,11 @@ func kindOf(one *template) *reconciler.ObjectKind {
 	return reconciler.KindOf(object.GroupVersionKind().Group, object.GetKind())
 }
 
-// Refused is an agent whose objects have values that [Render] never writes. Whoever may create objects in a namespace of a
-// cluster can have made them.
+// Refused is an agent whose objects have values that [Render] never writes. Any user who may create objects in a
+// namespace can have created them.
 type Refused struct {
 	Settings Settings
-	Problem  string // one line that can be printed, without secrets
+	Problem  string // one printable line without secrets
 }
 
 // String names the agent and the problem.
@@ -64,9 +64,9 @@ func (r Refused) String() string {
 	)
 }
 
-// Read returns the settings of the agents in a cluster, by the objects that [Render] has made of them, in the order of
-// namespaces and names. Defaults are left out. The objects do not show how the agent is installed and how it
-// reports. Where they name a Secret with credentials, the settings have its name.
+// Read returns the settings of the agents in a cluster from objects created by [Render], sorted by namespace and
+// name. It omits defaults. The objects do not show how the agent is installed and how it reports. If they name a
+// Secret with credentials, the settings have its name.
 func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
 	objects := indexObjects(live)
 	for _, name := range inCluster() {
@@ -95,7 +95,7 @@ func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, 
 	return found, refused
 }
 
-// objectKey identifies an object in a cluster. The version of its API is no part of it.
+// objectKey identifies an object regardless of the API version.
 type objectKey struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -109,11 +109,11 @@ func indexObjects(live []*unstructured.Unstructured) map[objectKey]*unstructured
 	return index
 }
 
-// checkRead returns the first problem of settings that were read from objects; "" if [Render] could have written them.
+// checkRead returns the first problem of settings read from objects; "" if [Render] could have written them.
 func (s Settings) checkRead() string {
 	given := s.withDefaults()
-	given.Repository = s.Repository // whose path withDefaults cleans
-	r := &renderer{settings: &given}
+	given.Repository = s.Repository // withDefaults cleans the path
+	r := &settingsValidator{settings: &given}
 	r.checkNames()
 	r.checkRepository()
 	r.checkDecryption()
@@ -128,15 +128,15 @@ func (s Settings) checkRead() string {
 	return ""
 }
 
-// readAgent reads the settings where an object, made of a template, follows the folder of a cluster type.
+// readAgent reads the settings if the object, created from a template, follows the folder of a cluster type.
 func readAgent(
 	name, cluster string, root *template, object *unstructured.Unstructured, objects map[objectKey]*unstructured.Unstructured,
 ) (Settings, bool) {
-	values := read{"folder.suffix": "cluster-type", "cluster_label": render.LabelValue(cluster)}
-	if !isOf(root, object) || !values.name(root, object) {
+	values := placeholderValues{"folder.suffix": "cluster-type", "cluster_label": render.LabelValue(cluster)}
+	if !isOf(root, object) || !values.readIdentity(root, object) {
 		return Settings{}, false
 	}
-	values.all(root.object, object.Object)
+	values.readFields(root.object, object.Object)
 	at := values["folder.path"]
 	for _, one := range templates()[name] {
 		if kindOf(&one) == nil || one.Folder != "" {
@@ -144,17 +144,15 @@ func readAgent(
 		}
 		made := &unstructured.Unstructured{Object: one.object}
 		other := objects[objectKey{made.GroupVersionKind().GroupKind(), values.expand(made.GetNamespace()), values.expand(made.GetName())}]
-		if other != nil && isOf(&one, other) && values.name(&one, other) {
-			values.all(one.object, other.Object)
+		if other != nil && isOf(&one, other) && values.readIdentity(&one, other) {
+			values.readFields(one.object, other.Object)
 		}
 	}
 	s := Settings{
 		Cluster: cluster, ClusterType: path.Base(at), Reconciler: name, Name: values["name"], Namespace: values["namespace"],
 		Repository: folder.Location{URL: values["url"], Branch: values["branch"], Path: path.Dir(at)},
-		Interval: values.duration(
-			"interval",
-			defaultInterval,
-		), Timeout: values.duration("timeout", defaultTimeout), CredentialsSecret: values["secret"],
+		Interval:   values.duration("interval", defaultInterval), Timeout: values.duration("timeout", defaultTimeout),
+		CredentialsSecret: values["secret"],
 	}
 	if values["decryption.provider"] != "" {
 		s.Decryption = &fleet.Decryption{Secret: values["decryption.secret"], ServiceAccount: values["decryption.service_account"]}
@@ -168,71 +166,68 @@ func readAgent(
 	if s.Name == defaultName {
 		s.Name = ""
 	}
-	if s.Namespace == s.of().Namespace {
+	if s.Namespace == s.reconciler().Namespace {
 		s.Namespace = ""
 	}
 	return s, true
 }
 
-// IsCalled says whether the agent has a name and a namespace, of which "" is the default.
+// IsCalled reports whether the agent has a name and a namespace. "" is the default.
 func (s Settings) IsCalled(name, namespace string) bool {
 	of, called := s.withDefaults(), Settings{Reconciler: s.Reconciler, Name: name, Namespace: namespace}.withDefaults()
 	return of.Name == called.Name && of.Namespace == called.Namespace
 }
 
-// isOf says whether an object is of the kind of a template, and Flotilla's.
 func isOf(one *template, object *unstructured.Unstructured) bool {
 	made := &unstructured.Unstructured{Object: one.object}
 	return made.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind() &&
 		object.GetLabels()[reconciler.ManagedLabel] == reconciler.ManagedBy
 }
 
-// read are values of placeholders, which are read from objects.
-type read map[string]string
+type placeholderValues map[string]string
 
-// name reads what identifies an object, and says whether it fits to what was read before.
-func (r read) name(one *template, object *unstructured.Unstructured) bool {
+// readIdentity reads the identity of an object. It reports whether the identity matches earlier values.
+func (r placeholderValues) readIdentity(one *template, object *unstructured.Unstructured) bool {
 	made := &unstructured.Unstructured{Object: one.object}
-	fits := r.text(made.GetName(), object.GetName()) && r.text(made.GetNamespace(), object.GetNamespace())
+	fits := r.matchText(made.GetName(), object.GetName()) && r.matchText(made.GetNamespace(), object.GetNamespace())
 	for key, value := range made.GetLabels() {
-		fits = fits && r.text(value, object.GetLabels()[key])
+		fits = fits && r.matchText(value, object.GetLabels()[key])
 	}
 	return fits
 }
 
-// all reads the values of a template's texts from an object. What does not fit is left.
-func (r read) all(made, live any) {
+// readFields reads the values of a template's strings from an object. It ignores strings that do not match.
+func (r placeholderValues) readFields(made, live any) {
 	switch made := made.(type) {
 	case string:
 		if text, isText := live.(string); isText {
-			r.text(made, text)
+			r.matchText(made, text)
 		}
 	case map[string]any:
 		object, _ := live.(map[string]any)
 		for name, element := range made {
 			if name != "metadata" {
-				r.all(element, object[name])
+				r.readFields(element, object[name])
 			}
 		}
 	case []any:
 		list, _ := live.([]any)
 		for i := range min(len(made), len(list)) {
-			r.all(made[i], list[i])
+			r.readFields(made[i], list[i])
 		}
 	}
 }
 
 var placeholder = regexp.MustCompile(`\$\{([a-z_.]+)\}`)
 
-// expand replaces the placeholders of a text by the values that were read. Those without a value stay.
-func (r read) expand(made string) string {
+func (r placeholderValues) expand(made string) string {
 	return placeholder.ReplaceAllStringFunc(made, func(found string) string {
 		return cmp.Or(r[placeholder.FindStringSubmatch(found)[1]], found)
 	})
 }
 
-// text reads the values of the placeholders of a text, and says whether it fits.
-func (r read) text(made, live string) bool {
+// matchText reads the values of a text's placeholders and reports whether the text matches.
+func (r placeholderValues) matchText(made, live string) bool {
 	var pattern strings.Builder
 	var unknown []string
 	rest := made
@@ -250,7 +245,7 @@ func (r read) text(made, live string) bool {
 	}
 	pattern.WriteString(regexp.QuoteMeta(rest))
 	whole, err := regexp.Compile("^" + pattern.String() + "$")
-	if err != nil { // a value that was read is no UTF-8
+	if err != nil { // a value is not UTF-8
 		return false
 	}
 	match := whole.FindStringSubmatch(live)
@@ -263,8 +258,8 @@ func (r read) text(made, live string) bool {
 	return true
 }
 
-// duration is a duration that was read; zero where it is the default, or none.
-func (r read) duration(name string, otherwise time.Duration) time.Duration {
+// duration returns a duration; zero if it is missing or the default.
+func (r placeholderValues) duration(name string, otherwise time.Duration) time.Duration {
 	given, err := time.ParseDuration(r[name])
 	if err != nil || given == otherwise {
 		return 0

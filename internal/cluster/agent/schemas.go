@@ -9,21 +9,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// violation is what the schema of an object's kind does not allow in the object.
 type violation struct {
 	text      string // a sentence without the line
-	isUnknown bool   // of a field that the schema does not have
+	isUnknown bool   // the schema does not have the field
 }
 
-// checkDocuments finds the violations in a text's documents. Definitions in the text are those of its objects.
-func checkDocuments(documents []document) {
+// checkDocuments finds the violations in a text's documents. Definitions in the text apply to its objects.
+func checkDocuments(documents []yamlDocument) {
 	catalog := latest()
 	for i := range documents {
 		for _, object := range objectsOf(documents[i].value) {
 			if !kinds.IsDefinition(object) {
 				continue
 			}
-			if definition, err := kinds.ReadDefinition(object); err == nil { // else its own schema says what is wrong
+			if definition, err := kinds.ReadDefinition(object); err == nil { // otherwise its own schema reports the mistake
 				catalog = catalog.With(definition)
 			}
 		}
@@ -31,7 +30,7 @@ func checkDocuments(documents []document) {
 	for i := range documents {
 		for _, object := range objectsOf(documents[i].value) {
 			for _, found := range catalog.Check(object) {
-				if found.IsMissing { // the agent's own release is complete, and the API says what a patch has removed
+				if found.IsMissing { // the agent's release is complete, and the API reports fields removed by a patch
 					continue
 				}
 				text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", nameOf(object), found.Path(), found.Message))
@@ -41,16 +40,15 @@ func checkDocuments(documents []document) {
 	}
 }
 
-// latest returns the published schemas, since the version of a cluster is not among the settings of its agent.
+// latest returns the published schemas, because the settings of an agent do not include the cluster's version.
 func latest() *kinds.Catalog {
 	catalog, err := kinds.For("")
 	if err != nil {
-		panic(err) // no version has no mistake
+		panic(err) // an empty version is valid
 	}
 	return catalog
 }
 
-// objectsOf returns the object of a document, or those of a list.
 func objectsOf(value any) []map[string]any {
 	object, isObject := value.(map[string]any)
 	if !isObject {
@@ -72,16 +70,16 @@ func nameOf(object map[string]any) string {
 	return textOf(object["kind"]) + " " + textOf(metadata["name"])
 }
 
-// addViolations reports the violations in a document of the agent's own manifests. A field that the schema does not have is a warning:
-// the cluster may be newer than the schema.
-func (r *renderer) addViolations(path string, of *document) {
+// addViolations reports the violations in a document of the agent's own manifests. Unknown fields are warnings,
+// because the cluster may be newer than the schema.
+func (r *renderer) addViolations(path string, of *yamlDocument) {
 	for _, found := range of.violations {
 		r.problem(path, "line %d: %s", of.line, found.text)
 		r.problems[len(r.problems)-1].Warning = found.isUnknown
 	}
 }
 
-// checkSchemas reports the violations in the objects that Flotilla renders, at the settings that their values are from.
+// checkSchemas reports the violations in rendered objects at the settings that caused them.
 func (r *renderer) checkSchemas() {
 	catalog := latest()
 	for _, o := range r.objects {
@@ -94,10 +92,11 @@ func (r *renderer) checkSchemas() {
 	}
 }
 
-// settingOf returns the setting that a field of an object is from, or "".
+// settingOf returns the setting that a field comes from; "" if unknown.
 func settingOf(steps []string) string {
 	settings := map[string]string{
-		"url": "gitops_repo.url", "repo": "gitops_repo.url", "repoURL": "gitops_repo.url", "branch": "gitops_repo.branch", "path": "gitops_repo.path",
+		"url": "gitops_repo.url", "repo": "gitops_repo.url", "repoURL": "gitops_repo.url",
+		"branch": "gitops_repo.branch", "path": "gitops_repo.path",
 		"interval": "interval", "timeout": "timeout",
 	}
 	for _, step := range slices.Backward(steps) {

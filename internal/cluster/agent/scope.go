@@ -7,18 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clusterScoped are the kinds of Kubernetes itself that have no namespace.
+// clusterScoped are Kubernetes' own kinds without a namespace.
 var clusterScoped = []string{
 	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
 	"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
 	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
-	"PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersion", "ValidatingAdmissionPolicy",
+	"PriorityLevelConfiguration", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersion",
+	"ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// placeInNamespace sets the agent's namespace on an object of the agent's own manifests that has none and needs one, as
-// `kubectl apply --namespace` does. The manifests of Argo CD need that. definitions has the kinds that the manifests
-// define, and whether they are namespaced.
+// placeInNamespace sets the agent's namespace on an object of the agent's own manifests that needs one, like `kubectl
+// apply --namespace`. Argo CD's manifests require that. definitions maps the kinds that the manifests define to
+// whether they are namespaced.
 func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions map[string]bool) {
 	kind := u.GroupVersionKind()
 	isOwn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")

@@ -8,15 +8,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// hook is how a status is set at the Git host.
+// hook returns the request that sets a status at the Git host.
 func (f *Reporting) hook(report forge.Report) (forge.Hook, error) {
 	report.Page = f.URL
 	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
 }
 
-// webhookService is the notification service for the Git host's API, with its URL and credentials.
+// webhookService returns the notification service for the Git host's API, with URL and credentials.
 func webhookService(f *Reporting, token string) map[string]any {
-	hook, _ := f.hook(forge.Report{Token: token}) // it has been checked
+	hook, _ := f.hook(forge.Report{Token: token}) // already checked
 	var headers []any
 	for _, header := range hook.Headers {
 		headers = append(headers, map[string]any{"name": header[0], "value": header[1]})
@@ -28,12 +28,11 @@ func webhookService(f *Reporting, token string) map[string]any {
 	return service
 }
 
-// statusRequest is the path and the body of the request that sets a commit status.
 func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string) (path, body string) {
 	state := forge.Failure
 	if notice.Success {
 		state = forge.Success
 	}
 	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
-	return hook.Path, strings.ReplaceAll(string(observe.EncodeDocument(hook.Fields)), `\"`, `"`) // quotes of templates stay as they are
+	return hook.Path, strings.ReplaceAll(string(observe.EncodeDocument(hook.Fields)), `\"`, `"`) // quotes of templates must stay
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// SettingsTable is that of settings.
+// SettingsTable describes the settings.
 var SettingsTable = &fleet.Table{
-	Name:    "settings of an agent",
-	Meaning: "The argument of `provider::flotilla::agent_manifests`: which cluster it is, and which folders it follows. `flotilla_agent` has the same as attributes of its own.",
+	Name: "settings of an agent",
+	Meaning: "The argument of `provider::flotilla::agent_manifests`: which cluster it is, and which folders it follows. " +
+		"`flotilla_agent` has the same as attributes of its own.",
 	Attributes: []fleet.Attribute{
 		{Name: "cluster", Required: true, Meaning: "Name of the cluster."},
 		{Name: "cluster_type", Required: true, Meaning: "Name of its cluster type."},
@@ -69,10 +70,11 @@ var SettingsTable = &fleet.Table{
 	},
 }
 
-// CredentialsTable is that of credentials with which an agent reads the repository.
+// CredentialsTable describes the credentials that read the repository.
 var CredentialsTable = &fleet.Table{
-	Name:    "credentials of an agent",
-	Meaning: "Credentials with which an agent reads the repository: a token, a bearer's token, user name and password, a key for ssh, or a GitHub App.",
+	Name: "credentials of an agent",
+	Meaning: "Credentials with which an agent reads the repository: " +
+		"a token, a bearer's token, user name and password, a key for ssh, or a GitHub App.",
 	Attributes: []fleet.Attribute{
 		{Name: "token", Meaning: "Access token, sent as a password."},
 		{Name: "bearer_token", Meaning: "Access token, sent as a bearer's token, for Flux and Argo CD."},
@@ -99,15 +101,17 @@ var appTable = &fleet.Table{
 	},
 }
 
-// FeedbackTable is that of how an agent reports to the Git host.
+// FeedbackTable describes reports to the Git host.
 var FeedbackTable = &fleet.Table{
-	Name:    "feedback of an agent",
-	Meaning: "The settings with which an agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. With `flotilla_agent`, `token` and `github_app` belong to `credentials_wo.feedback`.",
+	Name: "feedback of an agent",
+	Meaning: "The settings with which an agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. " +
+		"With `flotilla_agent`, `token` and `github_app` belong to `credentials_wo.feedback`.",
 	Attributes: []fleet.Attribute{
 		{Name: "forge", Meaning: "The kind of the Git host: " + forge.Listed("`") + ". Unset: by the Git host's name."},
 		{
-			Name:    "context",
-			Meaning: "The context of statuses, which distinguishes clusters and their folders by `{cluster}` and `{host}`. Unset: `\"flotilla/{cluster}/{host}\"`.",
+			Name: "context",
+			Meaning: "The context of statuses, which distinguishes clusters and their folders by `{cluster}` and `{host}`. " +
+				"Unset: `\"flotilla/{cluster}/{host}\"`.",
 		},
 		{Name: "url", Meaning: "URL of the repository at the Git host, where that does not follow from `gitops_repo`."},
 		{Name: "api_url", Meaning: "URL of the Git host's API, where that does not follow."},
@@ -117,10 +121,11 @@ var FeedbackTable = &fleet.Table{
 	},
 }
 
-// RegistrationTable is that of how a hub reaches a cluster.
+// RegistrationTable describes a hub's access to a cluster.
 var RegistrationTable = &fleet.Table{
 	Name: "registration",
-	Meaning: "With `argocd-hub`, how the hub reaches the cluster. With `flotilla_agent`, `server`, `cluster_ca_certificate` and `tls_server_name` are by default those of the provider's `clusters`, and a token " +
+	Meaning: "With `argocd-hub`, how the hub reaches the cluster. With `flotilla_agent`, `server`, `cluster_ca_certificate` " +
+		"and `tls_server_name` are by default those of the provider's `clusters`, and a token " +
 		"or a client certificate belongs to `credentials_wo.registration`.",
 	Attributes: []fleet.Attribute{
 		{Name: "server", Meaning: "URL of the cluster's API server."},

@@ -13,27 +13,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// template is one document of a reconciler's [reconciler.Reconciler.AgentTemplate]: an object with placeholders such as ${name} in
-// its texts, which [renderer.values] has, and what is said about the object in its field `flotilla`.
+// template is one document of a reconciler's [reconciler.Reconciler.AgentTemplate]: an object with placeholders such
+// as ${name}, whose values come from [renderer.values], and the conditions in its field `flotilla`.
 type template struct {
-	// If is a text: where it comes out empty, there is no such object.
+	// If is a text; if it expands to nothing, the object is omitted.
 	If string `json:"if"`
-	// Unless are objects, as "Deployment argocd-server": the object is for manifests of an agent that have none of them.
+	// Unless are objects, as "Deployment argocd-server": the object is only for manifests of an agent without any of
+	// them.
 	Unless []string `json:"unless"`
-	// Folder is what the values of folder are about: "cluster-type" or "cluster", or "both" for an object of each.
+	// Folder selects the folder for folder's values: "cluster-type" or "cluster", or "both" for an object of each.
 	Folder string `json:"folder"`
-	// Sets is the name of a value that is the name of the object from here on.
+	// Sets names a value that becomes the name of the object from here on.
 	Sets string `json:"sets"`
-	// Part is what the object is for, where that does not follow from its kind.
+	// Part is the purpose of the object, if it does not follow from the kind.
 	Part Part `json:"part"`
-	// Shared is as If: where it comes out empty, the object is not Shared.
+	// Shared is a text; if it expands to nothing, the object is not shared.
 	Shared  string `json:"shared"`
 	Partial bool   `json:"partial"`
 
 	object map[string]any
 }
 
-// templates are those of all reconcilers, read once.
 var templates = sync.OnceValue(func() map[string][]template {
 	all := map[string][]template{}
 	for _, name := range reconciler.Agents() {
@@ -53,9 +53,8 @@ var templates = sync.OnceValue(func() map[string][]template {
 	return all
 })
 
-// render adds the objects of the reconciler's template.
 func (r *renderer) render() {
-	values, both := r.values(), r.settings.folders()
+	values, both := r.settings.values(), r.settings.folders()
 	folders := map[string][]map[string]string{"": {nil}, "both": both, "cluster-type": both[:1], "cluster": both[1:]}
 	for _, one := range templates()[r.settings.Reconciler] {
 		for _, folder := range folders[one.Folder] {
@@ -70,14 +69,14 @@ func (r *renderer) render() {
 	}
 }
 
-// add adds an object, with the label of Flotilla unless it belongs to others, or others may have created it.
+// add adds an object. It labels the object as Flotilla's unless it belongs to others or others may have created it.
 func (r *renderer) add(one *template, f *filler) {
-	if len(one.Unless) > 0 &&
-		(len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, func(o *Object) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) })) {
+	replaces := func(o *StagedObject) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) }
+	if len(one.Unless) > 0 && (len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, replaces)) {
 		return
 	}
 	object, _ := f.fill(one.object, nil).(map[string]any)
-	o := &Object{
+	o := &StagedObject{
 		Unstructured: &unstructured.Unstructured{Object: object},
 		Part:         one.Part,
 		Partial:      one.Partial,
@@ -114,25 +113,24 @@ func (r *renderer) add(one *template, f *filler) {
 	if one.Sets != "" {
 		f.values[one.Sets] = o.GetName()
 	}
-	if at := slices.IndexFunc(r.objects, func(other *Object) bool { return o.Partial && other.Partial && other.ID() == o.ID() }); at >= 0 {
+	isSame := func(other *StagedObject) bool { return o.Partial && other.Partial && other.ID() == o.ID() }
+	if at := slices.IndexFunc(r.objects, isSame); at >= 0 {
 		r.mergeFields(o, r.objects[at])
 		return
 	}
 	r.objects = append(r.objects, o)
 }
 
-// filler replaces the placeholders of one object.
 type filler struct {
-	values map[string]any
-	// fromCredentials are the paths of fields that have got one of the values of credentials.
+	values          map[string]any
 	fromCredentials [][]string
-	hasCredential   bool // of the field at hand
+	hasCredential   bool // of the current field
 }
 
-// fill returns a value of a template with its placeholders replaced; nil where it is left out. A text is left out where it
-// has placeholders, and the values of all are empty; an object or a list, where all that it has is. A text that is one
-// placeholder has its value, of whatever type; a key that is one of an object stands for its entries. In a Secret and a
-// ConfigMap, an object or a list below stringData and data is written as a text: JSON, and YAML.
+// fill returns a template's value with placeholders replaced; nil if it is omitted. It omits a string whose
+// placeholders are all empty, and an object or list whose elements are all omitted. A string that is a single
+// placeholder becomes its value of any type. A key that is a placeholder of an object becomes its entries. Objects
+// and lists below stringData and data of a Secret or ConfigMap are written as text: JSON in stringData, YAML in data.
 func (f *filler) fill(value any, at []string) any {
 	switch value := value.(type) {
 	case string:
@@ -175,13 +173,14 @@ func (f *filler) fill(value any, at []string) any {
 	return value
 }
 
-// asText is the text of a value in a Secret or a ConfigMap, where at is the field that has it; the value itself elsewhere.
+// asText returns the text of a value in a Secret or ConfigMap, where at is the field that contains it; elsewhere it
+// returns the value.
 func (f *filler) asText(value any, at []string, key string) any {
 	_, isText := value.(string)
 	if isText || len(at) != 1 || at[0] != "data" && at[0] != "stringData" {
 		return value
 	}
-	for i, path := range f.fromCredentials { // of fields of the value
+	for i, path := range f.fromCredentials { // paths of fields of the value
 		if len(path) > 2 && path[0] == at[0] && path[1] == key {
 			f.fromCredentials[i] = path[:2]
 		}
@@ -201,7 +200,7 @@ func (f *filler) asText(value any, at []string, key string) any {
 	return string(text)
 }
 
-// text replaces the placeholders of a text. It is nil where it has some, and the values of all are empty.
+// text replaces the placeholders of a text. It returns nil if there are placeholders and all are empty.
 func (f *filler) text(text string) any {
 	if !strings.Contains(text, "${") {
 		return text

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Texts writes each object as a YAML document, without "---".
-func Texts(objects []Object) ([]string, error) {
+// Texts encodes each object as a YAML document, without "---".
+func Texts(objects []StagedObject) ([]string, error) {
 	texts := make([]string, len(objects))
 	for i := range objects {
 		var text strings.Builder

@@ -14,10 +14,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// values are what placeholders in the templates of agents' objects stand for: texts, but for registration. Those that
-// begin with "credentials." are credentials, or belong to them, and so are in no state. A value that is not given is empty.
-func (r *renderer) values() map[string]any {
-	s, c, app := r.settings, &r.settings.Credentials, cmp.Or(r.settings.Credentials.GitHubApp, &GitHubApp{})
+// values returns the values of placeholders in the templates of agents' objects: strings, except for registration.
+// Values whose names begin with "credentials." are secret and in no state. A missing value is empty.
+func (s *Settings) values() map[string]any {
+	c, app := &s.Credentials, cmp.Or(s.Credentials.GitHubApp, &GitHubApp{})
 	username, password := c.Username, cmp.Or(c.Token, c.Password)
 	switch {
 	case c.Token != "":
@@ -27,15 +27,17 @@ func (r *renderer) values() map[string]any {
 	}
 	values := map[string]any{
 		"cluster": s.Cluster, "name": s.Name, "namespace": s.Namespace, "interval": duration(s.Interval), "timeout": duration(s.Timeout),
-		"cluster_label": render.LabelValue(
-			s.Cluster,
-		), "cluster_type_label": render.LabelValue(s.ClusterType), "environment_label": render.LabelValue(s.Environment),
-		"url": s.Repository.URL, "branch": s.Repository.Branch, "git_host": repositoryHost(s.Repository.URL),
-		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": r.repositoryAuth(), "no_folder": s.of().NoFolder, "app_provider": "", "on_hub": "", "on_cluster": "",
+		"cluster_label": render.LabelValue(s.Cluster), "cluster_type_label": render.LabelValue(s.ClusterType),
+		"environment_label": render.LabelValue(s.Environment),
+		"url":               s.Repository.URL, "branch": s.Repository.Branch, "git_host": repositoryHost(s.Repository.URL),
+		"secret": s.CredentialsSecret, "ca_secret": "", "repository_auth": s.repositoryAuth(), "no_folder": s.reconciler().NoFolder,
+		"app_provider": "", "on_hub": "", "on_cluster": "",
 		"credentials.username": username, "credentials.password": password, "credentials.bearer_token": c.BearerToken,
 		"credentials.ssh_private_key": c.SSHPrivateKey, "credentials.ssh_known_hosts": "", "credentials.ssh_passphrase": "",
-		"credentials.ca_certificates": c.CACertificates, "credentials.ca_certificates_base64": encoded(c.CACertificates), "credentials.https_ca_certificates": "",
-		"credentials.app_id": app.ID, "credentials.app_installation_id": app.InstallationID, "credentials.app_private_key": app.PrivateKey, "credentials.app_url": app.URL,
+		"credentials.ca_certificates": c.CACertificates, "credentials.ca_certificates_base64": encoded(c.CACertificates),
+		"credentials.https_ca_certificates": "",
+		"credentials.app_id":                app.ID, "credentials.app_installation_id": app.InstallationID,
+		"credentials.app_private_key": app.PrivateKey, "credentials.app_url": app.URL,
 	}
 	if c.GitHubApp != nil {
 		values["app_provider"] = string(forge.GitHub)
@@ -45,32 +47,31 @@ func (r *renderer) values() map[string]any {
 	} else {
 		values["credentials.https_ca_certificates"] = c.CACertificates
 	}
-	if s.of().OnHub() {
+	if s.reconciler().OnHub() {
 		values["on_hub"] = "true"
 	} else {
 		values["on_cluster"] = "true"
 	}
 	addDecryption(values, s.Decryption)
-	r.addFeedback(values)
+	s.addFeedback(values)
 	addRegistration(values, cmp.Or(s.Registration, &Registration{}))
 	return values
 }
 
-// repositoryAuth is how the agent authenticates at the Git host, in its own words.
-func (r *renderer) repositoryAuth() string {
-	words := r.settings.of().Agent.Auth
+func (s *Settings) repositoryAuth() string {
+	words := s.reconciler().Agent.Auth
 	switch {
-	case r.settings.Credentials.GitHubApp != nil:
+	case s.Credentials.GitHubApp != nil:
 		return words["github_app"]
-	case r.isSSH():
+	case s.isSSH():
 		return words["ssh_private_key"]
-	case r.settings.CredentialsSecret != "" || r.settings.Credentials.Token != "" || r.settings.Credentials.Password != "":
+	case s.CredentialsSecret != "" || s.Credentials.Token != "" || s.Credentials.Password != "":
 		return words["password"]
 	}
 	return words[""]
 }
 
-// folders are the values of both folders that a cluster follows: that of its type, and its own.
+// folders returns the values of both folders that a cluster follows: of its type, and its own.
 func (s *Settings) folders() []map[string]string {
 	folder := func(suffix, name string) map[string]string {
 		return map[string]string{
@@ -85,14 +86,12 @@ func (s *Settings) folders() []map[string]string {
 func addRegistration(values map[string]any, to *Registration) {
 	exec, aws := cmp.Or(to.Exec, &Exec{}), cmp.Or(to.AWS, &AWS{})
 	maps.Copy(values, map[string]any{
-		"registration.server": strings.TrimRight(
-			to.Server,
-			"/",
-		), "registration.insecure": to.Insecure, "registration.tls_server_name": to.TLSServerName, "registration.token": to.Token, "registration.labels": to.Labels,
-		"registration.ca_certificate_base64": encoded(
-			to.CACertificate,
-		), "registration.client_certificate_base64": encoded(to.ClientCert), "registration.client_key_base64": encoded(to.ClientKey),
-		"registration.command": exec.Command, "registration.api_version": exec.APIVersion, "registration.args": "", "registration.env": "", "registration.aws_cluster_name": aws.ClusterName, "registration.aws_role_arn": aws.RoleARN,
+		"registration.server": strings.TrimRight(to.Server, "/"), "registration.insecure": to.Insecure,
+		"registration.tls_server_name": to.TLSServerName, "registration.token": to.Token, "registration.labels": to.Labels,
+		"registration.ca_certificate_base64":     encoded(to.CACertificate),
+		"registration.client_certificate_base64": encoded(to.ClientCert), "registration.client_key_base64": encoded(to.ClientKey),
+		"registration.command": exec.Command, "registration.api_version": exec.APIVersion, "registration.args": "",
+		"registration.env": "", "registration.aws_cluster_name": aws.ClusterName, "registration.aws_role_arn": aws.RoleARN,
 	})
 	if len(exec.Args) > 0 {
 		values["registration.args"] = exec.Args
@@ -102,7 +101,7 @@ func addRegistration(values map[string]any, to *Registration) {
 	}
 }
 
-// addDecryption adds the values about SOPS files; all are empty where the agent decrypts none.
+// addDecryption adds the values about SOPS files, which are empty without decryption.
 func addDecryption(values map[string]any, by *fleet.Decryption) {
 	provider := ""
 	if by != nil {
@@ -115,9 +114,9 @@ func addDecryption(values map[string]any, by *fleet.Decryption) {
 	)
 }
 
-// addFeedback adds the values about commit statuses; feedback.url is empty where the agent sets none.
-func (r *renderer) addFeedback(values map[string]any) {
-	s, f := r.settings, cmp.Or(r.settings.Feedback, &Reporting{})
+// addFeedback adds the values about commit statuses. feedback.url is empty without them.
+func (s *Settings) addFeedback(values map[string]any) {
+	f := cmp.Or(s.Feedback, &Reporting{})
 	app := cmp.Or(f.App, &GitHubApp{})
 	replace := func(suffix string) string {
 		return strings.NewReplacer(clusterPlaceholder, s.Cluster, hostPlaceholder, suffix).Replace(f.Context)
@@ -126,17 +125,18 @@ func (r *renderer) addFeedback(values map[string]any) {
 	maps.Copy(values, map[string]any{
 		"feedback.url": f.URL, "feedback.secret": f.Secret, "feedback.cluster_type_context": ofType, "feedback.cluster_context": own,
 		"feedback.provider": f.Forge.Kind().Flux, "feedback.subscription": "", "feedback.webhook": "",
-		"credentials.feedback_token": f.Token, "credentials.feedback_app_id": app.ID, "credentials.feedback_app_installation_id": app.InstallationID,
-		"credentials.feedback_app_private_key": app.PrivateKey, "credentials.feedback_app_url": app.URL,
+		"credentials.feedback_token": f.Token, "credentials.feedback_app_id": app.ID,
+		"credentials.feedback_app_installation_id": app.InstallationID,
+		"credentials.feedback_app_private_key":     app.PrivateKey, "credentials.feedback_app_url": app.URL,
 	})
 	choose := func(own, ofType string) string {
 		chosen := filler{values: map[string]any{"name": s.Name, "feedback.cluster_context": own, "feedback.cluster_type_context": ofType}}
-		text, _ := chosen.text(s.of().Agent.NoticeContext).(string)
+		text, _ := chosen.text(s.reconciler().Agent.NoticeContext).(string)
 		return text
 	}
 	context, key := choose(own, ofType), choose(forge.StatusKey(own), forge.StatusKey(ofType))
 	values["feedback.context"] = context
-	for _, notice := range s.of().Agent.Notices {
+	for _, notice := range s.reconciler().Agent.Notices {
 		path, body := "", ""
 		if s.Feedback != nil && f.App == nil {
 			path, body = statusRequest(f, &notice, context, key)
@@ -158,10 +158,9 @@ func (r *renderer) addFeedback(values map[string]any) {
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// duration writes a duration as Kubernetes' own library does, so that an API server returns it unchanged.
+// duration formats a duration like Kubernetes' library, so that an API server returns it unchanged.
 func duration(d time.Duration) string { return d.Round(time.Second).String() }
 
-// repositoryHost is the name of the Git host, without a port.
 func repositoryHost(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Wanted describes the objects that an agent needs on its cluster or hub.
 type Wanted struct {
-	Objects []agent.Object
+	Objects []agent.StagedObject
 	// Records are the objects of the last apply, and UID is the uid of the cluster they were applied to.
 	Records []Record
 	UID     string
@@ -74,7 +74,7 @@ func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult,
 
 // inspectUntilServed inspects the objects and fails if one of them cannot be applied. If the only failures are kinds
 // that the API does not serve, it retries: their definitions may have just been applied.
-func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent.Object, options InspectOptions) (Inspection, error) {
+func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject, options InspectOptions) (Inspection, error) {
 	for try := 1; ; try++ {
 		look, err := Inspect(ctx, cluster, objects, options)
 		if err != nil {
@@ -92,7 +92,7 @@ func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent
 const kindAttempts = 6
 
 // stepLength returns how many objects at the start are applied together.
-func stepLength(objects []agent.Object) int {
+func stepLength(objects []agent.StagedObject) int {
 	for i := range objects {
 		if objects[i].Stage != objects[0].Stage || objects[i].Part != objects[0].Part {
 			return i
@@ -111,7 +111,7 @@ type applier struct {
 
 // applyStep applies objects in parallel. It returns when all are applied and the API serves the kinds that they
 // define.
-func (a *applier) applyStep(ctx context.Context, objects []agent.Object) ([]Record, error) {
+func (a *applier) applyStep(ctx context.Context, objects []agent.StagedObject) ([]Record, error) {
 	records, failures := make([]Record, len(objects)), make(Failures, len(objects))
 	kube.Each(len(objects), func(i int) {
 		record, err := a.applyObject(ctx, &objects[i])
@@ -125,14 +125,14 @@ func (a *applier) applyStep(ctx context.Context, objects []agent.Object) ([]Reco
 	return records, failures.orNil()
 }
 
-func failureOn(object *agent.Object, err error) *Failure {
+func failureOn(object *agent.StagedObject, err error) *Failure {
 	if failure := FailuresOf(err)[0]; failure.Cause != CauseCluster {
 		return failure
 	}
 	return failureOf(object, err)
 }
 
-func (a *applier) applyObject(ctx context.Context, object *agent.Object) (Record, error) {
+func (a *applier) applyObject(ctx context.Context, object *agent.StagedObject) (Record, error) {
 	seen := a.look.Seen[object.ID()]
 	if isTerminating(seen.Live) {
 		if blocker, err := untilGone(ctx, a.cluster, kube.RefOf(object.Unstructured), string(seen.Live.GetUID())); err != nil {
@@ -179,7 +179,7 @@ func (a *applier) applyObject(ctx context.Context, object *agent.Object) (Record
 }
 
 // patch applies an object. It retries while a recently defined kind is not served yet.
-func (a *applier) patch(ctx context.Context, object *agent.Object, created bool, seen SeenObject) (kube.Applied, error) {
+func (a *applier) patch(ctx context.Context, object *agent.StagedObject, created bool, seen SeenObject) (kube.Applied, error) {
 	ready := prepareForApply(object.Unstructured, created, markOf(a.look.UID))
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
 	var applied kube.Applied
@@ -245,7 +245,7 @@ func conditionsOf(live *unstructured.Unstructured) []map[string]any {
 	return conditions
 }
 
-func (a *applier) untilEstablished(ctx context.Context, object *agent.Object, live *unstructured.Unstructured) error {
+func (a *applier) untilEstablished(ctx context.Context, object *agent.StagedObject, live *unstructured.Unstructured) error {
 	reason := ""
 	err := poll(ctx, func() (bool, error) {
 		if isEstablished(live) {

@@ -21,7 +21,7 @@ import (
 var kustomizations = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
 
 // drift is how objects are, as lines.
-func drift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, objects []agent.Object) string {
+func drift(ctx context.Context, t *testing.T, cluster onboarding.ClusterAPI, objects []agent.StagedObject) string {
 	t.Helper()
 	look, err := onboarding.Inspect(ctx, cluster, objects, onboarding.InspectOptions{SecretsUnknown: true})
 	if err != nil {
@@ -143,7 +143,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 	for _, reconciler := range []string{"flux", "argocd", "fleet"} {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
-			of := func(certificate, id string) []agent.Object {
+			of := func(certificate, id string) []agent.StagedObject {
 				given := settings("values-" + reconciler)
 				given.Reconciler, given.Credentials.CACertificates = reconciler, pem("CERTIFICATE", certificate)
 				if reconciler != "fleet" {
@@ -153,7 +153,7 @@ func TestCredentialsOutsideOfSecretsAreNoDrift(t *testing.T) {
 						App:   &agent.GitHubApp{ID: id, InstallationID: "2", PrivateKey: pem("PRIVATE KEY", certificate)},
 					}
 				}
-				return slices.DeleteFunc(rendered(t, given), func(object agent.Object) bool { // whose kinds this API does not have
+				return slices.DeleteFunc(rendered(t, given), func(object agent.StagedObject) bool { // whose kinds this API does not have
 					return strings.HasPrefix(object.GetAPIVersion(), "notification.toolkit")
 				})
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-func addedFields(object *agent.Object, live *unstructured.Unstructured) []reconciler.DecisiveField {
+func addedFields(object *agent.StagedObject, live *unstructured.Unstructured) []reconciler.DecisiveField {
 	if live == nil || object.Partial {
 		return nil
 	}
@@ -40,7 +40,7 @@ func withoutFields(fields []reconciler.DecisiveField) map[string]any {
 
 // withLiveCredentials returns an object whose credential fields have the live values if Flotilla still manages them,
 // because no state has these values.
-func withLiveCredentials(object *agent.Object, live *unstructured.Unstructured) *agent.Object {
+func withLiveCredentials(object *agent.StagedObject, live *unstructured.Unstructured) *agent.StagedObject {
 	if len(object.FromCredentials) == 0 || live == nil {
 		return object
 	}

@@ -32,7 +32,7 @@ type ObjectDrift struct {
 }
 
 // CompareObject returns the drift of an object.
-func CompareObject(object *agent.Object, seen SeenObject) ObjectDrift {
+func CompareObject(object *agent.StagedObject, seen SeenObject) ObjectDrift {
 	managers, fields := splitConflicts(seen.Conflicts)
 	switch {
 	case kube.ReasonOf(seen.Err) == kube.ReasonConflict:
@@ -115,7 +115,7 @@ type Drift struct {
 }
 
 // FindDrift returns the drift of the objects on a cluster.
-func FindDrift(objects []agent.Object, look Inspection) Drift {
+func FindDrift(objects []agent.StagedObject, look Inspection) Drift {
 	drift := Drift{UID: look.UID, Findings: map[string]ObjectDrift{}}
 	for i := range objects {
 		id := objects[i].ID()
@@ -128,7 +128,7 @@ func FindDrift(objects []agent.Object, look Inspection) Drift {
 
 // Changes describes the effects of an apply in lines: removals, then additions and changes of the configuration, then
 // drift. before are the objects of the last apply; none before the first.
-func Changes(before, after []agent.Object, drift map[string]ObjectDrift, records []Record) []string {
+func Changes(before, after []agent.StagedObject, drift map[string]ObjectDrift, records []Record) []string {
 	former, wanted := byID(before), byID(after)
 	var removed, added, changed, drifted []string
 	installed := 0
@@ -167,8 +167,8 @@ func Changes(before, after []agent.Object, drift map[string]ObjectDrift, records
 	return slices.Concat(removed, added, changed, drifted)
 }
 
-func byID(objects []agent.Object) map[agent.ID]*agent.Object {
-	found := make(map[agent.ID]*agent.Object, len(objects))
+func byID(objects []agent.StagedObject) map[agent.ID]*agent.StagedObject {
+	found := make(map[agent.ID]*agent.StagedObject, len(objects))
 	for i := range objects {
 		found[objects[i].ID()] = &objects[i]
 	}

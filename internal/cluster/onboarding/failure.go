@@ -86,7 +86,7 @@ func FailuresOf(err error) Failures {
 }
 
 // FindFailures returns the reasons why inspected objects cannot be applied. If there is one, nothing may be written.
-func FindFailures(objects []agent.Object, look Inspection) Failures {
+func FindFailures(objects []agent.StagedObject, look Inspection) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string]bool{}
@@ -125,7 +125,7 @@ func FindFailures(objects []agent.Object, look Inspection) Failures {
 	return found
 }
 
-func failureOf(object *agent.Object, err error) *Failure {
+func failureOf(object *agent.StagedObject, err error) *Failure {
 	id := object.ID()
 	failure := &Failure{Cause: CauseCluster, Part: object.Part, Name: id.String(), Text: err.Error(), err: err}
 	switch kube.ReasonOf(err) {
@@ -146,7 +146,7 @@ func failureOf(object *agent.Object, err error) *Failure {
 
 // definedKinds returns the kinds that definitions among the objects define, as
 // "Kustomization.kustomize.toolkit.fluxcd.io".
-func definedKinds(objects []agent.Object) map[string]bool {
+func definedKinds(objects []agent.StagedObject) map[string]bool {
 	defined := map[string]bool{}
 	for i := range objects {
 		if objects[i].Stage != agent.Definitions {

@@ -54,7 +54,7 @@ type InspectOptions struct {
 
 // Inspect reads objects and applies them as a dry run, without changes. It returns only errors that concern the whole
 // cluster; SeenObject.Err has the others.
-func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.Object, options InspectOptions) (Inspection, error) {
+func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject, options InspectOptions) (Inspection, error) {
 	uid, err := identify(ctx, cluster, options.Known, options.Records)
 	if err != nil {
 		return Inspection{}, err
@@ -76,7 +76,7 @@ func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.Object, op
 
 // inspectObject inspects one object. If a controller writes it between the two requests, the result would show a
 // false difference; inspectObject then retries.
-func inspectObject(ctx context.Context, cluster ClusterAPI, object *agent.Object, mark string, options InspectOptions) (SeenObject, error) {
+func inspectObject(ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions) (SeenObject, error) {
 	for try := 1; ; try++ {
 		seen, err := inspectOnce(ctx, cluster, object, mark, options)
 		if err != nil || try == inspectAttempts || seen.Live == nil || seen.DryRun == nil ||
@@ -88,7 +88,7 @@ func inspectObject(ctx context.Context, cluster ClusterAPI, object *agent.Object
 
 const inspectAttempts = 4
 
-func inspectOnce(ctx context.Context, cluster ClusterAPI, object *agent.Object, mark string, options InspectOptions) (SeenObject, error) {
+func inspectOnce(ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions) (SeenObject, error) {
 	ref := kube.RefOf(object.Unstructured)
 	live, err := cluster.Read(ctx, ref)
 	if err != nil {
@@ -117,7 +117,7 @@ func inspectOnce(ctx context.Context, cluster ClusterAPI, object *agent.Object, 
 }
 
 // otherCluster returns the label of another cluster on an object; "" if there is none.
-func otherCluster(object *agent.Object, live *unstructured.Unstructured, options InspectOptions) string {
+func otherCluster(object *agent.StagedObject, live *unstructured.Unstructured, options InspectOptions) string {
 	if live == nil || options.Force {
 		return ""
 	}
@@ -128,13 +128,13 @@ func otherCluster(object *agent.Object, live *unstructured.Unstructured, options
 	return is
 }
 
-func isSecret(object *agent.Object) bool {
+func isSecret(object *agent.StagedObject) bool {
 	return object.Part == agent.Credential || object.GetKind() == "Secret" && object.GetAPIVersion() == "v1"
 }
 
 // isCreated reports whether Flotilla has created an object or will create it. A partial object, in which Flotilla
 // sets only some fields, belongs to others even if it did not exist before.
-func isCreated(object *agent.Object, live *unstructured.Unstructured, mark string) bool {
+func isCreated(object *agent.StagedObject, live *unstructured.Unstructured, mark string) bool {
 	return !object.Partial && (live == nil || createdHere(live, mark))
 }
 

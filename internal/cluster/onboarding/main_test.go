@@ -24,7 +24,7 @@ func settings(namespace string) agent.Settings {
 	}
 }
 
-func rendered(t testing.TB, settings agent.Settings) []agent.Object {
+func rendered(t testing.TB, settings agent.Settings) []agent.StagedObject {
 	t.Helper()
 	objects, problems := agent.Render(settings)
 	if agent.Failed(problems) {

@@ -71,7 +71,7 @@ func (r *Record) ID() agent.ID {
 }
 
 // RecordOf returns the record of an object before it is applied, without UID and Created.
-func RecordOf(object *agent.Object) Record {
+func RecordOf(object *agent.StagedObject) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
 		OnHub: object.OnHub, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,

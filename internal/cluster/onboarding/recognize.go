@@ -29,7 +29,7 @@ func FindAgents(ctx context.Context, client *kube.ClusterClient, name string) (f
 }
 
 // Recognize returns the records of an agent's objects on a cluster as an apply would have left them.
-func Recognize(objects []agent.Object, look Inspection) []Record {
+func Recognize(objects []agent.StagedObject, look Inspection) []Record {
 	var records []Record
 	for i := range objects {
 		live := look.Seen[objects[i].ID()].Live

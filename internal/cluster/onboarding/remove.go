@@ -88,7 +88,7 @@ func formerOf(cluster ClusterAPI, wanted Wanted, look Inspection) (*remover, []R
 }
 
 // nameOf returns the cluster label of the objects; "" if none has it.
-func nameOf(objects []agent.Object) string {
+func nameOf(objects []agent.StagedObject) string {
 	for i := range objects {
 		if name := objects[i].GetLabels()[reconciler.ClusterLabel]; name != "" {
 			return name

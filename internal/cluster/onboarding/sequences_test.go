@@ -163,7 +163,7 @@ func (s *sequence) run(ctx context.Context) error {
 	return s.checkOthers(ctx)
 }
 
-func (s *sequence) objects() []agent.Object {
+func (s *sequence) objects() []agent.StagedObject {
 	objects, _ := agent.Render(s.settings)
 	return objects
 }
@@ -181,7 +181,7 @@ func (s *sequence) nameOf(ref kube.Ref) string { return s.world.in(ref).Name }
 
 // any is one of the objects that shall be there and is none of the namespaces.
 func (s *sequence) any() kube.Ref {
-	objects := slices.DeleteFunc(s.objects(), func(o agent.Object) bool { return o.GetKind() == "Namespace" })
+	objects := slices.DeleteFunc(s.objects(), func(o agent.StagedObject) bool { return o.GetKind() == "Namespace" })
 	return kube.RefOf(objects[s.random.IntN(len(objects))].Unstructured)
 }
 
@@ -361,7 +361,7 @@ func (s *sequence) apply(ctx context.Context) error {
 }
 
 // versions are the resource versions of objects.
-func (s *sequence) versions(ctx context.Context, objects []agent.Object) (map[string]string, error) {
+func (s *sequence) versions(ctx context.Context, objects []agent.StagedObject) (map[string]string, error) {
 	versions := map[string]string{}
 	for i := range objects {
 		live, err := s.world.Read(ctx, kube.RefOf(objects[i].Unstructured))

@@ -27,7 +27,7 @@ type Following struct {
 }
 
 // wait waits until the agent runs and has applied the branch's commit, and the contents of the folders are ready.
-func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agent.Object) error {
+func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject) error {
 	var pending []string
 	err := poll(ctx, func() (bool, error) {
 		lives, err := readLive(ctx, cluster, objects)
@@ -56,7 +56,7 @@ func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agen
 }
 
 // readLive reads the objects, in order; nil for missing ones.
-func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.Object) ([]*unstructured.Unstructured, error) {
+func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject) ([]*unstructured.Unstructured, error) {
 	lives := make([]*unstructured.Unstructured, len(objects))
 	err := forEach(len(objects), func(i int) (err error) {
 		if object := &objects[i]; object.Reports || object.Part == agent.Root || object.Part == agent.Source {
@@ -68,7 +68,7 @@ func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.Object) (
 }
 
 // unreadyObjects lists the agent's own objects that are not ready, except the root objects, see pendingFolders.
-func unreadyObjects(objects []agent.Object, lives []*unstructured.Unstructured) []string {
+func unreadyObjects(objects []agent.StagedObject, lives []*unstructured.Unstructured) []string {
 	var pending []string
 	for i := range objects {
 		if !objects[i].Reports || objects[i].Part == agent.Root {
@@ -100,7 +100,7 @@ func unreadyObjects(objects []agent.Object, lives []*unstructured.Unstructured) 
 func (f *Following) pendingFolders(
 	ctx context.Context,
 	cluster ClusterAPI,
-	objects []agent.Object,
+	objects []agent.StagedObject,
 	lives []*unstructured.Unstructured,
 	tip string,
 ) ([]string, error) {

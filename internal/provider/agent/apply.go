@@ -24,7 +24,7 @@ import (
 const applied = "applied"
 
 // render renders the objects of settings, and reports the problems. It parses equal manifests only once.
-func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.Object {
+func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.StagedObject {
 	render := agent.Render
 	if r.connection != nil {
 		render = r.connection.Agents.Render
@@ -35,7 +35,7 @@ func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics)
 }
 
 // rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
-func (r *request) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.Object {
+func (r *request) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.StagedObject {
 	var ignored diag.Diagnostics
 	settings, known := m.settings(placeholders(shape), clusters, &ignored)
 	if !known || ignored.HasError() {
@@ -45,7 +45,7 @@ func (r *request) rendered(m *agentModel, shape []string, clusters *connection.C
 }
 
 // objectsValue is the attribute objects.
-func objectsValue(objects []agent.Object, findings map[string]onboarding.ObjectDrift) types.Map {
+func objectsValue(objects []agent.StagedObject, findings map[string]onboarding.ObjectDrift) types.Map {
 	values := make(map[string]attr.Value, len(objects))
 	for i := range objects {
 		name := objects[i].ID().String()

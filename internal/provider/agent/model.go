@@ -249,7 +249,7 @@ func (m *agentModel) registration(given any, clusters *connection.Clusters) any 
 var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials.secret"}
 
 // addAgentProblems reports the problems of settings, each at its attribute.
-func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.Problem) {
+func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsProblem) {
 	for _, problem := range problems {
 		name := problem.Path
 		if end := strings.IndexAny(name, ".["); end >= 0 {
@@ -341,7 +341,7 @@ func standIn(key string) any {
 
 // hiddenIn returns the texts that must be in no error: credentials, and texts of objects with credentials in them, such as
 // the JSON in Argo CD's Secret of a cluster.
-func hiddenIn(secrets map[string]any, objects []agent.Object) []string {
+func hiddenIn(secrets map[string]any, objects []agent.StagedObject) []string {
 	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
 	var held []string
 	for i := range objects {

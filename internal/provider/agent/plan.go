@@ -69,7 +69,7 @@ func (r *request) plan(ctx context.Context, before past) {
 		return
 	}
 	after := r.rendered(m, shapeOf(secrets), r.clusters())
-	var former []agent.Object
+	var former []agent.StagedObject
 	private, prior := before.private, before.model
 	if prior != nil {
 		former = r.rendered(prior, private.Shape, private.Reached.clusters(prior.Cluster.ValueString()))
@@ -99,7 +99,7 @@ type plannedRoot struct {
 
 // checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
 // would undo what the other applies, and a destroy of one would take the objects of both away.
-func (r *request) checkTwice(objects []agent.Object) {
+func (r *request) checkTwice(objects []agent.StagedObject) {
 	if r.connection == nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (r *request) checkTwice(objects []agent.Object) {
 
 // dryRun tries the objects on the cluster, and reports those that it would refuse. It sets no attribute. formerName is the name of the
 // cluster at the last apply, or "".
-func (r *request) dryRun(ctx context.Context, objects []agent.Object, secrets map[string]any, formerName string) {
+func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secrets map[string]any, formerName string) {
 	options := onboarding.InspectOptions{Force: r.model.Force.ValueBool()}
 	// The destroy of the former name forgets its objects if the provider does not have it any more.
 	if _, missing := r.clusters().Access(formerName); !missing && formerName != "" {

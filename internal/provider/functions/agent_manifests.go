@@ -46,7 +46,7 @@ func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *func
 		return unknown, nil
 	}
 	settings, known, problems := agent.Decode(value)
-	var objects []agent.Object
+	var objects []agent.StagedObject
 	if known && !agent.Failed(problems) {
 		objects, problems = agent.Render(settings)
 	}
