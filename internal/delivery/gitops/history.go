@@ -29,7 +29,8 @@ type History struct {
 	Complete bool
 }
 
-// HistoryCommit is one commit of the branch that changed owned folders, or a merge that did. A merge without trailers has the trailers of its merged commits.
+// HistoryCommit is one commit of the branch that changed owned folders, or a merge that did. A merge without trailers has
+// the trailers of its merged commits.
 type HistoryCommit struct {
 	Commit  string
 	Author  git.Signature

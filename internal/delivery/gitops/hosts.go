@@ -56,13 +56,6 @@ func (s *hostStaging) stageHost(host string) {
 	s.removeFormerMarker(host)
 }
 
-func (s *ownerTip) hasFormerHost(host string) bool {
-	return slices.ContainsFunc(s.edit.Renames.FormerNames(host), func(former string) bool {
-		_, recorded := s.atTip[former]
-		return recorded
-	})
-}
-
 func (s *hostStaging) wantedRecord(host string) hostRecord {
 	before, ok := s.recorded[host]
 	for _, former := range s.edit.Renames.FormerNames(host) {

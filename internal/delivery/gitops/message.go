@@ -157,3 +157,18 @@ func (c *change) trailers() string {
 	}
 	return text
 }
+
+func (c *change) adoptedTexts() []string {
+	var texts []string
+	for _, a := range c.adopted {
+		from := "no owner"
+		switch {
+		case a.OwnerPath != "":
+			from = a.Owner + " at " + a.OwnerPath
+		case a.Owner != "":
+			from = a.Owner + " at the root"
+		}
+		texts = append(texts, fmt.Sprintf("%s/%s from %s", a.Host, a.DeploymentTarget, from))
+	}
+	return texts
+}

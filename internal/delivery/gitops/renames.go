@@ -18,37 +18,6 @@ import (
 // would remove the moved content.
 var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
-func (s *ownerTip) isRenamed(host string) bool {
-	_, wanted := s.edit.Hosts[s.edit.Renames[host]]
-	return wanted
-}
-
-func (s *ownerTip) movesToNewName(k folder.Key) bool {
-	_, wanted := s.edit.Hosts[s.edit.Renames[k.Host]][k.DeploymentTarget]
-	return wanted
-}
-
-// moveKept moves kept folders that are still under a former name of their host.
-func (s *ownerTip) moveKept() Edit {
-	edit := s.edit
-	if len(edit.Renames) == 0 {
-		return edit
-	}
-	edit.Hosts = edit.Hosts.clone()
-	for k, wanted := range folder.All(edit.Hosts) {
-		if _, there := s.treeOf(k); there || wanted.Action != Keep {
-			continue
-		}
-		for _, former := range s.edit.Renames.FormerNames(k.Host) {
-			if id, there := s.treeOf(folder.Key{Host: former, DeploymentTarget: k.DeploymentTarget}); there {
-				wanted.Action, wanted.Tree, wanted.Files = move, id.String(), nil
-				edit.Hosts[k.Host][k.DeploymentTarget] = wanted
-			}
-		}
-	}
-	return edit
-}
-
 func (s *hostStaging) removeMarker(host string, own bool) {
 	e, ok := s.hostDirectory(s.edit.Owner, host).Look(s.edit.Owner.Name + markerSuffix)
 	if ok && e.IsFile() && (own || e.ID == s.marker) {

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -260,41 +261,6 @@ func (v *OwnerView) ownership() *ownership {
 	return &ownership{v.work, v.owner, []string{v.owner.Name}}
 }
 
-// checkPathsFree checks that no file is in place of a folder. On a host of the owner, that is drift. The owner and the
-// hosts must be open.
-func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bool) error {
-	for _, host := range slices.Sorted(maps.Keys(want)) {
-		at := path.Join(o.owner.Path, host)
-		if err := o.Blocked(at); err != nil && (!isOwn(host) || o.findReplacement(o.owner, host) == "") {
-			return err
-		}
-		d := o.hostDirectory(o.owner, host)
-		for _, target := range slices.Sorted(maps.Keys(want[host])) {
-			if e, ok := d.Look(target); ok && !e.IsTree() && !isOwn(host) {
-				return &git.BlockedError{Path: o.owner.folderPath(host, target), Kind: e.Kind(), Want: "a folder"}
-			}
-		}
-		if e, ok := d.Look(o.owner.Name + markerSuffix); ok && !e.IsFile() && (e.IsTree() || !isOwn(host)) {
-			return &git.BlockedError{Path: o.owner.markerPath(host), Kind: e.Kind(), Want: "a file"}
-		}
-	}
-	return nil
-}
-
-// checkNamesFree checks that no two paths differ only in case. Apply does not write such folders.
-func (o *ownership) checkNamesFree(want, previously folder.Trees) error {
-	goes := map[string]bool{}
-	for key := range folder.All(previously.Without(want)) {
-		goes[o.owner.folderPath(key.Host, key.DeploymentTarget)] = true
-	}
-	for _, key := range want.Keys() {
-		if err := o.CheckNew(o.owner.folderPath(key.Host, key.DeploymentTarget), func(other string) bool { return goes[other] }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // findReplacement returns the path of a file in place of a host's folder; "" if there is none.
 func (w *layout) findReplacement(owner Owner, host string) string {
 	at := path.Join(owner.Path, host)
@@ -302,4 +268,62 @@ func (w *layout) findReplacement(owner Owner, host string) string {
 		return at
 	}
 	return ""
+}
+
+// FindListedByOthers returns the folders in records of other owners, in order, at a commit in the branch's history. It uses
+// the tip if commit is "" or no longer in the history.
+//
+// Errors: see ReadBranch, or an unreadable record of another owner.
+func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
+	return withTip(ctx, v.Branch, func() ([]Conflict, error) {
+		work := v.work
+		if commit != "" && commit != v.Tip() && len(folders) > 0 {
+			switch past, err := v.work.openTree(ctx, commit); {
+			case err == nil:
+				work = past
+			case !errors.Is(err, git.ErrCommit): // the history was rewritten
+				return nil, err
+			}
+		}
+		return (&ownership{work, v.owner, []string{v.owner.Name}}).findListedByOthers(ctx, folders.Keys())
+	})
+}
+
+// FindTakenOver returns the hosts whose record lacks only folders that other owners took over, which rewrote it. It reads
+// the records.
+//
+// Errors: see FindListedByOthers.
+func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
+	return withTip(ctx, v.Branch, func() (map[string]bool, error) {
+		asked := maps.Clone(v.records)
+		marker := git.NewHasher().Blob(v.owner.markerText())
+		maps.DeleteFunc(asked, func(host string, _ git.Hash) bool {
+			return !slices.Contains(hosts, host) || !v.work.hasMarker(v.owner, host, marker)
+		})
+		records, err := v.work.readRecords(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		taken := map[string]bool{}
+		var missing []folder.Key
+		for host, record := range records {
+			same := record.Holder == holder
+			for target, folder := range record.DeploymentTargets {
+				same = same && strings.EqualFold(trees[host][target], folder.Tree)
+			}
+			for target := range trees[host] {
+				if _, ok := record.DeploymentTargets[target]; !ok && same {
+					missing = append(missing, folder.Key{Host: host, DeploymentTarget: target})
+					taken[host] = true
+				}
+			}
+		}
+		listed, err := v.ownership().findListings(ctx, missing)
+		for _, k := range missing {
+			if _, ok := listed[k]; !ok {
+				taken[k.Host] = false
+			}
+		}
+		return taken, err
+	})
 }
