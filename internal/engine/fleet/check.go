@@ -41,7 +41,7 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 
 // DecodeSelector reads a selector. known is false while any part of it is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	o := &ObjectReader{reader: &Reader{}, table: &preferenceTable, fields: map[string]any{"selector": value}}
+	o := &ObjectReader{reader: &Reader{}, table: &preferences.Table, fields: map[string]any{"selector": value}}
 	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }

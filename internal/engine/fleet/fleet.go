@@ -12,7 +12,6 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -138,19 +137,6 @@ type Manifests struct {
 	ConfigAs   ConfigAs `json:"config_as,omitempty"`   // empty: the default
 	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: that of the cluster type
 	AllowPlain []string `json:"allow_plain,omitempty"` // sorted names of values that may look like a credential
-}
-
-// TargetPolicy selects deployment targets, and the cluster types or clusters that they go to.
-type TargetPolicy struct {
-	Name                     string       `json:"name"`
-	Workspace                string       `json:"workspace,omitempty"` // empty: of any workspace
-	WorkloadSelector         *Selector    `json:"workload_selector,omitempty"`
-	DeploymentTargetSelector *Selector    `json:"deployment_target_selector,omitempty"`
-	ClusterTypeSelector      *Selector    `json:"cluster_type_selector,omitempty"`
-	ClusterSelector          *Selector    `json:"cluster_selector,omitempty"`
-	Tolerations              []Toleration `json:"tolerations,omitempty"`
-	Placement                *Placement   `json:"placement,omitempty"` // nil: every host that is selected
-	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
 }
 
 // ExplicitAssignment is an assignment that the user gives, in place of scheduling. Exactly one of ClusterType and
@@ -280,10 +266,13 @@ func encode(value any) (string, error) {
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// parseStrictly reads one JSON value within bounds. Attributes that the type does not have are errors.
+// maxModel is the size, in bytes, of the largest JSON that is read back: ten times that of a fleet of 1,000,000 assignments.
+const maxModel = 512 << 20
+
+// parseStrictly reads one JSON value that Flotilla has written. Attributes that the type does not have are errors.
 func parseStrictly(text string, into any) error {
-	if err := checkMemory(text, reflect.TypeOf(into).Elem()); err != nil {
-		return err
+	if len(text) > maxModel {
+		return fmt.Errorf("is larger than %d MiB", maxModel>>20)
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()

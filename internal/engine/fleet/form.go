@@ -62,3 +62,13 @@ func formCheck(o *ObjectReader, name string) func(string) string {
 	}
 	return form.check
 }
+
+// isOfLabel reports whether messages about the form quote the text themselves.
+func (f *Form) isOfLabel() bool { return f == labelKeyForm || f == labelValueForm }
+
+func (f *Form) checkLabel(text string) string {
+	if f == labelKeyForm {
+		return CheckLabelKey(text)
+	}
+	return CheckLabelValue(text)
+}

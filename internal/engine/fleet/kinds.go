@@ -218,29 +218,6 @@ func checkNamespace(o *ObjectReader, name string) string {
 	return formCheck(o, "namespace")(name)
 }
 
-func (d *decoder) targetPolicy(o *ObjectReader) belonging {
-	policy := TargetPolicy{
-		Name:                     readName(o, formCheck(o, "name")),
-		Workspace:                readText(o, "workspace"),
-		WorkloadSelector:         ReadSelector(o, "workload_selector"),
-		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
-		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
-		ClusterSelector:          ReadSelector(o, "cluster_selector"),
-		Tolerations:              readTolerations(o, "tolerations"),
-		Placement:                readPlacement(o, "placement"),
-		Effect:                   readOneOf(o, "effect"),
-	}
-	if o.fields["cluster_type_selector"] == nil && o.fields["cluster_selector"] == nil {
-		o.Report("cluster_type_selector", "a target policy without a host selector selects no host: "+
-			"give cluster_type_selector or cluster_selector; {} matches every host")
-	}
-	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
-	if isCertain {
-		d.refer(o.path.Attribute("workspace"), "workspaces", policy.Workspace)
-	}
-	return belongs
-}
-
 func (d *decoder) explicitAssignment(o *ObjectReader) belonging {
 	assignment := ExplicitAssignment{
 		ClusterType:      readText(o, "cluster_type"),

@@ -1,21 +1,20 @@
 package fleet
 
-// Placement chooses among the hosts that a target policy selects, for each deployment target by itself.
+// Placement chooses some of the hosts that a target policy selects, for each deployment target separately.
 type Placement struct {
 	NumberOfHosts int          `json:"number_of_hosts"` // at least 1
 	Prefer        []Preference `json:"prefer,omitempty"`
 	Spread        []Spread     `json:"spread,omitempty"`
 }
 
-// Preference adds its weight to every host that its selector matches. Hosts with more weight are chosen
-// first.
+// Preference adds its weight to every host that its selector matches. Hosts with more weight are chosen first.
 type Preference struct {
 	Selector *Selector `json:"selector"`
 	Weight   int       `json:"weight"` // from -1000 to 1000
 }
 
-// Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart, as long as there are hosts left
-// to choose from. Hosts without the label count as one more value.
+// Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart while hosts are left to choose from.
+// Hosts without the label count as one more value.
 type Spread struct {
 	Key     string `json:"key"`
 	MaxSkew int    `json:"max_skew"` // at least 1, the default
@@ -24,20 +23,44 @@ type Spread struct {
 // maxWeight bounds weights, so that no sum of them overflows.
 const maxWeight = 1000
 
-func readPlacement(o *ObjectReader, attribute string) *Placement {
-	return ReadObject(o, attribute, func(p *ObjectReader) *Placement {
-		p.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
-		return &Placement{
-			NumberOfHosts: p.Int("number_of_hosts"),
-			Prefer: ReadList(p, "prefer", func(preference *ObjectReader) Preference {
-				preference.Require("selector", "is required")
-				return Preference{Selector: ReadSelector(preference, "selector"), Weight: preference.Int("weight")}
-			}),
-			Spread: ReadList(p, "spread", func(spread *ObjectReader) Spread {
-				key := readRequired(spread, "key")
-				checkLabel(spread, "key", key, CheckLabelKey)
-				return Spread{Key: key, MaxSkew: spread.Int("max_skew")}
-			}),
-		}
-	})
-}
+var placements = defineKind(Table{
+	Name: "placement",
+	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as few deployment " +
+		"targets as possible move.",
+}, func(p *Placement) []row {
+	return []row{
+		wholeAttribute(&p.NumberOfHosts, Attribute{
+			Required: true, Least: 1, Most: maxWhole,
+			Meaning: "How many hosts each deployment target goes to.",
+		}),
+		listAttribute(&p.Prefer, preferences, Attribute{Meaning: "Which hosts come first."}),
+		listAttribute(&p.Spread, spreads, Attribute{Meaning: "Over which labels hosts are spread."}),
+	}
+}).checkedBy(func(o *ObjectReader, _ *Placement) {
+	o.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
+})
+
+var preferences = defineKind(Table{
+	Name:    "preference",
+	Meaning: "Adds its weight to every host that its selector matches.",
+}, func(p *Preference) []row {
+	selector := selectorAttribute("selector", "Hosts with matching labels.")
+	selector.Required = true
+	return []row{
+		selectorRow(&p.Selector, selector),
+		wholeAttribute(&p.Weight, Attribute{
+			Default: 1, Least: -maxWeight, Most: maxWeight,
+			Meaning: "The weight that is added; hosts with a negative weight come last.",
+		}),
+	}
+}).checkedBy(func(o *ObjectReader, _ *Preference) { o.Require("selector", "is required") })
+
+var spreads = defineKind(Table{
+	Name:    "spread",
+	Meaning: "Keeps the numbers of hosts for each value of a label close to each other. Hosts without the label count as one more value.",
+}, func(s *Spread) []row {
+	return []row{
+		textAttribute(&s.Key, Attribute{Required: true, Form: labelKeyForm, Meaning: "Key of the label."}),
+		wholeAttribute(&s.MaxSkew, Attribute{Default: 1, Least: 1, Most: maxWhole, Meaning: "How far the numbers may be apart."}),
+	}
+})

@@ -32,7 +32,7 @@ var fleetTable = Table{
 		{
 			Name:    "target_policies",
 			Type:    CollectionType,
-			Of:      &targetPolicyTable,
+			Of:      &targetPolicies.Table,
 			Meaning: "They decide which deployment target goes to which hosts.",
 		},
 		{
@@ -73,7 +73,7 @@ var (
 	taintsAttribute = Attribute{
 		Name:    "taints",
 		Type:    ObjectsType,
-		Of:      &taintTable,
+		Of:      &taintKind.Table,
 		Meaning: "They keep deployment targets away unless their policy tolerates them, by Kubernetes' rules.",
 	}
 	workloadSelector = selectorAttribute("workload_selector", "Only deployment targets of workloads with matching labels.")
@@ -290,35 +290,6 @@ var workloadTable = Table{
 			Of:      &deploymentTargetTable,
 			Meaning: "Deployment targets by name; the full name of one is `<workload>-<target>`, at most 63 characters.",
 		},
-	},
-}
-
-var targetPolicyTable = Table{
-	Name: "target policy",
-	Meaning: "Selects deployment targets, and the cluster types or clusters that they go to. Without a " +
-		"`cluster_selector` the hosts are cluster types; with one, each selected cluster is a host of its own. One of the two must be given.",
-	Some: []string{"cluster_type_selector", "cluster_selector"},
-	Attributes: []Attribute{
-		nameAttribute(subdomainForm, "Name of the policy, a DNS subdomain."),
-		environmentAttribute,
-		{Name: "workspace", Meaning: "Only deployment targets of this workspace. Unset: of any."},
-		workloadSelector,
-		targetSelector,
-		clusterTypeSelector,
-		clusterSelector,
-		{
-			Name:    "tolerations",
-			Type:    ObjectsType,
-			Of:      &tolerationTable,
-			Meaning: "The taints of hosts that this policy ignores, by Kubernetes' rules.",
-		},
-		{
-			Name:    "placement",
-			Type:    ObjectType,
-			Of:      &placementTable,
-			Meaning: "The policy goes to some of the hosts that are selected, for each deployment target separately. Unset: every host.",
-		},
-		{Name: "effect", Default: "schedule", Allowed: []string{"schedule", "exclude"}, Meaning: "`exclude` removes what other policies assign."},
 	},
 }
 

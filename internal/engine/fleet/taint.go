@@ -38,32 +38,37 @@ func (t Taint) String() string {
 // taintEffects are the effects that have a meaning for scheduling.
 var taintEffects = []string{"NoSchedule"}
 
-func readTaints(o *ObjectReader, attribute string) []Taint {
-	return ReadList(o, attribute, func(t *ObjectReader) Taint {
-		taint := Taint{Key: readRequired(t, "key"), Value: readText(t, "value"), Effect: readOneOf(t, "effect")}
-		checkTaint(t, taint.Key, taint.Value)
-		return taint
-	})
-}
+var taintKind = defineKind(Table{
+	Name:    "taint",
+	Meaning: "Keeps deployment targets off a host unless their policy tolerates it.",
+}, func(t *Taint) []row {
+	return []row{
+		textAttribute(&t.Key, Attribute{Required: true, Form: labelKeyForm, Meaning: "Key of the taint."}),
+		textAttribute(&t.Value, Attribute{Form: labelValueForm, Meaning: "Value of the taint. Unset: empty."}),
+		textAttribute(&t.Effect, Attribute{Default: taintEffects[0], Allowed: taintEffects, Meaning: "The effect of the taint."}),
+	}
+})
 
-func readTolerations(o *ObjectReader, attribute string) []Toleration {
-	return ReadList(o, attribute, func(t *ObjectReader) Toleration {
-		toleration := Toleration{Key: readText(t, "key"), Operator: readOneOf(t, "operator"), Value: readText(t, "value"), Effect: readOneOf(t, "effect")}
-		if toleration.Operator == "Exists" && isSet(toleration.Value) {
-			t.Report("value", "must be empty with operator Exists")
-		}
-		if toleration.Key == "" && toleration.Operator == "Equal" {
-			t.Report("operator", "must be Exists where there is no key")
-		}
-		checkTaint(t, toleration.Key, toleration.Value)
-		return toleration
-	})
-}
+var tolerations = defineKind(Table{
+	Name:    "toleration",
+	Meaning: "Lets a policy assign to hosts with a taint.",
+}, func(t *Toleration) []row {
+	return []row{
+		textAttribute(&t.Key, Attribute{Form: labelKeyForm, Meaning: "Key of the taint. Unset, with `operator` `Exists`: every taint."}),
+		textAttribute(&t.Operator, Attribute{Default: "Equal", Allowed: []string{"Equal", "Exists"}, Meaning: "`Equal` compares the value, too."}),
+		textAttribute(&t.Value, Attribute{Form: labelValueForm, Meaning: "Value of the taint, for `Equal`."}),
+		textAttribute(&t.Effect, Attribute{Allowed: taintEffects, Meaning: "Effect of the taint. Unset: every effect."}),
+	}
+}).checkedBy(func(o *ObjectReader, t *Toleration) {
+	if t.Operator == "Exists" && isSet(t.Value) {
+		o.Report("value", "must be empty with operator Exists")
+	}
+	if t.Key == "" && t.Operator == "Equal" {
+		o.Report("operator", "must be Exists where there is no key")
+	}
+})
 
-func checkTaint(o *ObjectReader, key, value string) {
-	checkLabel(o, "key", key, CheckLabelKey)
-	checkLabel(o, "value", value, CheckLabelValue)
-}
+func readTaints(o *ObjectReader, name string) []Taint { return ReadList(o, name, taintKind.decode) }
 
 // checkLabel reports an attribute that is not the key, or the value, of a label.
 func checkLabel(o *ObjectReader, name, text string, check func(string) string) {

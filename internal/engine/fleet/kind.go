@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// kind defines one kind of objects in a single place: a field of T, its attribute in the table, and its reader are one row. Schemas,
+// documentation and JSON Schemas follow from the table.
+type kind[T any] struct {
+	Table
+	fields []kindField
+	check  func(o *ObjectReader, object *T) // of several attributes together; nil if there is none
+}
+
+// kindField reads an attribute into a field of a struct.
+type kindField struct {
+	name  string
+	index []int
+	read  func(o *ObjectReader, name string, field any)
+}
+
+// row is an attribute and the field that it is stored in. Its name is the field's name in JSON.
+type row struct {
+	Attribute
+	field any // a pointer into the probe of [defineKind]; nil for an attribute that the kind's decoder reads
+	read  func(o *ObjectReader, name string, field any)
+}
+
+// defineKind calls rows once, with a probe. Pointers into the probe identify the fields.
+func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
+	k, probe := &kind[T]{Table: table}, new(T)
+	for _, r := range rows(probe) {
+		if r.field != nil {
+			f := fieldAt(reflect.ValueOf(probe).Elem(), r.field)
+			r.Name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+			k.fields = append(k.fields, kindField{r.Name, f.Index, r.read})
+		}
+		k.Attributes = append(k.Attributes, r.Attribute)
+	}
+	return k
+}
+
+// checkedBy adds a check of several attributes together.
+func (k *kind[T]) checkedBy(check func(o *ObjectReader, object *T)) *kind[T] {
+	k.check = check
+	return k
+}
+
+// decode reads an object with this table.
+func (k *kind[T]) decode(o *ObjectReader) T {
+	var object T
+	value := reflect.ValueOf(&object).Elem()
+	for i := range k.fields {
+		k.fields[i].read(o, k.fields[i].name, value.FieldByIndex(k.fields[i].index).Addr().Interface())
+	}
+	if k.check != nil {
+		k.check(o, &object)
+	}
+	return object
+}
+
+// fieldAt returns the field of a struct that a pointer points to.
+func fieldAt(object reflect.Value, pointer any) reflect.StructField {
+	for _, f := range reflect.VisibleFields(object.Type()) {
+		if object.FieldByIndex(f.Index).Addr().Interface() == pointer {
+			return f
+		}
+	}
+	panic(fmt.Sprintf("%T points to no field of a %s", pointer, object.Type()))
+}
+
+// storedAttribute stores the result of read in a field.
+func storedAttribute[F any](field *F, a Attribute, read func(o *ObjectReader, name string) F) row {
+	return row{a, field, func(o *ObjectReader, name string, field any) { *field.(*F) = read(o, name) }}
+}
+
+// unstoredAttribute is an attribute that the kind's decoder reads.
+func unstoredAttribute(a Attribute) row { return row{Attribute: a} }
+
+func namedAttribute(field *string, form *Form, meaning string) row {
+	return storedAttribute(field, nameAttribute(form, meaning), func(o *ObjectReader, _ string) string { return readName(o, form.check) })
+}
+
+// textAttribute reads a text with the properties of its attribute: required, allowed values, form and default.
+func textAttribute(field *string, a Attribute) row {
+	return storedAttribute(field, a, func(o *ObjectReader, name string) string {
+		text, given := readText(o, name), o.fields[name]
+		switch {
+		case a.Required && (given == nil || given == ""):
+			o.Report(name, "is required")
+		case a.Allowed != nil:
+			text = readOneOf(o, name)
+		case text == "":
+			text = a.text()
+		case a.Form != nil && a.Form.isOfLabel():
+			checkLabel(o, name, text, a.Form.checkLabel)
+		case a.Form != nil:
+			checkText(o, name, text, a.Form.check)
+		}
+		return text
+	})
+}
+
+func wholeAttribute(field *int, a Attribute) row {
+	a.Type = WholeType
+	return storedAttribute(field, a, (*ObjectReader).Int)
+}
+
+func labelsOfObject(field *Labels) row { return storedAttribute(field, labelsAttribute, readLabels) }
+
+func selectorRow(field **Selector, a Attribute) row { return storedAttribute(field, a, readSelector) }
+
+func readSelector(o *ObjectReader, name string) *Selector { return ReadSelector(o, name) }
+
+// objectAttribute reads an object, nil if there is none.
+func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
+	a.Type, a.Of = ObjectType, &of.Table
+	return storedAttribute(field, a, func(o *ObjectReader, name string) *P {
+		return ReadObject(o, name, func(part *ObjectReader) *P {
+			object := of.decode(part)
+			return &object
+		})
+	})
+}
+
+// listAttribute reads a list of objects.
+func listAttribute[P any](field *[]P, of *kind[P], a Attribute) row {
+	a.Type, a.Of = ObjectsType, &of.Table
+	return storedAttribute(field, a, func(o *ObjectReader, name string) []P { return ReadList(o, name, of.decode) })
+}
