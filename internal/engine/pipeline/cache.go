@@ -13,17 +13,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// Cache keeps the results of the last fleets, since a refresh, a plan and data sources compute the same ones. The zero
-// value is ready for use. It is safe for concurrent use, and computes each fleet once.
+// Cache keeps the computations of recent fleets, because a refresh, a plan and data sources repeat them. It computes
+// each fleet once and is safe for concurrent use. The zero value is ready for use.
 type Cache struct {
-	Renderer    objects.Renderer // that of the results
-	Definitions Definitions      // those of the results
+	Renderer    objects.Renderer
+	Definitions Definitions
 
 	mu      sync.Mutex
-	entries []*cached // the latest first
+	entries []*cached // latest first
 }
 
-// keptFleets is how many fleets a cache holds: each may be some hundred megabytes.
+// keptFleets bounds a cache. A computation can take some hundred megabytes.
 const keptFleets = 4
 
 type cached struct {
@@ -33,7 +33,7 @@ type cached struct {
 	findings []Diagnostic
 }
 
-// Compute is [Compute], but computes equal values only once.
+// Compute is [Compute] with caching.
 func (c *Cache) Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	entry := c.entry(keyOf(value))
 	entry.once.Do(func() {
@@ -74,7 +74,7 @@ func keyOf(value fleet.Value) (key [sha256.Size]byte) {
 	return key
 }
 
-// writeText adds a text with its length, so that no two lists of texts are the same.
+// writeText writes a text with its length, to keep lists of texts distinct.
 func writeText(h hash.Hash, content string) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(content)))

@@ -14,9 +14,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects of which something
-// is not known yet are pending. Folders are rendered only for rules about rendered objects. The last few results are
-// kept. The results are nil where a rule does not compile, and where the context has ended; the findings say why.
+// Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects with unknown
+// values are pending. Only rules about rendered objects render folders. The last few results are kept. Results are
+// nil if a rule does not compile or the context ends.
 func (r *Computation) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Diagnostic) {
 	r.constraintsMutex.Lock()
 	defer r.constraintsMutex.Unlock()
@@ -32,7 +32,7 @@ func (r *Computation) Constraints(ctx context.Context, rules map[string]string, 
 		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
-		const kept = 4 // for the resource flotilla_assignment, and for data sources
+		const kept = 4 // for flotilla_assignment and data sources
 		r.evaluated = slices.Insert(r.evaluated, 0, evaluation{key, results})
 		r.evaluated = r.evaluated[:min(kept, len(r.evaluated))]
 	}
@@ -45,8 +45,8 @@ type evaluation struct {
 	results *constraint.Results
 }
 
-// ScheduledConstraints is [Computation.Constraints] for a result of [Schedule]. Subjects of rules that need values or
-// rendered objects are pending.
+// ScheduledConstraints is [Computation.Constraints] after [Schedule]: rules about values or rendered objects are
+// pending.
 func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Decisions) (*constraint.Results, []Diagnostic) {
 	if len(value.Constraints) == 0 {
 		return &constraint.Results{}, nil
@@ -73,8 +73,8 @@ func checkConstraints(ctx context.Context, rules map[string]string, subjects con
 	return results, nil
 }
 
-// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. Where one of them does not compile, the
-// program is nil, and the findings say why.
+// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. The program is nil if there are
+// errors.
 func CompileConstraints(rules map[string]string) (*constraint.Program, []Diagnostic) {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
@@ -91,11 +91,11 @@ func CompileConstraints(rules map[string]string) (*constraint.Program, []Diagnos
 	return program, nil
 }
 
-// ConstraintWarnings are about rules, the entries of [fleet.Value.Constraints], that are probably not what was meant.
+// ConstraintWarnings returns warnings about probable mistakes in rules, the entries of [fleet.Value.Constraints].
 func ConstraintWarnings(rules map[string]string) []Diagnostic {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
-		return nil // an error elsewhere
+		return nil // reported elsewhere
 	}
 	var warnings diagnostics
 	for _, warning := range constraint.Warnings(parsed) {
@@ -104,7 +104,7 @@ func ConstraintWarnings(rules map[string]string) []Diagnostic {
 	return warnings.list()
 }
 
-// constrainedFiles renders an assignment for rules about its documents, without final objects.
+// constrainedFiles renders an assignment without final objects.
 func (r folderRenderer) constrainedFiles(ctx context.Context, i int) (files []render.AssignmentFile, waitsFor string, err error) {
 	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
 		return nil, r.waitsFor(i), nil

@@ -14,15 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// exposure is a value of a final object that looks like a credential.
+// exposure is a probable credential in a final object.
 type exposure struct {
-	clause string // names the object and the place, without the value
+	clause string // object and place, without the value
 	name   string // in allow_plain
 }
 
-// exposedIn returns the exposures in final objects of an assignment that neither its deployment target nor the object allows.
-// Secrets have none: [render.Templates.AddFinalObjects] refuses those that are not encrypted. Objects that several assignments have are
-// read once.
+// exposedIn returns the exposures in final objects that neither the deployment target nor the object allows. It skips
+// Secrets, because [render.Templates.Follow] refuses plain ones. Equal objects are read once.
 func (r *Computation) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
 	for i := range final {
 		o := &final[i]
@@ -48,14 +47,14 @@ func (r *Computation) exposedIn(subject render.Subject, final []objects.Object) 
 	return exposed
 }
 
-// exposedBy returns the exposures in one object. It ignores the texts in known.
+// exposedBy returns the exposures in one object, except known texts.
 func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 	if text := string(o.YAML); o.Kind == objects.SealedSecret || !credential.MayHave(text) {
 		return nil
 	}
 	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(documents) != 1 || secret.IsSecret(documents[0]) {
-		return nil // an object that cannot be read is an error elsewhere
+		return nil // invalid objects are reported elsewhere
 	}
 	allowed := annotatedPlain(documents[0])
 	for _, found := range credential.Find(documents[0], known...) {
@@ -72,13 +71,13 @@ func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 	return exposed
 }
 
-// isProse reports whether a finding is a setting that the description of a field in a CustomResourceDefinition mentions, such as
+// isProse reports whether a finding is a setting in the description of a CRD's field, such as
 // `automountServiceAccountToken: true`.
 func isProse(o *objects.Object, found *credential.Finding) bool {
 	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
 }
 
-// annotatedPlain returns the paths that an object's annotation allows to look like a credential.
+// annotatedPlain returns the paths that the object's annotation allows.
 func annotatedPlain(object map[string]any) (paths []string) {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -89,12 +88,11 @@ func annotatedPlain(object map[string]any) (paths []string) {
 	return paths
 }
 
-// remedy ends a text about an exposure.
 func remedy(name string) string {
 	return fmt.Sprintf("take it from a Secret; if it is none, add allow_plain = [%q] to the deployment target", name)
 }
 
-// errExposed returns an error about the exposures in final objects that would be committed, or nil.
+// errExposed returns an error about exposures in final objects to be committed, or nil.
 func (r *Computation) errExposed(subject render.Subject, final []objects.Object) error {
 	var mistakes []error
 	for _, e := range r.exposedIn(subject, final) {

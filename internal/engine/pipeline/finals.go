@@ -15,11 +15,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxFinals is how many assignments are rendered into final objects at once: some wait for an artifact.
+// maxFinals bounds concurrent renderings of final objects: some wait for an artifact.
 const maxFinals = 8
 
-// Final renders the manifests of an assignment into final objects, where its `render` asks for that: else there are none.
-// waitsFor says what is not known yet where they are not. An error names the artifact, or the field that cannot be rendered.
+// Final returns the final objects of an assignment, or none if its `render` does not request them. waitsFor names
+// unknown values. An error names the artifact or the field that cannot be rendered.
 func (r *Computation) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
 	result, waitsFor, err := r.renderer(to).finalResult(ctx, i)
 	if result == nil {
@@ -28,7 +28,7 @@ func (r *Computation) Final(ctx context.Context, i int, to Destination) (final [
 	return result.Objects, "", nil
 }
 
-// finalResult is Final with the whole result; nil where there are no objects.
+// finalResult is Final with the whole result, or nil.
 func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects.Result, waitsFor string, err error) {
 	if !render.IsRendered(r.Schedule.Assignments[i]) {
 		return nil, "", nil
@@ -53,7 +53,7 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 	return result, "", nil
 }
 
-// final renders the manifests of an assignment whose files point to them.
+// final renders the manifests that the files point to.
 func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Result, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
@@ -65,15 +65,15 @@ func (r *Computation) final(ctx context.Context, subject render.Subject, files [
 	return r.Renderer.Render(ctx, request)
 }
 
-// folderFiles are the files of an assignment's folder.
+// folderFiles holds the files of an assignment's folder.
 type folderFiles struct {
 	all      []render.AssignmentFile
-	pointers []render.AssignmentFile // those that templates render
-	missing  missing                 // of final objects among all
-	schemas  schemaCheck             // of these
+	pointers []render.AssignmentFile // rendered by templates
+	missing  missing
+	schemas  schemaCheck
 }
 
-// files renders an assignment's folder. Where it has final objects and they cannot be rendered, the error is [ErrUnrendered], too.
+// files renders an assignment's folder. The error is [ErrUnrendered], too, if its final objects cannot be rendered.
 func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
 	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
@@ -98,7 +98,7 @@ func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*fol
 	return &folderFiles{all, pointers, missingOf(result), r.checkSchemas(subject, result)}, nil
 }
 
-// ErrUnrendered says of an error that final objects cannot be rendered. Its text is that of the error.
+// ErrUnrendered marks an error in rendering final objects. It has the text of the wrapped error.
 var ErrUnrendered = errors.New("final objects cannot be rendered")
 
 type unrendered struct{ error }
@@ -107,7 +107,7 @@ func (u unrendered) Is(target error) bool { return target == ErrUnrendered }
 
 func (u unrendered) Unwrap() error { return u.error }
 
-// finals renders into final objects what is to be, and keeps the errors.
+// finals renders all requested final objects and keeps the errors.
 func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 	var rendered []int
 	for i, assignment := range r.Schedule.Assignments {
@@ -115,7 +115,7 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 			rendered = append(rendered, i)
 		}
 	}
-	// Those of one chart follow one another, so that its files and what hosts have in common is read once.
+	// Group assignments by chart, which is then read once.
 	slices.SortStableFunc(rendered, func(a, b int) int {
 		assignments := r.Schedule.Assignments
 		return strings.Compare(assignments[a].Target.Name, assignments[b].Target.Name)
@@ -143,7 +143,7 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 	r.checkUndefined()
 }
 
-// addUnrendered adds the errors of rendering into final objects.
+// addUnrendered adds the errors in final objects.
 func (f *diagnostics) addUnrendered(r *Rendering) {
 	var all Unrendered
 	for i, problem := range r.unrendered {
@@ -156,8 +156,8 @@ func (f *diagnostics) addUnrendered(r *Rendering) {
 	}
 }
 
-// Warnings returns a warning about each credential in final objects that are not committed, one about APIs that charts miss, and those
-// about the schemas of final objects.
+// Warnings returns warnings about final objects: exposed credentials outside the repository, missing APIs, and
+// schemas.
 func (r *Rendering) Warnings() []Diagnostic {
 	var all Unrendered
 	for i, exposures := range r.exposed {
@@ -175,13 +175,12 @@ func (r *Rendering) Warnings() []Diagnostic {
 	return warnings.list()
 }
 
-// Unrendered are errors of rendering into final objects, each once with the deployment targets that it concerns. The zero
-// value has none.
+// Unrendered groups errors in final objects by text, with the affected deployment targets. The zero value is empty.
 type Unrendered struct {
 	wording.Groups[string, string] // names of deployment targets, by error
 }
 
-// Messages are the errors in order, each a sentence without a full stop.
+// Messages returns the errors in order, as sentences without a full stop.
 func (u *Unrendered) Messages() []string {
 	var messages []string
 	targets := maps.Collect(u.All())

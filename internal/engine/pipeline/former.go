@@ -13,22 +13,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// FinalChange is how the final objects of an assignment change.
+// FinalChange is the change of an assignment's final objects.
 type FinalChange struct {
 	// Before and After are sorted by group, kind, namespace and name.
 	Before, After []objects.Object
-	// Unknown says why Before is not known; "" where it is. IsLost says that this may be another time, as an artifact could
-	// not be had now.
+	// Unknown is the reason why Before is unknown, or "". IsLost marks a reason that may go away, such as an
+	// unavailable artifact.
 	Unknown string
 	IsLost  bool
-	// Moved says how the artifact changes, as in [changes.Finals].
+	// Moved describes the change of the artifact: see [changes.Finals].
 	Moved string
 }
 
-// FinalChanges renders former folders and wanted ones into final objects, some at a time, and gives each change to yield, at any
-// time and in any order. Of assignments that are not rendered into final objects, or whose wanted ones are not known, there is
-// none. former are by the number of the assignment.
-func (r *Computation) FinalChanges(ctx context.Context, to Destination, former map[int]render.FormerFolder, yield func(i int, change *FinalChange)) {
+// FinalChanges renders the former and wanted final objects of assignments, given by index, and calls yield with each
+// change, concurrently and in any order. It skips assignments without final objects or with unknown ones.
+func (r *Computation) FinalChanges(
+	ctx context.Context, to Destination, former map[int]render.FormerFolder, yield func(i int, change *FinalChange),
+) {
 	var of []int
 	for i, assignment := range r.Schedule.Assignments {
 		if _, has := former[i]; has && render.IsRendered(assignment) {
@@ -39,7 +40,7 @@ func (r *Computation) FinalChanges(ctx context.Context, to Destination, former m
 		i := of[k]
 		wanted, waitsFor, err := r.Final(ctx, i, to)
 		if err != nil || waitsFor != "" {
-			return // the plan has the error
+			return // reported by the plan
 		}
 		change := &FinalChange{After: wanted}
 		change.Moved = changes.MovedFrom(former[i].Manifests, r.manifestsOf(i))
@@ -52,7 +53,7 @@ func (r *Computation) manifestsOf(i int) *folder.Manifests {
 	return &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
 }
 
-// readFormer takes the objects that a folder has, or renders what it was made from.
+// readFormer reads the committed objects of a folder, or renders its former manifests.
 func (r *Computation) readFormer(ctx context.Context, i int, former render.FormerFolder, change *FinalChange) {
 	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) }) {
 		var err error
@@ -67,7 +68,7 @@ func (r *Computation) readFormer(ctx context.Context, i int, former render.Forme
 		return
 	}
 	result, err := r.Renderer.Render(ctx, request)
-	if err != nil { // whose text may have a value
+	if err != nil { // its text may contain values
 		what := strings.TrimSpace(former.Manifests.Chart + " " + former.Manifests.Revision())
 		change.Unknown, change.IsLost = fmt.Sprintf("%s of %s cannot be fetched or rendered any more", what, former.Manifests.Repo), true
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// missing is what rendering a chart lacked: APIs that it asked for in vain, and schemas at addresses. See [objects.Result].
+// missing records what a chart lacked: unlisted APIs and remote schemas. See [objects.Result].
 type missing struct {
 	chart   string
 	apis    []string
@@ -24,7 +24,7 @@ func missingOf(result *objects.Result) missing {
 	return missing{result.Chart.Name, result.MissingAPIs, result.RemoteSchemas}
 }
 
-// addRemoteSchemas adds one finding about the schemas of values that rendering did not read.
+// addRemoteSchemas adds one finding about value schemas that rendering did not read.
 func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 	byAddress := map[string]namesSet{}
 	for _, missing := range r.missing {
@@ -48,18 +48,17 @@ func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 	f.add("Values of charts are not checked", message+wording.Lines(lines, wording.Named))
 }
 
-// namesSet collects names without repeats.
 type namesSet map[string]bool
 
-// count returns the number of names with the first ones: `12 charts ("shop", "till" and 10 more)`.
+// count returns the number and the first names: `12 charts ("shop", "till" and 10 more)`.
 func (n namesSet) count(one, many string) string {
 	const shown = 3
 	names := wording.Quoted(slices.Sorted(maps.Keys(n)))
 	return fmt.Sprintf("%s (%s)", wording.Count(len(names), one, many), wording.List(names, shown))
 }
 
-// addMissing adds one finding about all APIs that charts asked for in vain, and that a cluster type can list. A rendering by
-// FromTrees has none.
+// addMissing adds one finding about APIs that charts asked for and a cluster type could list. It needs a rendering by
+// Render.
 func (f *diagnostics) addMissing(r *Rendering) {
 	type askers struct{ charts, clusterTypes namesSet }
 	byAPI := map[string]askers{}

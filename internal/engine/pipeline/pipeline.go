@@ -1,6 +1,6 @@
-// Package pipeline runs all steps from a fleet to its folders: it schedules, hydrates and renders, and returns every
-// folder with its files, its tree id and its record, and all errors and warnings. It is pure, but for what renders final
-// objects, which it is given, and is what the benchmarks measure.
+// Package pipeline runs all steps from a fleet to its folders: schedule, hydrate, render. It returns each folder with
+// files, tree id and record, and all errors and warnings. It is pure except for the given renderer of final objects.
+// The benchmarks measure this package.
 package pipeline
 
 import (
@@ -18,50 +18,48 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Diagnostic is an error or a warning.
 type Diagnostic struct {
-	Summary string // its kind: a short sentence without a full stop
-	Message string // one sentence with its subject
+	Summary string // a short sentence without a full stop
+	Message string // one sentence with a subject
 }
 
-// maxFindings bounds how many of one kind are listed: a template that every assignment uses would
-// otherwise be reported 20,000 times.
+// maxFindings bounds the listed findings of one kind: a common template could repeat one 20,000 times.
 const maxFindings = 50
 
-// Computation is what was computed of a fleet: its assignments, their values, and its templates.
+// Computation contains the assignments, values and templates of a fleet.
 type Computation struct {
 	Value     fleet.Value
 	Fleet     *fleet.Fleet
 	Schedule  *schedule.Decisions
 	Snapshots *hydrate.Snapshots
 	Templates *render.Templates
-	// Renderer renders final objects; while it is nil, they are not known yet.
+	// Renderer renders final objects. They are unknown while it is nil.
 	Renderer objects.Renderer
-	// Definitions check final objects.
+	// Definitions validate final objects.
 	Definitions Definitions
 
 	warnings []Diagnostic
 	index    map[string]int // assignments by key
 
 	mu       sync.Mutex
-	rendered []*Rendering // for each destination, the latest first
+	rendered []*Rendering // by destination, latest first
 
-	exposures sync.Map // []exposure of exposedBy, by the hash of an object
+	exposures sync.Map // []exposure by hash of the object
 
 	constraintsMutex sync.Mutex
-	evaluated        []evaluation // the latest first
+	evaluated        []evaluation // latest first
 }
 
-// Compute schedules and hydrates a fleet, and compiles its templates. The value's model must be known. Of its other
-// entries, one that is not known yet makes only the folders unknown that it reaches. The result is nil when there are
-// errors; all that are found are returned, equal ones once.
+// Compute schedules and hydrates a fleet and compiles its templates. The value's model must be known. An unknown
+// entry affects only the folders that depend on it. With errors, the computation is nil; all distinct errors are
+// returned.
 func Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	var errors diagnostics
 	r := errors.hydrate(value, func(hydrate.ValueFinding) bool { return true })
 	if r == nil {
 		return nil, errors.list()
 	}
-	r.Value.Constraints = nil // a cache gives the result to fleets of other rules, too
+	r.Value.Constraints = nil // The cache shares the computation among fleets with other rules.
 	var wrong fleet.Findings
 	r.Templates, wrong = render.Compile(r.Fleet)
 	errors.addAll("Invalid template", wrong)
@@ -92,9 +90,8 @@ func Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	return r, nil
 }
 
-// Hydrate computes the assignments of a fleet and their values, without templates: the result has nothing else. A key
-// that a schema requires and that is missing is no error: who wants to see what is asked for has it as advice. The result
-// is nil when there are errors.
+// Hydrate is Compute without templates. It does not report missing required keys: [hydrate.Advice] lists them. With
+// errors, the computation is nil.
 func Hydrate(value fleet.Value) (*Computation, []Diagnostic) {
 	var errors diagnostics
 	r := errors.hydrate(value, func(finding hydrate.ValueFinding) bool { return !finding.Missing })
@@ -104,8 +101,8 @@ func Hydrate(value fleet.Value) (*Computation, []Diagnostic) {
 	return r, nil
 }
 
-// hydrate schedules and hydrates a fleet, and adds the errors; of those of values and schemas the ones that count. The
-// result is nil where there is nothing to go on with.
+// hydrate schedules and hydrates a fleet. It adds all errors, and those findings that counts accepts. It returns nil
+// if no later step can run.
 func (f *diagnostics) hydrate(value fleet.Value, counts func(hydrate.ValueFinding) bool) *Computation {
 	parsed, config, err := value.Fleet()
 	if err != nil {
@@ -129,8 +126,7 @@ func (f *diagnostics) hydrate(value fleet.Value, counts func(hydrate.ValueFindin
 	return r
 }
 
-// Schedule computes the assignments of a fleet, without their values, and the names of the config containers that
-// reach no assignment.
+// Schedule computes the assignments of a fleet and the names of config containers that reach none.
 func Schedule(value fleet.Value) (result *schedule.Decisions, idleContainers []string, found []Diagnostic) {
 	parsed, _, err := value.Fleet()
 	if err != nil {
@@ -145,7 +141,7 @@ func Schedule(value fleet.Value) (result *schedule.Decisions, idleContainers []s
 	return result, idleContainers, errors.list()
 }
 
-// Warnings are what is probably a mistake but does no harm. flotilla_scheduling has the same as data.
+// Warnings returns probable mistakes. flotilla_scheduling returns the same as data.
 func (r *Computation) Warnings() []Diagnostic { return r.warnings }
 
 func (r *Computation) collectWarnings(ofRendering fleet.Findings) []Diagnostic {
@@ -168,14 +164,13 @@ func (r *Computation) collectWarnings(ofRendering fleet.Findings) []Diagnostic {
 	return warnings.list()
 }
 
-// AssignmentIndex returns the number of the assignment with this key among Schedule.Assignments.
+// AssignmentIndex returns the index of an assignment in Schedule.Assignments.
 func (r *Computation) AssignmentIndex(host, deploymentTarget string) (int, bool) {
 	i, ok := r.index[host+"/"+deploymentTarget]
 	return i, ok
 }
 
-// Hosts are those that have a folder: every cluster type, and every cluster where the fleet assigns to
-// clusters at all.
+// Hosts returns the hosts with a folder: all cluster types, and clusters if the fleet assigns to any.
 func (r *Computation) Hosts() []*schedule.Host {
 	assignsToClusters := slices.ContainsFunc(r.Fleet.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.ClusterSelector != nil }) ||
 		slices.ContainsFunc(r.Fleet.Assignments, func(p fleet.ExplicitAssignment) bool { return p.Cluster != "" })
@@ -185,13 +180,12 @@ func (r *Computation) Hosts() []*schedule.Host {
 	return slices.DeleteFunc(slices.Clone(r.Schedule.Hosts), func(host *schedule.Host) bool { return host.Cluster != nil })
 }
 
-// ClustersOf is [ClustersOf] for the result's fleet.
 func (r *Computation) ClustersOf(hosts []string) []string {
 	return ClustersOf(r.Fleet, hosts)
 }
 
-// ClustersOf returns the names of the clusters that follow hosts, sorted: a host that is a cluster, or all clusters of
-// a cluster type. A host "clusters/<name>" counts also where the fleet does not have the cluster any more.
+// ClustersOf returns the names of the clusters that follow the hosts, sorted. It includes clusters that the fleet no
+// longer has.
 func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	clusters := map[string]bool{}
 	types := map[string]bool{}
@@ -217,12 +211,12 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	return names
 }
 
-// diagnostics collects findings, equal ones once, and of those that differ only by what they quote the first.
+// diagnostics collects distinct diagnostics. Among those that differ only in quoted names it keeps the first few.
 type diagnostics struct {
 	found []Diagnostic
 	seen  map[Diagnostic]bool
-	more  map[string]int // by summary, those that are not listed
-	count map[string]int // by summary
+	more  map[string]int // omitted, by summary
+	count map[string]int
 	alike map[Diagnostic]int
 }
 
@@ -245,14 +239,14 @@ func (f *diagnostics) add(summary, message string) {
 	f.found = append(f.found, finding)
 }
 
-// addAll adds what is wrong with objects of a fleet, the same of several objects once.
+// addAll adds findings about a fleet, equal ones grouped.
 func (f *diagnostics) addAll(summary string, wrong fleet.Findings) {
 	for _, finding := range wrong.Group() {
 		f.add(summary, finding.String())
 	}
 }
 
-// join makes one finding of several lines.
+// join adds one diagnostic of several lines.
 func (f *diagnostics) join(summary string, lines []string) {
 	if len(lines) > 0 {
 		f.add(summary, wording.Lines(lines, wording.Named))

@@ -7,19 +7,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Problems are what is wrong with the files of assignments, each once however many of them have it. The zero value has none.
+// Problems groups problems with rendered files by text. The zero value is empty.
 type Problems struct {
 	wording.Groups[string, *schedule.Assignment]
 }
 
-// Add adds what is wrong with an assignment.
 func (p *Problems) Add(assignment *schedule.Assignment, texts ...string) {
 	for _, text := range texts {
 		p.Groups.Add(text, assignment)
 	}
 }
 
-// Messages are the problems in the order in which they were added, each a sentence without a full stop that names the first
+// Messages returns the problems in order of addition. Each is a sentence without a full stop that names the first
 // assignment.
 func (p *Problems) Messages() []string {
 	var messages []string

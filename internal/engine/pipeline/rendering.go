@@ -17,9 +17,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Destination is what templates may use of the owner and of the GitOps repository.
+// Destination is the owner and GitOps repository, as templates see them.
 type Destination struct {
-	Repo  *folder.Location // nil while the GitOps repository is not known
+	Repo  *folder.Location // nil while unknown
 	Owner string           // name of the flotilla_assignment
 }
 
@@ -27,7 +27,6 @@ func (d Destination) equal(other Destination) bool {
 	return d.Owner == other.Owner && (d.Repo == nil) == (other.Repo == nil) && (d.Repo == nil || *d.Repo == *other.Repo)
 }
 
-// write adds the destination to a hash.
 func (d Destination) write(h hash.Hash) {
 	writeText(h, d.Owner)
 	if d.Repo != nil {
@@ -45,40 +44,40 @@ type folderRenderer struct {
 
 func (r *Computation) renderer(to Destination) folderRenderer { return folderRenderer{r, to} }
 
-// Rendering is every folder of a fleet for one destination.
+// Rendering contains every folder of a fleet for one destination.
 type Rendering struct {
 	folderRenderer
-	// Trees are the ids of the folders' trees, by assignment; "" where the content is not known yet.
+	// Trees holds the tree id of each assignment's folder, or "" while its content is unknown.
 	Trees []string
-	// objects are the reconciler objects, by assignment; nil for a rendering by FromTrees.
+	// objects holds the reconciler objects by assignment, or nil after FromTrees.
 	objects [][]folder.ObjectRef
-	// failed are errors by assignment; problems are what checks have found, of those that are checked.
+	// failed holds errors by assignment, problems the findings of checks.
 	failed, problems [][]string
 	checked          []bool
-	unrendered       []string      // errors of final objects, by assignment
-	exposed          [][]exposure  // credentials in final objects that are not committed, by assignment
-	missing          []missing     // by assignment
-	schemas          []schemaCheck // by assignment
-	deployed         folder.Trees  // those that need no check
-	// Findings are errors in rendered files. Folders whose tree is deployed already are not checked, since they were
-	// when they were written.
+	unrendered       []string     // errors in final objects
+	exposed          [][]exposure // in uncommitted final objects
+	missing          []missing
+	schemas          []schemaCheck
+	deployed         folder.Trees // need no check
+	// Findings lists errors in rendered files, except deployed folders, which were checked when they were written.
 	Findings []Diagnostic
 }
 
-// subject is what the templates get of an assignment.
+// subject returns an assignment as templates see it.
 func (r folderRenderer) subject(i int) render.Subject {
 	snapshot := r.Snapshots.All[i]
 	return render.Subject{
 		Assignment: r.Schedule.Assignments[i], Environment: r.Fleet.Environment,
-		Owner: r.Destination.Owner, ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(), Repo: r.Destination.Repo,
+		Owner: r.Destination.Owner, Repo: r.Destination.Repo,
+		ConfigVersion: snapshot.Version, ValuesVersion: snapshot.ValuesVersion, Config: snapshot.Values(),
 		Secrets: snapshot.Secrets(), Encrypted: snapshot.Encrypted(), Origin: snapshot.DecidedBy,
 	}
 }
 
-// Render renders every folder, on all processors. deployed has the trees that need no check, because they are in the
-// repository already: each caller gets the findings of the others. The last few destinations are rendered only once.
+// Render renders every folder on all processors and keeps the last few destinations. It does not check folders with
+// the deployed tree. Each caller gets the findings of the other folders.
 //
-// What `render` asks for is also rendered into final objects, by artifacts that may have to be fetched first, until the context ends.
+// It also renders the final objects that `render` requests. It may fetch artifacts for them, until the context ends.
 func (r *Computation) Render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +109,8 @@ func (r folderRenderer) render(ctx context.Context, deployed folder.Trees) *Rend
 	return rendering
 }
 
-// check is the rendering with the findings of all folders but those that are deployed. It checks those that were
-// deployed for whoever asked before.
+// check returns the rendering with the findings of all folders that are not deployed. It checks folders that were
+// deployed for an earlier caller.
 func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering {
 	needsCheck := func(i int) bool {
 		assignment := r.Schedule.Assignments[i]
@@ -142,13 +141,13 @@ func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering
 	return &checked
 }
 
-// isDeployed reports whether the folder of an assignment is in the repository already.
+// isDeployed reports whether the repository already has the folder's tree.
 func (r *Rendering) isDeployed(i int) bool {
 	assignment := r.Schedule.Assignments[i]
 	return r.Trees[i] != "" && r.deployed[assignment.Host.Name][assignment.Target.Name] == r.Trees[i]
 }
 
-// Fingerprint is a hash of all that decides what is rendered, including the release of the provider.
+// Fingerprint hashes all inputs of rendering, including the provider's release.
 func (r *Computation) Fingerprint(to Destination, release string) string {
 	h := sha256.New()
 	key := keyOf(r.Value)
@@ -159,8 +158,8 @@ func (r *Computation) Fingerprint(to Destination, release string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// FromTrees is the rendering of trees that an earlier process has rendered and checked with the same fingerprint. It is
-// nil where the tree of a folder is missing.
+// FromTrees returns a rendering from trees that an earlier process rendered and checked with the same fingerprint, or
+// nil if a tree is missing.
 func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 	rendering := &Rendering{folderRenderer: r.renderer(to), Trees: make([]string, len(r.Schedule.Assignments))}
 	for i, assignment := range r.Schedule.Assignments {
@@ -172,7 +171,7 @@ func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 	return rendering
 }
 
-// tree renders one assignment, and checks it unless it is deployed.
+// renderTree renders one assignment, and checks it unless it is deployed.
 func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees) {
 	subject := r.subject(i)
 	files, err := r.files(ctx, subject)
@@ -196,12 +195,11 @@ func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees
 	}
 	r.Trees[i], r.objects[i] = tree, r.Templates.Objects(subject, files.pointers)
 	r.missing[i] = files.missing
-	if r.schemas != nil { // only final objects have one
+	if r.schemas != nil { // final objects only
 		r.schemas[i] = files.schemas
 	}
 }
 
-// Files renders one assignment.
 func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
 	files, err := r.files(ctx, r.subject(i))
 	if err != nil {
@@ -210,7 +208,7 @@ func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
 	return filesOf(files.all), nil
 }
 
-// CheckedFiles renders one assignment, and returns the files and what is wrong with them.
+// CheckedFiles renders one assignment and returns its files and their problems.
 func (r *Computation) CheckedFiles(ctx context.Context, i int, to Destination) ([]git.File, []string, error) {
 	renderer := r.renderer(to)
 	subject := renderer.subject(i)
@@ -221,7 +219,7 @@ func (r *Computation) CheckedFiles(ctx context.Context, i int, to Destination) (
 	return filesOf(files.all), r.checkFiles(subject, files.pointers), nil
 }
 
-// problems are what is wrong with the files that templates have rendered.
+// checkFiles returns the problems of rendered files.
 func (r *Computation) checkFiles(subject render.Subject, files []render.AssignmentFile) (problems []string) {
 	for _, finding := range r.Templates.Check(subject, files) {
 		problems = append(problems, finding.String())
@@ -237,7 +235,7 @@ func filesOf(rendered []render.AssignmentFile) []git.File {
 	return files
 }
 
-// Record is what the repository keeps about an assignment's folder.
+// Record returns the record of an assignment's folder in the repository.
 func (r *Rendering) Record(i int) folder.Record {
 	assignment := r.Schedule.Assignments[i]
 	clusterType := ""
@@ -251,8 +249,8 @@ func (r *Rendering) Record(i int) folder.Record {
 	}
 }
 
-// objectsOf returns the reconciler objects of an assignment. For a rendering by FromTrees it renders them again; that is
-// only needed for the few folders that drifted. Where that fails it returns nil, and Files returns the error.
+// objectsOf returns the reconciler objects of an assignment. After FromTrees it renders them again; only drifted
+// folders need that. If rendering fails it returns nil; Files returns the error.
 func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	if r.objects != nil {
 		return r.objects[i]
@@ -265,7 +263,7 @@ func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	return r.Templates.Objects(subject, rendered)
 }
 
-// Wanted returns the trees by host and deployment target, with an entry for every host that has a folder.
+// Wanted returns the trees by host and deployment target, with an entry for every host with a folder.
 func (r *Rendering) Wanted() folder.Trees {
 	wanted := folder.Trees{}
 	for _, host := range r.Hosts() {
@@ -277,7 +275,7 @@ func (r *Rendering) Wanted() folder.Trees {
 	return wanted
 }
 
-// WaitsFor says what is not known yet of an assignment's folder; "" where it is known.
+// WaitsFor names the unknown inputs of an assignment's folder, or returns "".
 func (r *Rendering) WaitsFor(i int) string {
 	if r.Trees[i] != "" {
 		return ""

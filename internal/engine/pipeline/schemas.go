@@ -11,20 +11,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Definitions are the CustomResourceDefinitions that clusters have besides those among final objects.
+// Definitions holds CustomResourceDefinitions of clusters in addition to those among final objects.
 type Definitions struct {
 	All []*kinds.Definition
-	Sum string // changes with them
+	Sum string // fingerprint of All
 }
 
-// schemaCheck is the check of the final objects of an assignment against the schemas of their kinds.
+// schemaCheck is the result of validating an assignment's final objects.
 type schemaCheck struct {
-	refused, dropped []string // clauses about parts that clusters refuse, and about fields that they may drop
-	// undefined are objects of other kinds than those of Kubernetes and of definitions among the objects. definitions are these.
+	refused, dropped []string // clauses about rejected parts, and about fields that clusters may drop
+	// undefined holds objects whose kind is neither built in nor among definitions, the assignment's own CRDs.
 	undefined, definitions []objects.Object
 }
 
-// checkSchemas returns the check of a result.
 func (r *Computation) checkSchemas(subject render.Subject, result *objects.Result) (check schemaCheck) {
 	drops := r.Templates.DropsFields(subject.Assignment)
 	for _, violation := range result.Violations {
@@ -43,7 +42,7 @@ func (r *Computation) checkSchemas(subject render.Subject, result *objects.Resul
 
 func (s *schemaCheck) add(o *objects.Object, message string, mayDrop bool) {
 	if strings.Contains(o.Hook, "test") {
-		return // which no agent applies
+		return // not applied by agents
 	}
 	clause := fmt.Sprintf("%s %q: %s", o.Kind, o.Name, message)
 	if mayDrop {
@@ -53,7 +52,8 @@ func (s *schemaCheck) add(o *objects.Object, message string, mayDrop bool) {
 	s.refused = append(s.refused, clause)
 }
 
-// checkUndefined checks the objects whose kinds other assignments of the host, the provider or the published schemas define.
+// checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or
+// published schemas.
 func (r *Rendering) checkUndefined() {
 	byHost := map[string][]objects.Object{}
 	isOpen := false
@@ -68,7 +68,7 @@ func (r *Rendering) checkUndefined() {
 	definitions := map[string][]*kinds.Definition{}
 	for host, all := range byHost {
 		for i := range all {
-			if definition, err := readDefinition(&all[i]); err == nil { // else the check of the object itself has said so
+			if definition, err := readDefinition(&all[i]); err == nil { // Validation of the object reports an invalid definition.
 				definitions[host] = append(definitions[host], definition)
 			}
 		}
@@ -81,7 +81,7 @@ func (r *Rendering) checkUndefined() {
 		assignment := r.Schedule.Assignments[i]
 		catalog, err := kinds.For(assignment.Host.ClusterType.KubernetesVersion)
 		if err != nil {
-			return // the templates have reported it
+			return // reported by the templates
 		}
 		catalog = catalog.With(r.Definitions.All...).
 			With(definitions[assignment.Host.ClusterType.Name]...).
@@ -91,7 +91,7 @@ func (r *Rendering) checkUndefined() {
 			o := &check.undefined[j]
 			read, err := fleet.ReadObjects(string(o.YAML))
 			if err != nil || len(read) != 1 {
-				continue // which is an error elsewhere
+				continue // reported elsewhere
 			}
 			for _, violation := range catalog.Check(read[0]) {
 				mayDrop := violation.IsUnknown && (drops || catalog.MayLackFields(read[0]))
@@ -110,7 +110,7 @@ func readDefinition(o *objects.Object) (*kinds.Definition, error) {
 	return kinds.ReadDefinition(read[0])
 }
 
-// addRefused adds the errors about parts of final objects that clusters refuse. Those of folders that are deployed are warnings.
+// addRefused adds errors about rejected parts of final objects, except in deployed folders.
 func (f *diagnostics) addRefused(r *Rendering) {
 	var all Unrendered
 	for i := range r.schemas {
@@ -125,7 +125,8 @@ func (f *diagnostics) addRefused(r *Rendering) {
 	}
 }
 
-// addQuestioned adds the warnings about final objects: fields that clusters may drop, and parts of deployed objects that they refuse.
+// addQuestioned adds warnings about final objects: fields that clusters may drop, and rejected parts of deployed
+// objects.
 func (f *diagnostics) addQuestioned(r *Rendering) {
 	var dropped, refused Unrendered
 	for i := range r.schemas {

@@ -1,4 +1,4 @@
-// Package schedule decides which deployment target runs on which host, and says why.
+// Package schedule assigns deployment targets to hosts and gives the reason for each decision.
 package schedule
 
 import (
@@ -12,31 +12,29 @@ import (
 type Assignment struct {
 	Host         *Host
 	Target       *Target
-	Policies     []string     // the target policies that assign it, sorted; empty for an explicit assignment
+	Policies     []string     // names of the assigning target policies, sorted; empty if explicit
 	Namespace    string       // at most 63 characters
-	Requires     []string     // full names of the deployment targets on this host that its workload requires, sorted
-	Dependencies []Dependency // the same, with host and namespace
+	Requires     []string     // full names of required deployment targets on this host, sorted
+	Dependencies []Dependency // the same with host and namespace
 }
 
-// Dependency is a deployment target that an assignment's workload requires, with the host that it is assigned
-// to: the same host or, for a cluster, its cluster type.
+// Dependency is an assignment that another one requires, on the same host or on the cluster type of its cluster.
 type Dependency struct {
 	Target    *Target
 	Host      *Host
-	Namespace string // of that assignment
+	Namespace string
 }
 
-// Key is the assignment's name in its fleet, and its folder: "<host>/<deployment target>".
+// Key returns "<host>/<deployment target>", the assignment's name and folder.
 func (a *Assignment) Key() string {
 	return a.Host.Name + "/" + a.Target.Name
 }
 
-// String names the assignment in messages.
 func (a *Assignment) String() string {
 	return strings.TrimPrefix(a.Key(), clusterFolder)
 }
 
-// Reserved are the labels that Flotilla gives every assignment. Labels of host and target cannot replace them.
+// Reserved returns the labels that Flotilla sets on every assignment. They override labels of host and target.
 func (a *Assignment) Reserved(environment string) fleet.Labels {
 	reserved := fleet.Labels{
 		"environment":       environment,
@@ -51,7 +49,7 @@ func (a *Assignment) Reserved(environment string) fleet.Labels {
 	return reserved
 }
 
-// IsReserved says whether a label key belongs to Flotilla.
+// IsReserved reports whether Flotilla sets the label key.
 func IsReserved(key string) bool {
 	switch key {
 	case "environment", "workspace", "workload", "deployment-target", "cluster-type", "cluster":
@@ -60,16 +58,15 @@ func IsReserved(key string) bool {
 	return false
 }
 
-// maxNamespace is the longest name that Kubernetes accepts for a namespace.
+// maxNamespace is Kubernetes' limit on the length of a namespace.
 const maxNamespace = 63
 
-// Namespace returns "<environment>-<host>-<deployment target>". Where that is too long for Kubernetes, it is cut and
-// ends in a hash of the whole.
+// Namespace returns "<environment>-<host>-<deployment target>", shortened to 63 characters by a hash if necessary.
 func Namespace(environment, host, target string) string {
 	return naming.Shorten(environment+"-"+strings.TrimPrefix(host, clusterFolder)+"-"+target, maxNamespace)
 }
 
-// isCut says whether the names together are too long for a namespace.
+// isCut reports whether Namespace shortens the name.
 func isCut(environment, host, target string) bool {
 	return len(environment)+len("-")+len(strings.TrimPrefix(host, clusterFolder))+len("-")+len(target) > maxNamespace
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// checkClusters finds assignments that clash on a cluster, which runs its own assignments and those of its cluster
-// type.
+// checkClusters reports conflicts between the assignments of a cluster, including its cluster type's.
 func (s *scheduler) checkClusters(assignments []*Assignment) {
 	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
 	for len(assignments) > 0 {
@@ -42,8 +41,7 @@ func (s *scheduler) checkClusters(assignments []*Assignment) {
 	s.findings = append(s.findings, c.findings()...)
 }
 
-// mayClash says whether two assignments of one host may have the same namespace. Namespaces that Flotilla names differ
-// for different targets, unless they were cut.
+// mayClash reports whether namespaces of a host can be equal. Generated namespaces are unique unless shortened.
 func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	for _, assignment := range ofHost {
 		if assignment.Target.Target.Namespace != "" ||
@@ -54,7 +52,7 @@ func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	return false
 }
 
-// residents are the assignments of a cluster type, which run on each of its clusters.
+// residents indexes the assignments of a cluster type. They run on each of its clusters.
 type residents struct {
 	namespaces map[string]*Assignment
 	targets    map[*Target]*Assignment
@@ -71,8 +69,7 @@ func newResidents(ofType []*Assignment, to *clashes) *residents {
 	return found
 }
 
-// join finds the clashes of a cluster's assignments with each other, and with the residents, if there are
-// any.
+// join reports conflicts of a cluster's assignments with each other and with the residents, which may be nil.
 func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	own := make(map[string]*Assignment, len(ofCluster))
 	for _, assignment := range ofCluster {
@@ -89,7 +86,7 @@ func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	}
 }
 
-// claimNamespace gives an assignment its namespace, or reports the clash with the assignment that has it.
+// claimNamespace records the namespace of an assignment or reports a conflict with its holder.
 func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
 	if first := namespaces[assignment.Namespace]; first != nil {
 		to.addUnlessShared(first, assignment)
@@ -98,14 +95,13 @@ func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, t
 	namespaces[assignment.Namespace] = assignment
 }
 
-// clash is an assignment of a cluster type or of a cluster, and a deployment target that clashes with
-// it on one or more clusters.
+// clash is a conflict of a deployment target with an assignment, on one or more clusters.
 type clash struct {
 	first  *Assignment
 	target *Target
 }
 
-// clashes are what was found, with the assignment of the target on each of the hosts.
+// clashes groups the conflicting assignments by clash.
 type clashes struct {
 	wording.Groups[clash, *Assignment]
 }

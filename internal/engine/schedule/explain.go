@@ -10,28 +10,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Unscheduled is a deployment target without a host.
 type Unscheduled struct {
 	DeploymentTarget  string
-	Reason            string // a clause without its subject
-	NearestHost       string // the host that fails the fewest requirements of a policy that selects the target; may be empty
-	FailedRequirement string // the first requirement that the nearest host, or the target itself, failed; may be empty
+	Reason            string // a clause without a subject
+	NearestHost       string // host with the fewest failed requirements; may be empty
+	FailedRequirement string // first failed requirement of the nearest host or of the target; may be empty
 }
 
-// Excluded is an assignment that a policy of effect "exclude" prevented.
+// Excluded is an assignment that a policy with effect "exclude" prevented.
 type Excluded struct {
 	Host             string
 	DeploymentTarget string
 	Policies         []string
 }
 
-// IdlePolicy is a target policy that selects no deployment target, or no host.
+// IdlePolicy is a target policy without matching deployment targets or hosts.
 type IdlePolicy struct {
 	Name   string
-	Reason string // a clause whose subject is the policy
+	Reason string // a clause about the policy
 }
 
-// unscheduled explains every target that has no assignment.
+// unscheduled explains each target without an assignment.
 func (s *scheduler) unscheduled(assignments []*Assignment) []Unscheduled {
 	scheduled := make(map[*Target]bool, len(s.targets))
 	for _, assignment := range assignments {
@@ -80,15 +79,15 @@ func explainExcluded(excluded []Excluded) Unscheduled {
 	}
 }
 
-// nearness says how near a policy is to having a host. failures is 0 where only a taint prevents it, else the number of
-// requirements that the nearest host fails.
+// nearness measures how close a policy is to a host: the failed requirements of the nearest one, or 0 if only a taint
+// prevents it.
 type nearness struct {
 	failures int
 	why      Unscheduled
 }
 
-// explainHosts explains a target whose policies select no host, by the policy that is nearest to having one. known
-// keeps the answer for each policy.
+// explainHosts explains a target whose policies select no host, by the nearest policy. known caches nearness by
+// policy.
 func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness) Unscheduled {
 	best := nearness{failures: math.MaxInt}
 	for i, policy := range policies {
@@ -104,7 +103,7 @@ func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness)
 	return best.why
 }
 
-// nearestHost says why a policy has no host. Of hosts that are equally near, it names the first by name.
+// nearestHost explains why a policy has no host. Among equally near hosts it names the first.
 func (s *scheduler) nearestHost(p *policy) nearness {
 	if len(p.tainted) > 0 {
 		host := s.hosts[p.tainted[0]]
@@ -123,7 +122,7 @@ func (s *scheduler) nearestHost(p *policy) nearness {
 	fewest := math.MaxInt
 	for _, host := range s.hosts {
 		if fewest == 1 {
-			break // none fails less
+			break // the minimum
 		}
 		if !p.wantsKind(host) {
 			continue
@@ -157,13 +156,13 @@ func joinRequirements(all ...fleet.Requirements) string {
 	return strings.Join(parts, ",")
 }
 
-// explainUnselected names the policy that comes closest to selecting the target.
+// explainUnselected names the policy that is closest to selecting the target.
 func (s *scheduler) explainUnselected(target *Target) Unscheduled {
 	var nearest *policy
 	fewest := math.MaxInt
 	for _, policy := range s.policies {
 		if fewest == 1 {
-			break // none fails less
+			break // the minimum
 		}
 		if policy.excludes() {
 			continue
@@ -188,7 +187,7 @@ func (s *scheduler) explainUnselected(target *Target) Unscheduled {
 	}
 }
 
-// failedBy returns the first of the policy's requirements that a target does not meet.
+// failedBy returns the first requirement of the policy that the target fails.
 func (p *policy) failedBy(target *Target) string {
 	if p.Workspace != "" && p.Workspace != target.Workload.Workspace {
 		return "workspace=" + p.Workspace
@@ -220,7 +219,7 @@ func (s *scheduler) idlePolicies() []IdlePolicy {
 	return idle
 }
 
-// idleHosts are the hosts without an assignment. A cluster also has the assignments of its cluster type.
+// idleHosts returns hosts without assignments. A cluster inherits its type's assignments.
 func (s *scheduler) idleHosts(assignments []*Assignment) []string {
 	busy := make(map[string]bool, len(s.hosts))
 	for _, assignment := range assignments {

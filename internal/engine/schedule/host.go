@@ -7,20 +7,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// clusterFolder is the folder of all clusters. No cluster type can have this name.
+// clusterFolder contains the folders of all clusters. Cluster types cannot have this name.
 const clusterFolder = "clusters/"
 
-// Host is where a deployment target lands: a cluster type, or one cluster.
+// Host is a cluster type or a single cluster.
 type Host struct {
-	Name        string // the cluster type's name, or "clusters/<cluster>": unique, and the host's folder
+	Name        string // cluster type, or "clusters/<cluster>": unique, and the host's folder
 	ClusterType *fleet.ClusterType
-	Cluster     *fleet.Cluster // nil where the host is a cluster type
-	Labels      fleet.Labels   // its own and, for a cluster, those of its type; its own replace its type's
-	Taints      []fleet.Taint  // likewise, by key and effect
-	selectable  fleet.Labels   // Labels and the reserved ones: what selectors see
+	Cluster     *fleet.Cluster // nil for a cluster type
+	Labels      fleet.Labels   // a cluster's labels override its type's
+	Taints      []fleet.Taint  // a cluster's taints override its type's, by key and effect
+	selectable  fleet.Labels   // with reserved labels, for selectors
 }
 
-// FirstName is the name after which what is on its clusters is called: see [fleet.ClusterType.FirstName].
+// FirstName returns the base of names on its clusters: see [fleet.ClusterType.FirstName].
 func (h *Host) FirstName() string {
 	if h.Cluster != nil {
 		return h.Name
@@ -28,21 +28,20 @@ func (h *Host) FirstName() string {
 	return h.ClusterType.FirstName()
 }
 
-// Target is a deployment target together with its workload.
+// Target is a deployment target with its workload.
 type Target struct {
-	Name       string // the full name, "<workload>-<target>": unique
+	Name       string // full name, "<workload>-<target>": unique
 	Workload   *fleet.Workload
 	Target     *fleet.DeploymentTarget
-	Labels     fleet.Labels // its own and its workload's; its own replace its workload's
-	selectable fleet.Labels // Labels and the reserved ones: what selectors see
-	ofWorkload fleet.Labels // the workload's and the reserved ones: what workload selectors see
+	Labels     fleet.Labels // its own override its workload's
+	selectable fleet.Labels // with reserved labels, for selectors
+	ofWorkload fleet.Labels // reserved and workload labels, for workload selectors
 }
 
-// Meets says whether the host's labels, with the reserved ones, meet requirements, as for a target policy.
+// Meets reports whether the host satisfies requirements of a target policy.
 func (h *Host) Meets(requirements fleet.Requirements) bool { return requirements.Matches(h.selectable) }
 
-// Meets says whether the labels of the target and its workload meet the requirements for the workload, and all its labels
-// those for the target, as for a target policy. The reserved labels are among them.
+// Meets reports whether the target and its workload satisfy requirements of a target policy.
 func (t *Target) Meets(workload, target fleet.Requirements) bool {
 	return workload.Matches(t.ofWorkload) && target.Matches(t.selectable)
 }
@@ -64,7 +63,7 @@ func hostsOf(f *fleet.Fleet) []*Host {
 		cluster := &f.Clusters[i]
 		ofType := types[cluster.ClusterType]
 		if ofType == nil {
-			continue // reported when the fleet was decoded
+			continue // reported by the decoder
 		}
 		labels := fleet.MergeLabels(ofType.Labels, cluster.Labels)
 		hosts = append(hosts, &Host{
@@ -79,8 +78,8 @@ func hostsOf(f *fleet.Fleet) []*Host {
 	return hosts
 }
 
-// SelectClusters names the clusters of a fleet that meet requirements, in order. As for a target policy's cluster
-// selector, their labels are their own, those of their cluster types and the reserved ones.
+// SelectClusters returns the names of matching clusters, in order. It matches like a target policy's cluster
+// selector does.
 func SelectClusters(f *fleet.Fleet, requirements fleet.Requirements) []string {
 	var names []string
 	for _, host := range hostsOf(f) {
@@ -91,8 +90,8 @@ func SelectClusters(f *fleet.Fleet, requirements fleet.Requirements) []string {
 	return names
 }
 
-// mergeTaints returns a cluster's taints and its type's. Two of the same key and effect are one taint,
-// as in Kubernetes: the cluster's.
+// mergeTaints combines the taints of a cluster and its type. As in Kubernetes, key and effect identify a taint; the
+// cluster's wins.
 func mergeTaints(ofType, own []fleet.Taint) []fleet.Taint {
 	taints := slices.Clone(own)
 	for _, taint := range ofType {

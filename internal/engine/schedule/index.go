@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// labelIndex finds the objects that have a label without looking at all of them.
+// labelIndex maps labels to the indexes of objects.
 type labelIndex map[label][]int32
 
 type label struct{ key, value string }
@@ -22,10 +22,10 @@ func indexLabels[T any](objects []T, labels func(T) fleet.Labels) labelIndex {
 	return index
 }
 
-// candidates are the indexes of objects that may match, sorted.
+// candidates lists indexes of objects, sorted.
 type candidates []int32
 
-// everything is all objects, before narrowing.
+// everything returns all indexes.
 func everything(size int) candidates {
 	all := make(candidates, size)
 	for i := range all {
@@ -34,8 +34,8 @@ func everything(size int) candidates {
 	return all
 }
 
-// narrow returns the objects that have the rarest label that the requirements ask for, or all where none asks for a
-// label. All objects that meet the requirements are among them, and others.
+// narrow returns a superset of the matching objects: those with the rarest required label, or all if no label is
+// required.
 func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) candidates {
 	fewest := len(all)
 	var key string

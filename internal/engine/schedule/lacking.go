@@ -7,14 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// lacking are the assignments of workloads that require others, which their hosts do not have.
+// lacking groups assignments whose required workloads are missing on their hosts.
 type lacking struct {
 	wording.Groups[requirement, *Assignment]
 }
 
 type requirement struct{ workload, required string }
 
-// findings are one for each workload and one that it requires.
+// findings returns one finding for each workload and required workload.
 func (l *lacking) findings() fleet.Findings {
 	var findings fleet.Findings
 	for pair, assignments := range l.All() {
@@ -40,7 +40,7 @@ func distinct(assignments []*Assignment, name func(*Assignment) string) []string
 	return slices.Compact(names)
 }
 
-// named is `host "a"`, or `hosts "a", "b"`.
+// named returns `host "a"`, or `hosts "a", "b"`.
 func named(noun string, names []string) string {
 	return wording.OneOrMany(len(names), noun, noun+"s") + " " + wording.List(wording.Quoted(names), wording.Named)
 }

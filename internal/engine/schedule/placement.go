@@ -10,15 +10,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// chooser chooses hosts for the deployment targets of one policy with a placement.
+// chooser selects hosts for the deployment targets of a policy with a placement.
 type chooser struct {
 	*fleet.Placement
 	scheduler *scheduler
 	weights   map[int32]int
-	domains   [][]string // for each spread: the value of its label, by host
+	domains   [][]string // by spread and host: the value of the spread's label
 }
 
-// newChooser compiles a placement's selectors and weighs the policy's hosts once.
+// newChooser compiles a placement and weighs the policy's hosts.
 func (s *scheduler) newChooser(p *policy) *chooser {
 	c := &chooser{Placement: p.Placement, scheduler: s, weights: make(map[int32]int, len(p.hosts))}
 	path := fleet.PathOf("target_policies", p.Name).Attribute("placement")
@@ -60,7 +60,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 	return c
 }
 
-// labelKeys are the keys of all labels of the hosts, sorted.
+// labelKeys returns the label keys of the hosts, sorted.
 func (s *scheduler) labelKeys(hosts []int32) []string {
 	keys := map[string]bool{}
 	for _, host := range hosts {
@@ -71,9 +71,9 @@ func (s *scheduler) labelKeys(hosts []int32) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// choose returns the hosts for one target, in order: by weight, then by a hash of both names, as far as
-// spreading allows. That is rendezvous hashing: a new host takes only the targets for which it comes first, and when a
-// host goes, only its own targets move.
+// choose returns the hosts for one target, ordered by weight, then by rendezvous hashing, within the limits of the
+// spreads. With rendezvous hashing, a new host attracts only targets for which it ranks first, and a removed host
+// moves only its own targets.
 func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	if len(hosts) <= c.NumberOfHosts {
 		return hosts
@@ -99,13 +99,13 @@ func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	return chosen
 }
 
-// spread takes the first hosts that keep every skew within its bound. Where no host does, the bound of the last
-// spread is ignored first, since the number of hosts has priority.
+// spread takes the first hosts within the maximum skew of every spread. If no host qualifies, it drops the last
+// spread first, because number_of_hosts has priority.
 func (c *chooser) spread(ordered []int32) []int32 {
 	if len(c.domains) == 0 {
 		return ordered[:c.NumberOfHosts:c.NumberOfHosts]
 	}
-	left := make([]map[string]int, len(c.domains)) // hosts to choose from, by value
+	left := make([]map[string]int, len(c.domains)) // remaining hosts by value
 	taken := make([]map[string]int, len(c.domains))
 	for i, values := range c.domains {
 		left[i], taken[i] = map[string]int{}, map[string]int{}
@@ -113,7 +113,7 @@ func (c *chooser) spread(ordered []int32) []int32 {
 			left[i][values[host]]++
 		}
 	}
-	// fits ignores values that have no hosts left, since they cannot get any more.
+	// fits ignores values without remaining hosts, because they cannot gain any.
 	fits := func(i int, host int32) bool {
 		least := -1
 		for value, count := range left[i] {
@@ -148,7 +148,7 @@ func (c *chooser) spread(ordered []int32) []int32 {
 	return chosen
 }
 
-// rendezvous is a hash of a host's and a target's name. It must never change, or targets would move.
+// rendezvous hashes the names of host and target. Changing it would move targets.
 func rendezvous(host, target string) uint64 {
 	sum := sha256.Sum256([]byte(host + "\x00" + target))
 	return binary.BigEndian.Uint64(sum[:8])

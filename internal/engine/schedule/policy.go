@@ -7,20 +7,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// policy is a compiled target policy, and what it selects: sorted indexes of the scheduler's lists.
+// policy is a compiled target policy with its matches: sorted indexes into the scheduler's lists.
 type policy struct {
 	*fleet.TargetPolicy
 	workload, target, clusterType, cluster fleet.Requirements
 
-	chooser       *chooser // nil: every host
-	names         []string // its own name alone, for the assignments that only this policy assigns
-	contradiction string   // why one of its selectors can never match; empty where all can
+	chooser       *chooser // nil selects every host
+	names         []string // its own name, shared by assignments of this policy alone
+	contradiction string   // reason why a selector can never match, or empty
 	targets       []int32
-	hosts         []int32 // that it schedules to, or excludes from
-	tainted       []int32 // that its selectors select, but with taints that it does not tolerate
+	hosts         []int32 // scheduled or excluded
+	tainted       []int32 // selected, but with a taint that it does not tolerate
 }
 
-// evaluate compiles each policy's selectors once and finds what they select.
+// evaluate compiles the selectors of each policy and resolves their matches.
 func (s *scheduler) evaluate() {
 	hosts := indexLabels(s.hosts, func(h *Host) fleet.Labels { return h.selectable })
 	targets := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.selectable })
@@ -50,7 +50,7 @@ func (s *scheduler) evaluate() {
 	}
 }
 
-// warnOfFewHosts warns where a policy wants more hosts than it selects. It then uses all of them.
+// warnOfFewHosts warns if a policy requests more hosts than it selects. The policy then uses all of them.
 func (s *scheduler) warnOfFewHosts(p *policy) {
 	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
 		s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
@@ -58,7 +58,7 @@ func (s *scheduler) warnOfFewHosts(p *policy) {
 	}
 }
 
-// hostsFor returns the hosts that the policy schedules a target to, chosen among those that are not excluded.
+// hostsFor returns the policy's hosts for a target. Chosen hosts are never excluded ones.
 func (p *policy) hostsFor(target *Target, excluders []*policy) []int32 {
 	if p.chooser == nil {
 		return p.hosts
@@ -104,7 +104,6 @@ func (p *policy) excludes() bool {
 	return p.Effect == "exclude"
 }
 
-// hasHost says whether the policy selects a host.
 func (p *policy) hasHost(host int32) bool {
 	_, found := slices.BinarySearch(p.hosts, host)
 	return found
@@ -115,7 +114,7 @@ func (p *policy) selectsTarget(target *Target) bool {
 		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
 }
 
-// wantsKind says whether a host is of the kind that the policy selects: clusters if it has a cluster_selector, else
+// wantsKind reports whether the policy selects this kind of host: clusters if it has a cluster_selector, otherwise
 // cluster types.
 func (p *policy) wantsKind(host *Host) bool {
 	return (p.ClusterSelector != nil) == (host.Cluster != nil)
@@ -125,7 +124,7 @@ func (p *policy) selectsHost(host *Host) bool {
 	return p.wantsKind(host) && p.clusterType.Matches(host.selectable) && p.cluster.Matches(host.selectable)
 }
 
-// untolerated returns the first of the host's taints that the policy does not tolerate, or nil.
+// untolerated returns the host's first taint that the policy does not tolerate, or nil.
 func (p *policy) untolerated(host *Host) *fleet.Taint {
 	for i := range host.Taints {
 		tolerated := slices.ContainsFunc(p.Tolerations, func(t fleet.Toleration) bool {

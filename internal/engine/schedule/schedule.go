@@ -7,21 +7,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Decisions is every scheduling decision about a fleet, with its reason. Every list is sorted.
+// Decisions contains all scheduling decisions about a fleet, with reasons. Each list is sorted.
 type Decisions struct {
-	Hosts        []*Host        // every cluster type and cluster, by name
-	Targets      []*Target      // every deployment target of the environment, by name
+	Hosts        []*Host        // cluster types and clusters, by name
+	Targets      []*Target      // deployment targets of the environment, by name
 	Assignments  []*Assignment  // by host, then by deployment target
 	Unscheduled  []Unscheduled  // by deployment target
 	Excluded     []Excluded     // by host and deployment target
 	IdlePolicies []IdlePolicy   // by name
-	IdleHosts    []string       // hosts without any assignment, by name
-	Warnings     fleet.Findings // what is probably a mistake, but does no harm
+	IdleHosts    []string       // hosts without assignments, by name
+	Warnings     fleet.Findings // probable mistakes
 }
 
-// Schedule assigns deployment targets to hosts. Its findings are selectors that do not compile, required workloads
-// that are missing on a host, and clashes on a cluster: two deployment targets with the same namespace by accident,
-// or one that is assigned twice. A result with findings must not be deployed.
+// Schedule assigns deployment targets to hosts. It reports invalid selectors, missing required workloads, and
+// conflicts on a cluster: accidentally shared namespaces and duplicate assignments. Decisions with findings must not
+// be deployed.
 func Schedule(f *fleet.Fleet) (*Decisions, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
@@ -50,7 +50,6 @@ type scheduler struct {
 	warnings fleet.Findings
 }
 
-// explicitAssignments returns the fleet's explicit assignments.
 func (s *scheduler) explicitAssignments() []*Assignment {
 	assignments := make([]*Assignment, 0, len(s.fleet.Assignments))
 	for _, placement := range s.fleet.Assignments {
@@ -83,18 +82,18 @@ func (s *scheduler) newAssignment(host *Host, target *Target, policies []string)
 	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }
 
-// scheduledTarget is a target that policies assign to a host.
+// scheduledTarget is a target with the policies that assign it to a host.
 type scheduledTarget struct {
 	target   int32
 	policies []string
 }
 
-// assign returns what any policy assigns, without what is excluded.
+// assign returns all assignments by policies, without excluded ones.
 func (s *scheduler) assign() []*Assignment {
 	schedulers, excluders := s.policiesByTarget("schedule"), s.policiesByTarget("exclude")
 	byHost, count := s.union(schedulers, excluders)
 	assignments := make([]*Assignment, 0, count)
-	room := make([]Assignment, 0, count) // one allocation for all
+	room := make([]Assignment, 0, count) // one allocation
 	for i, host := range s.hosts {
 		for _, one := range byHost[i] {
 			target := s.targets[one.target]
@@ -115,7 +114,7 @@ func (s *scheduler) assign() []*Assignment {
 	return assignments
 }
 
-// policiesByTarget lists the policies of an effect that select each target, by name.
+// policiesByTarget returns, for each target, the policies with this effect that select it, by name.
 func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 	byTarget := make([][]*policy, len(s.targets))
 	for _, policy := range s.policies {
@@ -128,10 +127,10 @@ func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 	return byTarget
 }
 
-// union lists what the policies assign to each host, by target, and counts it.
+// union collects the assigned targets of each host, and counts them.
 func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]scheduledTarget, count int) {
 	byHost = make([][]scheduledTarget, len(s.hosts))
-	policies := make([][]string, len(s.hosts)) // that assign the current target, by host
+	policies := make([][]string, len(s.hosts)) // of the current target, by host
 	var touched []int32
 	for target := range s.targets {
 		touched = touched[:0]
@@ -154,8 +153,7 @@ func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]schedul
 	return byHost, count
 }
 
-// resolveRequirements finds the assignments that each assignment's workload requires on the same host. On a cluster,
-// the assignments of its cluster type count, too.
+// resolveRequirements finds required assignments on the same host or, for a cluster, on its cluster type.
 func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	type hostWorkload struct{ host, workload string }
 	assigned := map[hostWorkload][]*Assignment{}
@@ -179,7 +177,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 			}
 			found = append(found, others...)
 		}
-		// Of a target that is on the cluster and on its type, which is an error, the cluster's own comes first.
+		// Prefer the cluster's own assignment if its type has the same target, which is an error.
 		slices.SortStableFunc(found, func(a, b *Assignment) int { return cmp.Compare(a.Target.Name, b.Target.Name) })
 		for _, one := range slices.CompactFunc(found, func(a, b *Assignment) bool { return a.Target == b.Target }) {
 			assignment.Requires = append(assignment.Requires, one.Target.Name)
@@ -189,7 +187,7 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	s.findings = append(s.findings, without.findings()...)
 }
 
-// required are the workloads that others require.
+// required returns the set of required workloads.
 func (s *scheduler) required() map[string]bool {
 	required := map[string]bool{}
 	for i := range s.fleet.Workloads {
