@@ -268,7 +268,7 @@ func (a *azureDevOps) refreshed(known *delivery.OwnerState) *delivery.OwnerState
 func TestARequestLivesOnAzureRepos(t *testing.T) {
 	a := newAzureDevOps(t)
 	push, hosts := delivery.Settings{}, []string{"a", "b", "c", "d", "e"}
-	propose := delivery.Settings{PullRequest: true, Forge: forge.Azure, Labels: []string{"fleet"}}
+	propose := delivery.Settings{PullRequest: true, Forge: forge.Azure, Request: forge.RequestOptions{Labels: []string{"fleet"}}}
 	if _, done, err := a.deliver(nil, push, "1", hosts...); err != nil || done.Commit != a.tip("refs/heads/main") {
 		t.Fatalf("the first push: %+v, %v", done, err)
 	}
@@ -291,13 +291,13 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 	}
 	// A policy holds it, and says so.
 	merge := propose
-	merge.Merge = forge.Now
+	merge.Request.Merge = forge.Now
 	a.blocked = true
 	if _, _, err := a.deliver(known, merge, "4", hosts...); !errors.Is(err, forge.ErrNotMergeable) || !errors.Is(err, delivery.ErrProposed) ||
 		!strings.Contains(err.Error(), "minimum number of reviewers") {
 		t.Errorf("held by a policy: %v", err)
 	}
-	merge.Merge = forge.WhenChecksSucceed
+	merge.Request.Merge = forge.WhenChecksSucceed
 	known, arranged, err := a.deliver(known, merge, "5", hosts...)
 	if err != nil || pull.AutoComplete == nil || pull.Status != "active" {
 		t.Fatalf("arranged %+v, %v", arranged, err)
@@ -306,7 +306,7 @@ func TestARequestLivesOnAzureRepos(t *testing.T) {
 	if !a.refreshed(known).Drift.IsNone() || pull.Status != "completed" || len(a.folders(azureRepository, "main")) != 100 {
 		t.Errorf("once the policy is fulfilled: %s, %+v", pull.Status, known.Drift)
 	}
-	merge.Merge = forge.Now
+	merge.Request.Merge = forge.Now
 	known, merged, err := a.deliver(known, merge, "6", hosts...)
 	if err != nil || merged.Commit != a.tip("refs/heads/main") || len(a.pulls) != 2 || a.pulls[1].Status != "completed" {
 		t.Fatalf("merged %+v, %v", merged, err)
@@ -341,7 +341,7 @@ func TestAWrongTokenOfAzureIsReported(t *testing.T) {
 		}
 	}
 	for reviewer, says := range map[string]string{"anna": "an email address or project/team", "anna@example.com": "", "My Project/Team": ""} {
-		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Reviewers: []string{reviewer}}
+		settings := delivery.Settings{PullRequest: true, Forge: forge.Azure, Request: forge.RequestOptions{Reviewers: []string{reviewer}}}
 		err := a.client("").CheckSettings(settings, owner(a.location, "dev"))
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", reviewer, err)

@@ -28,7 +28,7 @@ func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	if err := git.CheckBranch(selector.Head); err != nil {
 		return err
 	}
-	return host.Check(forge.Wanted{Selector: selector, Labels: settings.Labels, Reviewers: settings.Reviewers}, settings.Merge)
+	return host.Check(selector, settings.Request)
 }
 
 func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHost, error) {
@@ -41,9 +41,9 @@ func (h *GitHosts) gitHostOfAny(settings Settings, url string) (*forge.GitHost, 
 }
 
 func (h *GitHosts) newGitHost(settings Settings, url string, credentials forge.Credentials) (*forge.GitHost, error) {
-	return forge.NewGitHost(forge.Repository{
+	return forge.NewGitHost(forge.HostedRepository{
 		URL: url, APIURL: settings.APIURL, Forge: settings.Forge, Credentials: credentials,
-	}, forge.Options{Over: h.options.Over, UserAgent: h.options.UserAgent})
+	}, forge.HTTPOptions{Over: h.options.Over, UserAgent: h.options.UserAgent})
 }
 
 // CommitStatuses are the statuses of one commit.

@@ -27,10 +27,10 @@ func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *g
 		return nil, nil, err
 	}
 	selector := known.Settings.selector(known.Owner)
-	if request, err = host.Current(ctx, selector, known.requestNumber()); err != nil {
+	if request, err = host.Find(ctx, selector, known.requestNumber()); err != nil {
 		return nil, nil, err
 	}
-	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Merge != forge.Now &&
+	if request != nil && request.State == forge.Open && request.URL == known.PullRequest && known.Settings.Request.Merge != forge.Now &&
 		!known.Incomplete &&
 		request.Base == selector.Base &&
 		request.Head == selector.Head {
@@ -144,7 +144,7 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 		return err
 	}
 	into := ""
-	if request, err := host.Current(ctx, settings.selector(owner), known.requestNumber()); err == nil && known != nil {
+	if request, err := host.Find(ctx, settings.selector(owner), known.requestNumber()); err == nil && known != nil {
 		into = otherBase(known, request)
 	}
 	return &noBranchError{noBranchText(owner.Location, into)}

@@ -13,10 +13,7 @@ type Settings struct {
 	Forge       forge.Forge // "" derives it from the URL
 	APIURL      string
 	Head        string // branch of the pull request; "" derives it from the owner
-	Title       string
-	Labels      []string
-	Reviewers   []string
-	Merge       forge.MergeMode // "" does not merge
+	Request     forge.RequestOptions
 }
 
 // selector identifies the owner's pull request. Owners of one name on different branches or paths have different heads.

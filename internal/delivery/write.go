@@ -59,10 +59,9 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 		}
 		return writeOutcome{result, result.Commit, ""}, err
 	}
-	request, err := propose(ctx, host, settings, result.HeadCommit, forge.Wanted{
-		Selector: selector, Title: cmp.Or(settings.Title, result.Subject), Body: requestBody(edit, result, host.MaxBody()),
-		Labels: settings.Labels, Reviewers: settings.Reviewers,
-	})
+	wanted := forge.Wanted{Selector: selector, RequestOptions: settings.Request, Body: requestBody(edit, result, host.MaxBody())}
+	wanted.Title = cmp.Or(wanted.Title, result.Subject)
+	request, err := propose(ctx, host, result.HeadCommit, wanted)
 	done := writeOutcome{ApplyResult: result, commit: result.HeadCommit}
 	if request != nil {
 		done.url, done.commit = request.URL, cmp.Or(request.MergeCommit, result.HeadCommit)
@@ -71,7 +70,7 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 		return done, fmt.Errorf("%w: branch %q has it: %w", ErrProposed, edit.Head, err)
 	}
 	if known != nil && known.Owner == owner && request.Number != known.requestNumber() {
-		err = host.CloseOther(ctx, selector, known.requestNumber())
+		err = host.CloseFormer(ctx, selector, known.requestNumber())
 	}
 	return done, err
 }
@@ -82,7 +81,7 @@ func (w *Writer) freeHead(
 	ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool,
 ) error {
 	selector := settings.selector(owner)
-	err := host.Free(ctx, selector)
+	err := host.CheckHead(ctx, selector)
 	if !errors.Is(err, forge.ErrNotOwned) {
 		return err
 	}
@@ -95,26 +94,26 @@ func (w *Writer) freeHead(
 	if settings.Head != "" && (known == nil || known.Owner != owner) {
 		return err // owners on several branches may share this head by mistake
 	}
-	if err := host.CloseElsewhere(ctx, selector); err != nil {
+	if err := host.CloseRetargeted(ctx, selector); err != nil {
 		return err
 	}
-	return host.Free(ctx, selector)
+	return host.CheckHead(ctx, selector)
 }
 
 // propose opens or updates the pull request, and merges it if the settings say so. It may return a request together with an
 // error.
-func propose(ctx context.Context, host *forge.GitHost, settings Settings, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+func propose(ctx context.Context, host *forge.GitHost, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		if request == nil {
-			request, _ = host.Current(ctx, wanted.Selector, 0)
+			request, _ = host.Find(ctx, wanted.Selector, 0)
 		}
 		return request, err
 	}
-	if settings.Merge == "" {
-		return request, host.Hold(ctx, request)
+	if wanted.Merge == "" {
+		return request, host.DisableAutoMerge(ctx, request)
 	}
-	merged, err := host.Merge(ctx, request, head, settings.Merge)
+	merged, err := host.Merge(ctx, request, head, wanted.Merge)
 	return cmp.Or(merged, request), err
 }
 
@@ -127,7 +126,7 @@ func requestBody(edit gitops.Edit, result gitops.ApplyResult, limit int) string 
 
 // closeRequest closes the owner's open pull request, found by the selector else by the number.
 func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector, number int) error {
-	request, err := host.Current(ctx, selector, number)
+	request, err := host.Find(ctx, selector, number)
 	if err != nil || request == nil {
 		return err
 	}

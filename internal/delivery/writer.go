@@ -104,7 +104,7 @@ func (w *Writer) Apply(ctx context.Context, request ApplyRequest) (ApplyOutcome,
 	}
 	isHost := func(name string) bool { _, is := edit.Hosts[name]; return is }
 	done.Former = request.Former.Next(request.Renames, isHost, edit.FormerName, request.Owner.Name)
-	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Merge != forge.Now
+	done.Proposed = done.PullRequest != "" && done.Commit == written.HeadCommit && request.Settings.Request.Merge != forge.Now
 	if done.PullRequest != "" {
 		done.Replaced = map[folder.Key]string{}
 		for _, change := range written.Changes {

@@ -429,11 +429,11 @@ func TestARequestLivesOnBitbucket(t *testing.T) {
 func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, reviewer string) {
 		refused := map[string]string{
-			`labels = ["fleet"]`:         "pull requests of this Git host have no labels; remove the labels",
+			`labels = ["fleet"]`:         "have no labels; remove the labels",
 			`reviewers = ["owner/team"]`: `reviewer "owner/team" is not a`,
 		}
 		if b.cloud {
-			refused[`merge = "when_checks_succeed"`] = `this Git host has no auto-merge that its API turns on`
+			refused[`merge = "when_checks_succeed"`] = `the API of Bitbucket Cloud cannot turn on auto-merge`
 		}
 		for setting, want := range refused {
 			config := small{extra: fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, %s }", kind, setting)}.config(b.repo)
@@ -452,6 +452,16 @@ func TestWhatBitbucketHasNotIsAnErrorOfThePlan(t *testing.T) {
 		if len(b.pulls) != 0 || b.tip("flotilla/dev/dev") != "" {
 			t.Error("something was proposed")
 		}
+	})
+}
+
+// GitLab has no reviewers but users: a team is an error of the plan.
+func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
+	bothBitbuckets(t, func(t *testing.T, b *bitbucket, _, _ string) {
+		extra := `delivery = { mode = "pull_request", forge = "gitlab", reviewers = ["owner/team"] }`
+		testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
+			Config: small{extra: extra}.config(b.repo), PlanOnly: true, ExpectError: words(`reviewer "owner/team" is not a username`),
+		}}})
 	})
 }
 

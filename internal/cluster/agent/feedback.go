@@ -49,7 +49,7 @@ func (v *settingsValidator) checkFeedback() {
 	case f.APIURL != "" && !isWebURL(f.APIURL):
 		v.problem(at+".api_url", "must be an https:// URL")
 	default:
-		if _, err := f.hook(forge.Report{}); err != nil {
+		if _, err := f.hook(forge.StatusReport{}); err != nil {
 			v.problem(at+".url", "%s", err)
 		}
 	}

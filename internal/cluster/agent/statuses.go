@@ -9,14 +9,14 @@ import (
 )
 
 // hook returns the request that sets a status at the Git host.
-func (f *Reporting) hook(report forge.Report) (forge.Hook, error) {
+func (f *Reporting) hook(report forge.StatusReport) (forge.Hook, error) {
 	report.Page = f.URL
-	return forge.StatusHook(forge.Repository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
+	return forge.StatusHook(forge.HostedRepository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
 }
 
 // webhookService returns the notification service for the Git host's API, with URL and credentials.
 func webhookService(f *Reporting, token string) map[string]any {
-	hook, _ := f.hook(forge.Report{Token: token}) // already checked
+	hook, _ := f.hook(forge.StatusReport{Token: token}) // already checked
 	var headers []any
 	for _, header := range hook.Headers {
 		headers = append(headers, map[string]any{"name": header[0], "value": header[1]})
@@ -33,6 +33,6 @@ func statusRequest(f *Reporting, notice *reconciler.Notice, context, key string)
 	if notice.Success {
 		state = forge.Success
 	}
-	hook, _ := f.hook(forge.Report{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
+	hook, _ := f.hook(forge.StatusReport{Commit: notice.Commit, Context: context, Key: key, State: state, Description: notice.Description})
 	return hook.Path, strings.ReplaceAll(string(observe.EncodeDocument(hook.Fields)), `\"`, `"`) // quotes of templates must stay
 }

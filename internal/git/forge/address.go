@@ -10,21 +10,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// address is where a repository is on its Git host.
 type address struct {
-	kind  Kind
-	clone *url.URL // of the repository, as it was given
-	// api is the root of the API as what calls it takes it, with a slash at its end.
+	kind  GitHostKind
+	clone *url.URL // as given
+	// api is the root of the API in the form that its client needs, with a slash at its end.
 	api *url.URL
-	// owner is the account, on GitLab the groups with slashes between them, or on
-	// Azure Repos the project.
+	// owner is the account; on GitLab the groups, separated by slashes; on Azure Repos the project.
 	owner, name string
-	// Of Azure Repos alone: where people are looked up, and the repository's page.
+	// people is the server that looks up people, and web the repository's page. Azure Repos only.
 	people *url.URL
 	web    string
 }
 
-// path is that of the repository below the root of the API.
 func (a address) path() string {
 	path := ""
 	for _, segment := range a.kind.repository(a) {
@@ -33,21 +30,20 @@ func (a address) path() string {
 	return path
 }
 
-// resource is the URL of something of the repository.
 func (a address) resource(segments ...string) *url.URL {
-	return joined(a.api, append(a.kind.repository(a), segments...)...)
+	return joinSegments(a.api, append(a.kind.repository(a), segments...)...)
 }
 
-// ErrNoKind is the error of a Git host whose kind follows neither from settings nor from its name.
+// ErrNoKind means that neither the settings nor the server's name determine the kind of Git host.
 var ErrNoKind = errors.New("kind of Git host not known")
 
-// segmentPattern is what the Git hosts allow in names of accounts, groups and
-// repositories. Not every SDK escapes them.
+// segmentPattern matches the names of accounts, groups and repositories that Git hosts allow. Not every SDK
+// escapes them.
 var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$|^\.[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// locate reads the repository's URL. Its errors never repeat a URL that could
-// not be parsed, which may hold a secret.
-func locate(r Repository) (address, error) {
+// locate parses the URLs of a repository. Its errors never repeat a URL that cannot be parsed, because it may
+// contain a secret.
+func locate(r HostedRepository) (address, error) {
 	clone, err := parseURL("url", r.URL)
 	if err != nil {
 		return address{}, err
@@ -74,22 +70,19 @@ func locate(r Repository) (address, error) {
 	return at, err
 }
 
-// rootOf is the root of the API: as it was given, else of the server of the repository's URL.
-func rootOf(clone, api *url.URL) *url.URL {
+func apiRoot(clone, api *url.URL) *url.URL {
 	if api != nil {
 		return api
 	}
 	return &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
 }
 
-// below is the URL with a path at its end, whether or not that was given.
-func below(root *url.URL, path string) *url.URL {
+func appendPath(root *url.URL, path string) *url.URL {
 	at := *root
 	at.Path = strings.TrimSuffix(strings.TrimRight(at.Path, "/"), path) + path + "/"
 	return &at
 }
 
-// ownerAndName reads a path of at least two segments: the name is the last one.
 func ownerAndName(clone *url.URL, path string) (owner []string, name string, err error) {
 	segments := strings.Split(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/")
 	for _, segment := range segments {
@@ -108,7 +101,6 @@ func notARepository(clone *url.URL) error {
 	return fmt.Errorf("the URL's path %q is not that of a repository: owner/name", clone.Path)
 }
 
-// parseURL parses a URL; name is the user's name for it, for errors.
 func parseURL(name, raw string) (*url.URL, error) {
 	parsed, err := url.Parse(raw)
 	switch {
@@ -140,5 +132,5 @@ func parseURL(name, raw string) (*url.URL, error) {
 	return &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}, nil
 }
 
-// origin is what credentials are bound to.
+// origin returns the scheme, host and port to which credentials are bound.
 func origin(u *url.URL) string { return access.OriginOf(u) }

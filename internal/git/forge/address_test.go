@@ -63,12 +63,12 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 		{"https://example.com/owner/gitops.git", "gitea", "https://api.example.com/git/api/v1", "https://api.example.com/git/api/v1/repos/owner/gitops/pulls/main/flotilla/dev"},
 	} {
 		r := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.Options{Over: r})
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: test.url, Forge: test.forge, APIURL: test.api}, forge.HTTPOptions{Over: r})
 		if err != nil {
 			t.Errorf("%s: %v", test.url, err)
 			continue
 		}
-		if _, err := host.Current(t.Context(), dev, 0); !errors.Is(err, forge.ErrRefused) {
+		if _, err := host.Find(t.Context(), dev, 0); !errors.Is(err, forge.ErrRefused) {
 			t.Errorf("%s: %v", test.url, err)
 		}
 		if !strings.EqualFold(r.url, test.want) {
@@ -80,48 +80,48 @@ func TestTheAPIFollowsFromTheCloneURL(t *testing.T) {
 func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		repository forge.Repository
+		repository forge.HostedRepository
 		says       string
 	}{
-		{forge.Repository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter`},
-		{forge.Repository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
-		{forge.Repository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter, not "svn"`},
-		{forge.Repository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
-		{forge.Repository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
-		{forge.Repository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},
-		{forge.Repository{URL: "https://person:c4n4ry@github.com/owner/gitops"}, "has credentials in it"},
-		{forge.Repository{URL: "https://github.com/owner/gitops?token=c4n4ry"}, "query"},
-		{forge.Repository{URL: "https://github.com/owner/gitops#x"}, "fragment"},
-		{forge.Repository{URL: "https:///owner/gitops"}, "no server name"},
-		{forge.Repository{URL: "https://github.com/gitops"}, "owner/name"},
-		{forge.Repository{URL: "https://github.com/"}, "does not name a repository"},
-		{forge.Repository{URL: "https://github.com/a/b/c"}, "owner/name"},
-		{forge.Repository{URL: "https://github.com/owner/../user"}, `".."`},
-		{forge.Repository{URL: "https://github.com/owner/%2e%2e"}, `".."`},
-		{forge.Repository{URL: "https://github.com/owner/a%2Fb%3Fc"}, "does not name a repository"},
-		{forge.Repository{URL: "https://github.com/owner//gitops"}, "does not name a repository"},
-		{forge.Repository{URL: "https://github.com/owner/c4n4ry\x00"}, "cannot be parsed"},
-		{forge.Repository{URL: "https://dev.azure.com/org/p/r"}, ".../project/_git/repository"},
-		{forge.Repository{URL: "https://dev.azure.com/_git/r"}, "no organization or collection before the project"},
-		{forge.Repository{URL: "https://dev.azure.com/a/b/c/_git/r"}, "organization/project/_git/repository"},
-		{forge.Repository{URL: "https://dev.azure.com/org/p/_git/"}, ".../project/_git/repository"},
-		{forge.Repository{URL: "https://dev.azure.com/org//_git/r"}, "does not name a repository"},
-		{forge.Repository{URL: "https://dev.azure.com/org/p%3Fx/_git/r"}, "does not name a repository"},
-		{forge.Repository{URL: "https://dev.azure.com/org/p/_git/%2e%2e"}, `".."`},
-		{forge.Repository{URL: "git@ssh.dev.azure.com:v3/org/p/r"}, "cannot be parsed"},
-		{forge.Repository{URL: "https://org.visualstudio.com/a/b/_git/r"}, "organization/project/_git/repository"},
-		{forge.Repository{URL: "https://bitbucket.org/gitops.git"}, "owner/name"},
-		{forge.Repository{URL: "https://bitbucket.org/a/b/gitops.git"}, "owner/name"},
-		{forge.Repository{URL: "https://bitbucket.org/owner/%7Bid%7D"}, "does not name a repository"},
-		{forge.Repository{URL: "https://git.example.com/projects/PLAT/repos/gitops", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
-		{forge.Repository{URL: "https://git.example.com/scm/gitops.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
-		{forge.Repository{URL: "https://git.example.com/scm/a/b/c.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
-		{forge.Repository{URL: "https://git.example.com/scm/~/c.git", Forge: "bitbucket_datacenter"}, "owner/name"},
-		{forge.Repository{URL: "https://git.example.com/scm/a~b/c.git", Forge: "bitbucket_datacenter"}, "does not name a repository"},
-		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
-		{forge.Repository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
+		{forge.HostedRepository{URL: "https://git.example.com/owner/gitops"}, `"git.example.com" is not known; set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter`},
+		{forge.HostedRepository{URL: "https://github.com.example.com/owner/gitops"}, "set forge"},
+		{forge.HostedRepository{URL: "https://github.com/owner/gitops", Forge: "svn"}, `set forge to gitea, forgejo, github, gitlab, azure, bitbucket or bitbucket_datacenter, not "svn"`},
+		{forge.HostedRepository{URL: "git@github.com:owner/gitops"}, "cannot be parsed"},
+		{forge.HostedRepository{URL: "ssh://git@github.com/owner/gitops"}, `scheme of the url is "ssh"`},
+		{forge.HostedRepository{URL: "/repositories/gitops.git"}, "need an http or https URL of a Git host"},
+		{forge.HostedRepository{URL: "https://person:c4n4ry@github.com/owner/gitops"}, "has credentials in it"},
+		{forge.HostedRepository{URL: "https://github.com/owner/gitops?token=c4n4ry"}, "query"},
+		{forge.HostedRepository{URL: "https://github.com/owner/gitops#x"}, "fragment"},
+		{forge.HostedRepository{URL: "https:///owner/gitops"}, "no server name"},
+		{forge.HostedRepository{URL: "https://github.com/gitops"}, "owner/name"},
+		{forge.HostedRepository{URL: "https://github.com/"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://github.com/a/b/c"}, "owner/name"},
+		{forge.HostedRepository{URL: "https://github.com/owner/../user"}, `".."`},
+		{forge.HostedRepository{URL: "https://github.com/owner/%2e%2e"}, `".."`},
+		{forge.HostedRepository{URL: "https://github.com/owner/a%2Fb%3Fc"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://github.com/owner//gitops"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://github.com/owner/c4n4ry\x00"}, "cannot be parsed"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/org/p/r"}, ".../project/_git/repository"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/_git/r"}, "no organization or collection before the project"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/a/b/c/_git/r"}, "organization/project/_git/repository"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/org/p/_git/"}, ".../project/_git/repository"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/org//_git/r"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/org/p%3Fx/_git/r"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://dev.azure.com/org/p/_git/%2e%2e"}, `".."`},
+		{forge.HostedRepository{URL: "git@ssh.dev.azure.com:v3/org/p/r"}, "cannot be parsed"},
+		{forge.HostedRepository{URL: "https://org.visualstudio.com/a/b/_git/r"}, "organization/project/_git/repository"},
+		{forge.HostedRepository{URL: "https://bitbucket.org/gitops.git"}, "owner/name"},
+		{forge.HostedRepository{URL: "https://bitbucket.org/a/b/gitops.git"}, "owner/name"},
+		{forge.HostedRepository{URL: "https://bitbucket.org/owner/%7Bid%7D"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://git.example.com/projects/PLAT/repos/gitops", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.HostedRepository{URL: "https://git.example.com/scm/gitops.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.HostedRepository{URL: "https://git.example.com/scm/a/b/c.git", Forge: "bitbucket_datacenter"}, "scm/project/repository.git"},
+		{forge.HostedRepository{URL: "https://git.example.com/scm/~/c.git", Forge: "bitbucket_datacenter"}, "owner/name"},
+		{forge.HostedRepository{URL: "https://git.example.com/scm/a~b/c.git", Forge: "bitbucket_datacenter"}, "does not name a repository"},
+		{forge.HostedRepository{URL: "https://gitlab.com/owner/gitops", APIURL: "ftp://gitlab.com"}, "scheme of the api_url"},
+		{forge.HostedRepository{URL: "https://gitlab.com/owner/gitops", APIURL: "https://c4n4ry@gitlab.com/"}, "api_url has credentials"},
 	} {
-		_, err := forge.NewGitHost(test.repository, forge.Options{})
+		_, err := forge.NewGitHost(test.repository, forge.HTTPOptions{})
 		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: err = %v", test.repository.URL, err)
 		}
@@ -131,7 +131,7 @@ func TestBadRepositoriesAreRefusedAtOnce(t *testing.T) {
 func TestBadRequestsAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
-	host, err := forge.NewGitHost(forge.Repository{URL: "https://github.com/owner/gitops"}, forge.Options{Over: r})
+	host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://github.com/owner/gitops"}, forge.HTTPOptions{Over: r})
 	if err != nil {
 		t.Fatal(err)
 	}

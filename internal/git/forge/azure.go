@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,25 +17,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// azureAPI is Azure Repos, of Azure DevOps Services or Server, through its REST
-// API: learn.microsoft.com/en-us/rest/api/azure/devops/git.
+// azureAPI calls the REST API of Azure Repos, of Azure DevOps Services or Server:
+// learn.microsoft.com/en-us/rest/api/azure/devops/git.
 //
-// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, which
-// had its last release in 2023 and its last commit in 2024). That asks for all
-// locations of an organization's API (OPTIONS _apis) and for its resource areas
-// before the first call, and sends the credentials to any server that these name.
-// It keeps what it learns in package variables, and a session that every answer
-// overwrites without a lock. It cannot be given an HTTP client, writes URLs in
-// lower case, and never retries.
+// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last released in 2023, last commit in
+// 2024). Before the first call, the SDK requests all locations of an organization's API (OPTIONS _apis) and
+// its resource areas, and sends the credentials to any server in the answers. It keeps the answers in package
+// variables, and a session that every answer overwrites without a lock. It takes no HTTP client, changes URLs
+// to lower case, and never retries.
 type azureAPI struct{ session }
 
-func azureKind() Kind {
-	return Kind{
+func azureKind() GitHostKind {
+	return GitHostKind{
 		Forge: Azure, Title: "Azure Repos", Flux: "azuredevops",
 		Servers: []string{azureServices, "ssh." + azureServices, "*" + azureOld}, bearerJWT: true,
 		Creator: "unique name, such as an email address",
-		bounds:  bounds{maxBody: azureMaxBody, reviewer: azureReviewerPattern.MatchString, reviewers: "an email address or project/team"},
-		locate:  locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
+		MaxBody: azureMaxBody, Labels: true, AutoMerge: true,
+		Reviewers: "an email address or project/team", isReviewer: azureReviewerPattern.MatchString,
+		locate: locateAzure, web: azureWeb, hook: azureHook, sign: Credentials.forAzure,
 		statuses:   statusRules{words: azureWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{at.owner, "_apis", "git", "repositories", at.name} },
 		commits:    "commits", pulls: "pullrequests", query: url.Values{"api-version": {azureVersion}},
@@ -49,17 +49,21 @@ func azureKind() Kind {
 	}
 }
 
-// azureVersion is the version of the API: that of Azure DevOps Services since 2023, and
-// of Azure DevOps Server 2022.1 and later.
+// azureVersion is the API version of Azure DevOps Services since 2023, and of Azure DevOps Server since
+// 2022.1.
 const azureVersion = "7.1"
 
-// azureMaxBody is how many bytes the body of a request may have, without the
-// mark: with it, a description has up to 4,000 characters ("Pull Requests -
-// Update").
+// azureReviewerPattern matches an email address, or a project and a team. Both may contain spaces.
+var azureReviewerPattern = regexp.MustCompile(
+	`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|` +
+		`^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`,
+)
+
+// azureMaxBody follows from the 4,000 characters of a description, mark included ("Pull Requests - Update").
 const azureMaxBody = 4000 - len(markBegin) - maxOwner - len(markEnd) - 3
 
-// azureCut is how long a description in a list can be: "will be truncated up to 400
-// symbols" ("Pull Requests - Get Pull Requests").
+// azureCut is the length to which lists truncate a description: "will be truncated up to 400 symbols" ("Pull
+// Requests - Get Pull Requests").
 const azureCut = 400
 
 const (
@@ -96,7 +100,6 @@ type azurePull struct {
 	Reviewers       []azureIdentity `json:"reviewers"`
 }
 
-// azureChange is what is sent of a request.
 type azureChange struct {
 	Source          string         `json:"sourceRefName,omitempty"`
 	Target          string         `json:"targetRefName,omitempty"`
@@ -107,17 +110,17 @@ type azureChange struct {
 	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
 }
 
-// list reads all pages, since the order of the list is not documented.
-func (a *azureAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
-	all, err := a.active(ctx, base, head)
+// listOpen reads all pages before it sorts, because the order of the list is not documented.
+func (a *azureAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
+	all, err := a.listActive(ctx, base, head)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
 	for _, pull := range all {
 		r := a.request(&pull)
-		// The mark is at the beginning, unless a person has moved it.
-		if r.comes(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
+		// The mark is within these characters, unless a person has moved it.
+		if r.isBetween(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
 			r, err = a.get(ctx, pull.ID)
 		}
 		if err != nil || !take(r) {
@@ -127,20 +130,19 @@ func (a *azureAPI) list(ctx context.Context, base, head string, take func(*reque
 	return nil
 }
 
-// active are the open requests from head into base, in any order.
-func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePull, err error) {
+func (a *azureAPI) listActive(ctx context.Context, base, head string) (all []azurePull, err error) {
 	query := url.Values{
 		"searchCriteria.sourceRefName": {branchRef + head}, "searchCriteria.status": {"active"}, "$top": {strconv.Itoa(azurePage)},
 	}
 	if base != "" {
 		query.Set("searchCriteria.targetRefName", branchRef+base)
 	}
-	err = pages(func(page int) (bool, error) {
+	err = readPages(func(page int) (bool, error) {
 		query.Set("$skip", strconv.Itoa((page-1)*azurePage))
 		var listed struct {
 			Value []azurePull `json:"value"`
 		}
-		err := a.call(ctx, http.MethodGet, with(a.at.resource(a.at.kind.pulls), query), nil, &listed)
+		err := a.call(ctx, http.MethodGet, withQuery(a.at.resource(a.at.kind.pulls), query), nil, &listed)
 		all = append(all, listed.Value...)
 		return len(listed.Value) < azurePage, err
 	})
@@ -148,20 +150,20 @@ func (a *azureAPI) active(ctx context.Context, base, head string) (all []azurePu
 }
 
 func (a *azureAPI) get(ctx context.Context, number int) (*request, error) {
-	return pullOf(ctx, a.session, http.MethodGet, a.pull(number), nil, a.request)
+	return callForRequest(ctx, a.session, http.MethodGet, a.pull(number), nil, a.request)
 }
 
 func (a *azureAPI) request(pull *azurePull) *request {
 	r := &request{
 		PullRequest: PullRequest{
-			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: marked(pull.Description),
+			Number: pull.ID, URL: fmt.Sprintf("%s/pullrequest/%d", a.at.web, pull.ID), State: Open, Owner: ownerOf(pull.Description),
 			Base: strings.TrimPrefix(pull.Target, branchRef), Head: strings.TrimPrefix(pull.Source, branchRef), HeadCommit: pull.LastMergeSource.ID,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.IsDraft,
-		foreign:   len(pull.Fork) > 0 && string(pull.Fork) != "null",
-		arranged:  pull.AutoCompleteBy != nil && pull.AutoCompleteBy.ID != azureNobody,
-		unsettled: pull.MergeStatus == "queued" || pull.MergeStatus == "notSet" || pull.MergeStatus == "",
-		status:    pull.MergeStatus,
+		fromFork:      len(pull.Fork) > 0 && string(pull.Fork) != "null",
+		autoMerge:     pull.AutoCompleteBy != nil && pull.AutoCompleteBy.ID != azureNobody,
+		checkingMerge: pull.MergeStatus == "queued" || pull.MergeStatus == "notSet" || pull.MergeStatus == "",
+		status:        pull.MergeStatus,
 	}
 	if pull.MergeFailure != "" {
 		r.status += ": " + pull.MergeFailure
@@ -171,7 +173,7 @@ func (a *azureAPI) request(pull *azurePull) *request {
 	}
 	switch pull.Status {
 	case "completed":
-		r.State, r.MergeCommit = Merged, pull.LastMerge.ID // before, that of a merge for tests
+		r.State, r.MergeCommit = Merged, pull.LastMerge.ID // while open, the commit of a test merge
 	case "abandoned":
 		r.State = Closed
 	}
@@ -181,8 +183,8 @@ func (a *azureAPI) request(pull *azurePull) *request {
 	return r
 }
 
-// name is the name of a reviewer: of a person the account, which is mostly an
-// email address, of a team project/team.
+// name returns the name of a reviewer: a person's account, which is mostly an email address, or a team as
+// project/team.
 func (i azureIdentity) name() string {
 	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") &&
 		(i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
@@ -193,7 +195,7 @@ func (i azureIdentity) name() string {
 
 func (a *azureAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
 	change := azureChange{Source: branchRef + head, Target: branchRef + base, Title: title, Description: body}
-	return pullOf(ctx, a.session, http.MethodPost, a.at.resource(a.at.kind.pulls), change, a.request)
+	return callForRequest(ctx, a.session, http.MethodPost, a.at.resource(a.at.kind.pulls), change, a.request)
 }
 
 func (a *azureAPI) update(ctx context.Context, number int, change azureChange) error {
@@ -208,9 +210,9 @@ func (a *azureAPI) close(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{Status: "abandoned"})
 }
 
-// label creates those that the project does not have. A request does not tell its
-// labels any more (learn.microsoft.com/en-us/answers/questions/1822199).
-func (a *azureAPI) label(ctx context.Context, r *request, names []string) error {
+// addLabels creates labels that the project does not have. Requests no longer list their labels
+// (learn.microsoft.com/en-us/answers/questions/1822199).
+func (a *azureAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	type label struct {
 		Name   string `json:"name"`
 		Active *bool  `json:"active,omitempty"`
@@ -227,7 +229,7 @@ func (a *azureAPI) label(ctx context.Context, r *request, names []string) error 
 			there = append(there, l.Name)
 		}
 	}
-	for _, name := range missing(names, there) {
+	for _, name := range namesNotIn(names, there) {
 		if err := a.call(ctx, http.MethodPost, a.pull(r.Number, "labels"), label{Name: name}, nil); err != nil {
 			return err
 		}
@@ -235,13 +237,13 @@ func (a *azureAPI) label(ctx context.Context, r *request, names []string) error 
 	return nil
 }
 
-func (a *azureAPI) know(ctx context.Context, reviewer string) error {
-	_, err := a.identity(ctx, reviewer)
+func (a *azureAPI) checkReviewer(ctx context.Context, reviewer string) error {
+	_, err := a.identityID(ctx, reviewer)
 	return err
 }
 
-// identity returns the id of a person or a team: there are no names of reviewers.
-func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
+// identityID returns the id of a person or a team, because the API does not take names.
+func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) {
 	type text struct {
 		Value string `json:"$value"`
 	}
@@ -260,7 +262,7 @@ func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
 		wanted = "[" + project + `]\` + team
 	}
 	query := url.Values{"searchFilter": {"General"}, "filterValue": {wanted}, "queryMembership": {"None"}}
-	if err := a.call(ctx, http.MethodGet, with(a.at.people.JoinPath("_apis", "identities"), query), nil, &found); err != nil {
+	if err := a.call(ctx, http.MethodGet, withQuery(a.at.people.JoinPath("_apis", "identities"), query), nil, &found); err != nil {
 		return "", err
 	}
 	for _, one := range found.Value {
@@ -275,10 +277,10 @@ func (a *azureAPI) identity(ctx context.Context, name string) (string, error) {
 	)
 }
 
-// ask requests reviews. Azure keeps reviewers on its list after their review.
-func (a *azureAPI) ask(ctx context.Context, r *request, reviewers []string) error {
+// requestReviews adds reviewers. Azure keeps them on its list after their review.
+func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
-		id, err := a.identity(ctx, name)
+		id, err := a.identityID(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -289,13 +291,12 @@ func (a *azureAPI) ask(ctx context.Context, r *request, reviewers []string) erro
 	return nil
 }
 
-// merge leaves the way of merging to the Git host: "the service selects the first
-// merge strategy not prohibited by the target branch's policy", which is a merge
-// commit where nothing is prohibited (GitPullRequestCompletionOptions). The
-// answer says only that the merge is queued.
+// merge lets the Git host choose the strategy: "the service selects the first merge strategy not prohibited
+// by the target branch's policy", by default a merge commit (GitPullRequestCompletionOptions). The answer
+// only confirms that the merge is queued.
 func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
-		return byPolicy(err)
+		return asPolicyError(err)
 	}
 	for pause := newPause(a.settling); ; {
 		again, err := a.get(ctx, r.Number)
@@ -315,9 +316,8 @@ func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) err
 	}
 }
 
-// byPolicy recognises policies that are not fulfilled yet: Azure answers 403, as
-// for missing permissions.
-func byPolicy(err error) error {
+// asPolicyError recognizes policies that are not met yet. Azure answers 403, as for missing permissions.
+func asPolicyError(err error) error {
 	said := (*answer)(nil)
 	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
 		return failf(ErrNotMergeable, "%w", err)
@@ -325,33 +325,33 @@ func byPolicy(err error) error {
 	return err
 }
 
-// arrange sets auto-complete. Azure does not bind that to a commit.
-func (a *azureAPI) arrange(ctx context.Context, r *request, _ string) error {
-	if r.arranged {
+// enableAutoMerge sets auto-complete, which Azure does not bind to a commit.
+func (a *azureAPI) enableAutoMerge(ctx context.Context, r *request, _ string) error {
+	if r.autoMerge {
 		return nil
 	}
 	var connection struct {
 		User azureIdentity `json:"authenticatedUser"`
 	}
 	query := url.Values{"api-version": {azurePreview}}
-	if err := a.call(ctx, http.MethodGet, with(a.at.api.JoinPath("_apis", "connectionData"), query), nil, &connection); err != nil {
+	if err := a.call(ctx, http.MethodGet, withQuery(a.at.api.JoinPath("_apis", "connectionData"), query), nil, &connection); err != nil {
 		return err
 	}
-	return byPolicy(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
+	return asPolicyError(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
 }
 
-// hold unsets auto-complete, as `az repos pr update --auto-complete false` does.
-func (a *azureAPI) hold(ctx context.Context, r *request) error {
-	if !r.arranged {
+// disableAutoMerge unsets auto-complete like `az repos pr update --auto-complete false`.
+func (a *azureAPI) disableAutoMerge(ctx context.Context, r *request) error {
+	if !r.autoMerge {
 		return nil
 	}
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
 }
 
-// forAzure sends a personal access token as a password with any username, and a
-// token of Microsoft Entra ID as a bearer token.
+// forAzure sends a personal access token as a password with any username, and a token of Microsoft Entra ID
+// as a bearer token.
 func (c Credentials) forAzure(request *http.Request) {
-	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, and no page to sign in
+	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // answer 401, not a page to sign in
 	token := c.asToken()
 	switch {
 	case secret.IsJWT(token):

@@ -7,28 +7,26 @@ import (
 	"strings"
 )
 
-// azureServices is the server of Azure DevOps Services; azureOld are its older names, with the organization before.
+// azureServices is the server of Azure DevOps Services. azureOld is the suffix of its older names, which
+// begin with the organization.
 const (
 	azureServices = "dev.azure.com"
 	azureOld      = ".visualstudio.com"
 )
 
-// azureGit stands before the repository's name in URLs of Azure Repos.
 const azureGit = "_git"
 
-// azureBad is what names of projects and repositories cannot have, and a path
-// should not.
+// azureBad are characters that names of projects and repositories cannot contain.
 const azureBad = `/\:*?"<>|;#{}%`
 
-// locateAzure reads what comes before and after "_git":
+// locateAzure parses these URLs:
 //
 //	https://dev.azure.com/{organization}/{project}/_git/{repository}
 //	https://{organization}.visualstudio.com/[DefaultCollection/]{project}/_git/{repository}
 //	https://{server}/{path}/{collection}/{project}/_git/{repository}
 //
-// Without a project its name is the repository's. Names may have spaces and
-// letters of any kind. People are looked up at an address of their own in Azure
-// DevOps Services ("Identities - Read Identities").
+// If the project is missing, it has the repository's name. Names may contain spaces and letters of any
+// script. Azure DevOps Services has another server for people ("Identities - Read Identities").
 func locateAzure(clone, api *url.URL) (address, error) {
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	n := len(segments)
@@ -43,9 +41,9 @@ func locateAzure(clone, api *url.URL) (address, error) {
 		}
 	}
 	root := &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
-	at := address{name: segments[n-1], web: joined(root, segments...).String()}
+	at := address{name: segments[n-1], web: joinSegments(root, segments...).String()}
 	before := segments[:n-2]
-	collection := max(len(before)-1, 1) // of the segments before the project
+	collection := max(len(before)-1, 1) // number of segments before the project
 	host := strings.ToLower(clone.Hostname())
 	organization, old := strings.CutSuffix(host, azureOld)
 	if old && len(before) > 0 && strings.EqualFold(before[0], "DefaultCollection") {
@@ -53,8 +51,7 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	}
 	switch {
 	case api != nil:
-		// The API's URL is that of the organization or collection, and tells how much
-		// of the path is.
+		// The URL of the API ends with the organization or collection.
 		collection = min(len(strings.FieldsFunc(api.Path, func(r rune) bool { return r == '/' })), len(before))
 	case old:
 		collection = 0
@@ -92,7 +89,7 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	return at, nil
 }
 
-// azureWeb reads the URLs of ssh: git@ssh.dev.azure.com:v3/{organization}/{project}/{repository}.
+// azureWeb parses git@ssh.dev.azure.com:v3/{organization}/{project}/{repository}.
 func azureWeb(ssh *url.URL) string {
 	segments := strings.Split(strings.Trim(strings.TrimSuffix(ssh.Path, ".git"), "/"), "/")
 	if len(segments) != 4 {

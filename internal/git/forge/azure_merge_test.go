@@ -76,7 +76,7 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
-		state     forge.State
+		state     forge.RequestState
 		kind      error
 		says      string
 	}{
@@ -114,11 +114,11 @@ func TestAzureMergeWhenChecksSucceed(t *testing.T) {
 			get(azArmed), failed, get(azArmed),
 		})
 		for range 4 {
-			if err := host.Hold(t.Context(), request); err != nil {
+			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
+		wantError(t, host.DisableAutoMerge(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
 	})
 }
 

@@ -9,19 +9,16 @@ import (
 	"time"
 )
 
-// azureStates maps the states of Azure Repos.
 var azureStates = map[string]StatusState{
 	"succeeded": Success, "failed": Failure, "partiallySucceeded": Failure, "error": Error,
 }
 
-// azureWords are its states that are set.
 var azureWords = map[StatusState]string{Success: "succeeded", Failure: "failed", Error: "error", Pending: "pending"}
 
-// azureTime is a time, or none: the Git host writes 0001-01-01T00:00:00 for that,
-// which has no zone.
+// azureTime is a time. The Git host writes 0001-01-01T00:00:00, without a zone, for the zero time.
 type azureTime struct{ time.Time }
 
-// UnmarshalJSON reads anything that is not a time as none.
+// UnmarshalJSON reads invalid text as the zero time.
 func (t *azureTime) UnmarshalJSON(text []byte) error {
 	if t.Time.UnmarshalJSON(text) != nil {
 		t.Time = time.Time{}
@@ -29,13 +26,13 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// agentGenre is that of statuses that agents set which Flotilla tells how.
+// agentGenre is the genre of statuses that agents set with a Hook.
 const agentGenre = "flotilla"
 
-// azureGenre is what Flux' notification controller puts before each context.
+// azureGenre is the genre that Flux' notification controller sets.
 const azureGenre = "fluxcd"
 
-func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+func (a *azureAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	const top = 1000
 	query := url.Values{"latestOnly": {"true"}, "top": {strconv.Itoa(top)}}
 	query.Set("skip", strconv.Itoa((page-1)*top))
@@ -54,12 +51,13 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 			TargetURL string        `json:"targetUrl"`
 		} `json:"value"`
 	}
-	if err := a.call(ctx, http.MethodGet, with(a.at.resource("commits", commit, "statuses"), query), nil, &listed); err != nil {
+	if err := a.call(ctx, http.MethodGet, withQuery(a.at.resource("commits", commit, "statuses"), query), nil, &listed); err != nil {
 		return nil, true, err
 	}
 	for _, s := range listed.Value {
 		next := status{id: s.ID, Status: Status{
-			Context: s.Context.Name, State: Pending, Description: s.Description, Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
+			Context: s.Context.Name, State: Pending, Description: s.Description,
+			Time: s.Updated.UTC(), URL: s.TargetURL, Creator: s.CreatedBy.UniqueName,
 		}}
 		if s.Context.Genre != "" && s.Context.Genre != azureGenre {
 			next.Context = s.Context.Genre + "/" + s.Context.Name
@@ -75,18 +73,18 @@ func (a *azureAPI) statuses(ctx context.Context, commit string, page int) (found
 	return found, len(listed.Value) < top, nil
 }
 
-func azureHook(at address, r Report) Hook {
+func azureHook(at address, r StatusReport) Hook {
 	context := map[string]any{"name": r.Context, "genre": r.genre}
 	if r.genre == "" {
 		context = azureContext(r.Context)
 	}
 	return Hook{
 		Path: at.path() + "/commits/" + r.Commit + "/statuses?api-version=" + azureVersion, Username: "flotilla",
-		Fields: r.link("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
+		Fields: r.withLink("targetUrl", map[string]any{"context": context, "description": r.Description, "state": r.word}),
 	}
 }
 
-// azureContext is a context in the form from which statuses reads it: what is before the first slash is the genre.
+// azureContext splits a context at its first slash into genre and name. listStatuses joins them again.
 func azureContext(context string) map[string]any {
 	genre, name, ok := strings.Cut(context, "/")
 	if !ok || genre == "" || name == "" || genre == azureGenre {

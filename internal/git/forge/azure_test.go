@@ -29,7 +29,7 @@ const (
 	azConflict = "conflicts"
 )
 
-func onAzure(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func onAzure(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Azure, "/org/owner/_git/gitops", exchanges, options...)
 }
@@ -73,7 +73,7 @@ func azStatus(word string) fields { return fields{"mergeStatus": word} }
 
 func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
-	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
+	want := func(number int, state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
 			Number:      number,
 			State:       state,
@@ -123,7 +123,7 @@ func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onAzure(t, test.exchanges).Current(t.Context(), dev, 7)
+			got, err := onAzure(t, test.exchanges).Find(t.Context(), dev, 7)
 			if got != nil && strings.HasSuffix(got.URL, fmt.Sprintf("/org/owner/_git/gitops/pullrequest/%d", got.Number)) {
 				got.URL = "" // which has the server's address
 			}
@@ -147,7 +147,7 @@ func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
 			status:  403,
 			answer:  fields{"message": "TF401027: You need the Git 'GenericRead' permission."},
 		},
-	}).Current(t.Context(), dev, 7)
+	}).Find(t.Context(), dev, 7)
 	wantError(t, err, forge.ErrUnauthorized, "GenericRead")
 }
 
@@ -316,7 +316,7 @@ func TestAzureTakesShortBodiesOnly(t *testing.T) {
 	if len(body) != 4000 {
 		t.Errorf("the longest description has %d characters", len(body))
 	}
-	if err := host.Check(w, ""); err != nil {
+	if err := checkWanted(host, w, ""); err != nil {
 		t.Error(err)
 	}
 	w.Body += "x"
@@ -335,7 +335,7 @@ func TestAzureReviewersArePeopleAndTeams(t *testing.T) {
 	} {
 		w := simply()
 		w.Reviewers = []string{reviewer}
-		if err := host.Check(w, ""); (err == nil) != good {
+		if err := checkWanted(host, w, ""); (err == nil) != good {
 			t.Errorf("%q: %v", reviewer, err)
 		}
 	}
@@ -362,8 +362,8 @@ func TestAzureKnowsPeopleElsewhere(t *testing.T) {
 			return answer, nil
 		})
 		host, err := forge.NewGitHost(
-			forge.Repository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}},
-			forge.Options{Over: over},
+			forge.HostedRepository{URL: test.url, APIURL: test.api, Forge: forge.Azure, Credentials: forge.Credentials{Token: canary}},
+			forge.HTTPOptions{Over: over},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -393,13 +393,13 @@ func TestAzureTakesTokensOfEntraIDAsABearers(t *testing.T) {
 			}, nil
 		})
 		host, err := forge.NewGitHost(
-			forge.Repository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials},
-			forge.Options{Over: over},
+			forge.HostedRepository{URL: "https://dev.azure.com/org/p/_git/r", Credentials: credentials},
+			forge.HTTPOptions{Over: over},
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = host.Current(t.Context(), dev, 0)
+		_, err = host.Find(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrUnauthorized, "you sent Bearer ***")
 	}
 }

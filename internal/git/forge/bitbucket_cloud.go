@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,25 +15,22 @@ import (
 	"time"
 )
 
-// bitbucketCloud is Bitbucket Cloud, through its REST API: developer.atlassian.com/cloud/bitbucket/rest.
+// bitbucketCloud calls the REST API of Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest.
 // Atlassian has no SDK for Go. A merge is not bound to a commit.
 type bitbucketCloud struct{ session }
 
-func bitbucketKind() Kind {
-	return Kind{
+func bitbucketKind() GitHostKind {
+	return GitHostKind{
 		Forge: Bitbucket, Title: "Bitbucket Cloud", Flux: "bitbucket", FluxLogin: true, Servers: []string{"bitbucket.org"},
 		tokenUser: bitbucketTokenUser, mailUser: "x-bitbucket-api-token-auth",
-		bounds: bounds{
-			maxBody: MaxBody, noLabels: true, noAutoMerge: true,
-			reviewer: bitbucketReviewerPattern.MatchString, reviewers: "an Atlassian account ID or a UUID in braces",
-		},
+		MaxBody: MaxBody, Reviewers: "an Atlassian account ID or a UUID in braces", isReviewer: bitbucketReviewerPattern.MatchString,
 		locate: locateBitbucket, hook: bitbucketHook, reason: bitbucketReason, sign: Credentials.forBitbucket, statuses: bitbucketStatuses,
 		repository: func(at address) []string { return []string{"repositories", at.owner, at.name} }, commits: "commit", pulls: "pullrequests",
 		connect: func(s session) (api, error) { return &bitbucketCloud{s}, nil },
 	}
 }
 
-// bitbucketReviewerPattern matches how the API names users, who have no usernames since 2019.
+// bitbucketReviewerPattern matches account IDs and UUIDs. Users have had no usernames since 2019.
 var bitbucketReviewerPattern = regexp.MustCompile(`^\{[0-9A-Fa-f-]{36}\}$|^[0-9A-Za-z:-]{20,128}$`)
 
 func locateBitbucket(clone, api *url.URL) (address, error) {
@@ -45,17 +41,16 @@ func locateBitbucket(clone, api *url.URL) (address, error) {
 	if err != nil {
 		return address{}, err
 	}
-	root := rootOf(clone, api)
+	root := apiRoot(clone, api)
 	if api == nil && bitbucketKind().serves(clone.Hostname()) {
 		root.Host = "api." + clone.Host
 	}
-	return address{api: below(root, "/2.0"), owner: owner[0], name: name}, nil
+	return address{api: appendPath(root, "/2.0"), owner: owner[0], name: name}, nil
 }
 
-// bitbucketTokenUser goes with access tokens of a repository, a project or a workspace.
 const bitbucketTokenUser = "x-token-auth"
 
-// forBitbucket sends an API token with its user's address of mail, and an access token as a bearer token.
+// forBitbucket sends an API token with its user's email address, and an access token as a bearer token.
 func (c Credentials) forBitbucket(request *http.Request) {
 	switch token := c.asToken(); {
 	case token == "":
@@ -66,7 +61,7 @@ func (c Credentials) forBitbucket(request *http.Request) {
 	}
 }
 
-// bitbucketReason reads {"error": {"message", "detail"}}, of which every answer has the message.
+// bitbucketReason reads {"error": {"message", "detail"}}. The transport reads the message.
 func bitbucketReason(body []byte) (more []string, kindWord string) {
 	var answer struct {
 		Error struct {
@@ -86,7 +81,7 @@ type bitbucketEnd struct {
 		Strategies []string `json:"merge_strategies,omitempty"`
 	} `json:"branch"`
 	Commit struct {
-		Hash string `json:"hash"` // its first twelve characters
+		Hash string `json:"hash"` // the first twelve characters
 	} `json:"commit"`
 	Repository struct {
 		UUID string `json:"uuid"`
@@ -105,7 +100,7 @@ type bitbucketPull struct {
 	Draft       bool            `json:"draft"`
 	Source      bitbucketEnd    `json:"source"`
 	Destination bitbucketEnd    `json:"destination"`
-	Reviewers   []bitbucketUser `json:"reviewers"` // not in a list
+	Reviewers   []bitbucketUser `json:"reviewers"` // lists omit them
 	Merge       struct {
 		Hash string `json:"hash"`
 	} `json:"merge_commit"`
@@ -116,7 +111,8 @@ type bitbucketPull struct {
 	} `json:"links"`
 }
 
-// bitbucketChange is what is sent of a request. Reviewers that are left out are removed.
+// bitbucketChange is the body of a request that opens or changes a pull request. Bitbucket removes omitted
+// reviewers.
 type bitbucketChange struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -126,21 +122,17 @@ type bitbucketChange struct {
 	Reviewers   []bitbucketUser `json:"reviewers,omitempty"`
 }
 
-// bitbucketEach hands what is listed over until take returns false. Of the URL of a next page only the query is used:
-// its server is the Git host's name for itself, and may not be that of api_url.
+// bitbucketEach passes the items of a list to take until it returns false. Of the URL of the next page it
+// uses only the query, because its server may not be the one of api_url.
 func bitbucketEach[T any](
-	ctx context.Context,
-	b *bitbucketCloud,
-	to *url.URL,
-	query url.Values,
-	take func(T) (more bool, err error),
+	ctx context.Context, b *bitbucketCloud, to *url.URL, query url.Values, take func(T) (more bool, err error),
 ) error {
-	return pages(func(int) (bool, error) {
+	return readPages(func(int) (bool, error) {
 		var page struct {
 			Values []T    `json:"values"`
 			Next   string `json:"next"`
 		}
-		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
+		if err := b.call(ctx, http.MethodGet, withQuery(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -157,15 +149,15 @@ func bitbucketEach[T any](
 	})
 }
 
-// list reads each request that it finds, since a list has no reviewers.
-func (b *bitbucketCloud) list(ctx context.Context, base, head string, take func(*request) bool) error {
+// listOpen reads each request on its own as well, because lists omit the reviewers.
+func (b *bitbucketCloud) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	filter := `state = "OPEN" AND source.branch.name = ` + strconv.Quote(head)
 	if base != "" {
 		filter += " AND destination.branch.name = " + strconv.Quote(base)
 	}
 	query := url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}
 	return bitbucketEach(ctx, b, b.at.resource(b.at.kind.pulls), query, func(pull bitbucketPull) (bool, error) {
-		if !b.request(&pull).comes(head, base) {
+		if !b.request(&pull).isBetween(head, base) {
 			return true, nil
 		}
 		r, err := b.get(ctx, pull.ID)
@@ -178,13 +170,14 @@ func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) 
 	if err := b.call(ctx, http.MethodGet, b.pull(number), nil, &pull); err != nil {
 		return nil, err
 	}
-	return b.whole(ctx, &pull)
+	return b.expandCommits(ctx, &pull)
 }
 
-// whole is a request with the full ids of its commits, as far as they are there: not always those of what was declined.
-func (b *bitbucketCloud) whole(ctx context.Context, pull *bitbucketPull) (*request, error) {
+// expandCommits returns the request with the full ids of its commits, unless they no longer exist, as for
+// declined requests.
+func (b *bitbucketCloud) expandCommits(ctx context.Context, pull *bitbucketPull) (*request, error) {
 	r := b.request(pull)
-	if r.foreign {
+	if r.fromFork {
 		return r, nil
 	}
 	for _, commit := range []*string{&r.HeadCommit, &r.MergeCommit} {
@@ -197,7 +190,7 @@ func (b *bitbucketCloud) whole(ctx context.Context, pull *bitbucketPull) (*reque
 		switch err := b.call(ctx, http.MethodGet, b.at.resource("commit", *commit), nil, &found); {
 		case err == nil:
 			*commit = found.Hash
-		case !answered(err, http.StatusNotFound):
+		case !hasStatus(err, http.StatusNotFound):
 			return nil, fmt.Errorf("commit %s: %w", *commit, err)
 		}
 	}
@@ -207,17 +200,17 @@ func (b *bitbucketCloud) whole(ctx context.Context, pull *bitbucketPull) (*reque
 func (b *bitbucketCloud) request(pull *bitbucketPull) *request {
 	r := &request{
 		PullRequest: PullRequest{
-			Number: pull.ID, URL: pull.Links.HTML.URL, State: Open, Owner: marked(pull.Description),
+			Number: pull.ID, URL: pull.Links.HTML.URL, State: Open, Owner: ownerOf(pull.Description),
 			Base: pull.Destination.Branch.Name, Head: pull.Source.Branch.Name, HeadCommit: pull.Source.Commit.Hash,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.Draft,
-		foreign: pull.Source.Repository.UUID != pull.Destination.Repository.UUID,
+		fromFork: pull.Source.Repository.UUID != pull.Destination.Repository.UUID,
 	}
 	switch pull.State {
 	case "OPEN":
 	case "MERGED":
 		r.State, r.MergeCommit = Merged, pull.Merge.Hash
-	default: // declined, or superseded by another
+	default: // declined or superseded
 		r.State = Closed
 	}
 	if pull.Draft {
@@ -236,7 +229,7 @@ func (b *bitbucketCloud) open(ctx context.Context, base, head, title, body strin
 	if err := b.call(ctx, http.MethodPost, b.at.resource(b.at.kind.pulls), change, &pull); err != nil {
 		return nil, err
 	}
-	return b.whole(ctx, &pull)
+	return b.expandCommits(ctx, &pull)
 }
 
 func (b *bitbucketCloud) edit(ctx context.Context, r *request, title, body string) error {
@@ -255,33 +248,29 @@ func (b *bitbucketCloud) close(ctx context.Context, r *request) error {
 	return b.call(ctx, http.MethodPost, b.pull(r.Number, "decline"), nil, nil)
 }
 
-// label is never called: there are no labels.
-func (b *bitbucketCloud) label(context.Context, *request, []string) error {
-	return errors.ErrUnsupported
-}
-
-func (b *bitbucketCloud) know(ctx context.Context, reviewer string) error {
+func (b *bitbucketCloud) checkReviewer(ctx context.Context, reviewer string) error {
 	_, err := b.user(ctx, reviewer)
 	return err
 }
 
 func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUser, err error) {
-	err = b.call(ctx, http.MethodGet, joined(b.at.api, "users", id), nil, &user)
-	if answered(err, http.StatusNotFound) {
+	err = b.call(ctx, http.MethodGet, joinSegments(b.at.api, "users", id), nil, &user)
+	if hasStatus(err, http.StatusNotFound) {
 		err = failf(ErrReviewer, "reviewer %q does not exist", id)
 	}
 	return user, err
 }
 
-// ask sends all reviewers, those of others too: Bitbucket replaces the list, and keeps on it who has reviewed.
-func (b *bitbucketCloud) ask(ctx context.Context, r *request, reviewers []string) error {
+// requestReviews sends the existing reviewers, too, because Bitbucket replaces the list. Reviewers stay on it
+// after their review.
+func (b *bitbucketCloud) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	there := len(r.reviewers)
 	for _, id := range reviewers {
 		user, err := b.user(ctx, id)
 		if err != nil {
 			return err
 		}
-		r.reviewers = append(r.reviewers, missing([]string{user.UUID}, r.reviewers)...)
+		r.reviewers = append(r.reviewers, namesNotIn([]string{user.UUID}, r.reviewers)...)
 	}
 	if len(r.reviewers) == there {
 		return nil
@@ -289,7 +278,8 @@ func (b *bitbucketCloud) ask(ctx context.Context, r *request, reviewers []string
 	return reviewerError(b.edit(ctx, r, r.title, r.body))
 }
 
-// bitbucketMerges are the ways of merging, those that keep the commits first, whose messages say what changed.
+// bitbucketMerges are the merge strategies by preference: first those that keep the commits and their
+// messages.
 var bitbucketMerges = []string{"merge_commit", "rebase_merge", "rebase_fast_forward", "fast_forward", "squash", "squash_fast_forward"}
 
 func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error {
@@ -308,20 +298,19 @@ func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error 
 	if err == nil {
 		_ = response.Body.Close()
 		if task := response.Header.Get("Location"); response.StatusCode == http.StatusAccepted && task != "" {
-			err = b.await(ctx, r.Number, path.Base(task))
+			err = b.waitForMerge(ctx, r.Number, path.Base(task))
 		}
 	}
 	switch {
-	case answered(err, http.StatusBadRequest):
+	case hasStatus(err, http.StatusBadRequest):
 		return failf(ErrNotMergeable, "%w", err)
-	case answered(err, http.StatusConflict, bitbucketTimeout):
+	case hasStatus(err, http.StatusConflict, bitbucketTimeout):
 		return failf(errBusy, "%w", err)
 	}
 	return err
 }
 
-// await waits for a merge that takes longer than one answer.
-func (b *bitbucketCloud) await(ctx context.Context, number int, task string) error {
+func (b *bitbucketCloud) waitForMerge(ctx context.Context, number int, task string) error {
 	for pause := newPause(b.settling); ; {
 		var merge struct {
 			Status string `json:"task_status"`
@@ -335,20 +324,12 @@ func (b *bitbucketCloud) await(ctx context.Context, number int, task string) err
 	}
 }
 
-// bitbucketTimeout is the status of what took too long, and is to be tried again later.
+// bitbucketTimeout is the status for an operation that took too long, and can be tried again.
 const bitbucketTimeout = 555
 
-// arrange is never called: there is no auto-merge in the API.
-func (b *bitbucketCloud) arrange(context.Context, *request, string) error {
-	return errors.ErrUnsupported
-}
-
-func (b *bitbucketCloud) hold(context.Context, *request) error { return nil }
-
-// bitbucketStates maps the states of builds on both Bitbuckets.
 var bitbucketStates = map[string]StatusState{"SUCCESSFUL": Success, "FAILED": Failure, "STOPPED": Failure, "CANCELLED": Failure}
 
-// bitbucketBuild is what both Bitbuckets say of a build, but for its time.
+// bitbucketBuild has the fields of a build that both kinds of Bitbucket have in common.
 type bitbucketBuild struct {
 	Key         string `json:"key"`
 	Name        string `json:"name"`
@@ -357,17 +338,14 @@ type bitbucketBuild struct {
 	URL         string `json:"url"`
 }
 
-// status is that of a build of this time. It is pending for what is in progress or not known.
 func (b bitbucketBuild) status(at time.Time) status {
 	return status{Status: Status{
-		Context: cmp.Or(
-			b.Name,
-			b.Key,
-		), Key: b.Key, State: cmp.Or(bitbucketStates[b.State], Pending), Description: b.Description, Time: at.UTC(), URL: b.URL,
+		Context: cmp.Or(b.Name, b.Key), Key: b.Key, State: cmp.Or(bitbucketStates[b.State], Pending),
+		Description: b.Description, Time: at.UTC(), URL: b.URL,
 	}}
 }
 
-func (b *bitbucketCloud) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
+func (b *bitbucketCloud) listStatuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
 	type build struct {
 		bitbucketBuild
 		Updated time.Time `json:"updated_on"`
@@ -380,7 +358,7 @@ func (b *bitbucketCloud) statuses(ctx context.Context, commit string, _ int) (fo
 	return found, true, err
 }
 
-func bitbucketHook(at address, r Report) Hook {
+func bitbucketHook(at address, r StatusReport) Hook {
 	return Hook{
 		Path:    at.path() + "/commit/" + r.Commit + "/statuses/build",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},
@@ -388,14 +366,14 @@ func bitbucketHook(at address, r Report) Hook {
 	}
 }
 
-// bitbucketStatuses are the rules of both Bitbuckets.
+// bitbucketStatuses apply to both kinds of Bitbucket.
 var bitbucketStatuses = statusRules{
 	words:          map[StatusState]string{Success: "SUCCESSFUL", Failure: "FAILED", Error: "FAILED", Pending: "INPROGRESS"},
 	maxDescription: maxDescription, maxLink: 450, whole: true,
 }
 
-// bitbucketFields are those of a build on both Bitbuckets, which must have a page.
-func bitbucketFields(r Report) map[string]any {
+// bitbucketFields returns the fields of a build for both kinds of Bitbucket, which require a page.
+func bitbucketFields(r StatusReport) map[string]any {
 	return map[string]any{
 		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),
 	}

@@ -34,7 +34,7 @@ func cloudList(base string) string {
 	return "GET " + cloud + "/pullrequests?" + url.Values{"q": {filter}, "sort": {"-created_on"}, "pagelen": {"50"}}.Encode()
 }
 
-func onCloud(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func onCloud(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.Bitbucket, "/owner/gitops.git", exchanges, options...)
 }
@@ -106,7 +106,7 @@ var (
 
 func TestCloudCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
-	want := func(number int, state forge.State, mergeCommit string) *forge.PullRequest {
+	want := func(number int, state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
 			Number:      number,
 			URL:         cloudURL,
@@ -151,7 +151,7 @@ func TestCloudCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onCloud(t, test.exchanges).Current(t.Context(), dev, 7)
+			got, err := onCloud(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}
@@ -342,12 +342,12 @@ func TestCloudMergeNow(t *testing.T) {
 func TestCloudHasNoAutoMergeAndNoLabels(t *testing.T) {
 	t.Parallel()
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	host := onCloud(t, cloudSees())
-	if err := host.Check(simply(), forge.Now); err != nil {
+	host := onCloud(t, nil)
+	if err := checkWanted(host, simply(), forge.Now); err != nil {
 		t.Error(err)
 	}
-	const says = `this Git host has no auto-merge that its API turns on, so that a request cannot be merged "when_checks_succeed"; merge "now", or leave it to people`
-	if err := host.Check(simply(), forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), says) {
+	const says = `the API of Bitbucket Cloud cannot turn on auto-merge: set merge to "now", or to "none" and let people merge`
+	if err := checkWanted(host, simply(), forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("checked: %v", err)
 	}
 	if _, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), says) {
@@ -355,12 +355,12 @@ func TestCloudHasNoAutoMergeAndNoLabels(t *testing.T) {
 	}
 	labelled := simply()
 	labelled.Labels = []string{"fleet"}
-	for name, err := range map[string]error{"checked": host.Check(labelled, ""), "ensured": func() error { _, err := host.Ensure(t.Context(), labelled); return err }()} {
-		if err == nil || !strings.Contains(err.Error(), "pull requests of this Git host have no labels; remove the labels") {
+	for name, err := range map[string]error{"checked": checkWanted(host, labelled, ""), "ensured": func() error { _, err := host.Ensure(t.Context(), labelled); return err }()} {
+		if err == nil || !strings.Contains(err.Error(), "pull requests of Bitbucket Cloud have no labels; remove the labels") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := host.Hold(t.Context(), request); err != nil { // there is nothing to take back
+	if err := host.DisableAutoMerge(t.Context(), request); err != nil { // there is nothing to take back
 		t.Error(err)
 	}
 }
@@ -402,7 +402,7 @@ func TestCloudReviewersAreNamedByTheirIDs(t *testing.T) {
 	} {
 		w := simply()
 		w.Reviewers = []string{reviewer}
-		if err := host.Check(w, ""); (err == nil) != good ||
+		if err := checkWanted(host, w, ""); (err == nil) != good ||
 			err != nil && !strings.Contains(err.Error(), "is not an Atlassian account ID or a UUID in braces") {
 			t.Errorf("%q: %v", reviewer, err)
 		}
@@ -436,13 +436,13 @@ func TestCloudTakesEachKindOfToken(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
 		host, err := forge.NewGitHost(
-			forge.Repository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials},
-			forge.Options{Over: over},
+			forge.HostedRepository{URL: "https://bitbucket.org/owner/gitops", Credentials: test.credentials},
+			forge.HTTPOptions{Over: over},
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = host.Current(t.Context(), dev, 0)
+		_, err = host.Find(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrUnauthorized, "401")
 	}
 }

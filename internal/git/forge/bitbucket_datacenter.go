@@ -16,38 +16,37 @@ import (
 	"unicode/utf8"
 )
 
-// bitbucketDataCenter is Bitbucket Data Center, through its REST API: developer.atlassian.com/server/bitbucket/rest.
-// Atlassian has no SDK for Go. A merge is bound to the version of a request, which a push may leave as it is, and
-// auto-merge to the commit.
+// bitbucketDataCenter calls the REST API of Bitbucket Data Center:
+// developer.atlassian.com/server/bitbucket/rest. Atlassian has no SDK for Go. A merge is bound to the version
+// of a request, which a push may not change, and auto-merge to the commit.
 type bitbucketDataCenter struct{ session }
 
-// dataCenterMaxBody is how many bytes the body of a request may have, without the mark: a description has up to 32,768
-// characters (BSERV-14135).
+// dataCenterMaxBody follows from the 32,768 characters of a description, mark included (BSERV-14135).
 const dataCenterMaxBody = 32_768 - len(markBegin) - maxOwner - len(markEnd) - 3
 
-func bitbucketDataCenterKind() Kind {
-	return Kind{
+func bitbucketDataCenterKind() GitHostKind {
+	return GitHostKind{
 		Forge: BitbucketDataCenter, Title: "Bitbucket Data Center", Flux: "bitbucketserver",
-		bounds: bounds{maxBody: dataCenterMaxBody, noLabels: true, reviewer: isDataCenterReviewer, reviewers: "a username"},
+		MaxBody: dataCenterMaxBody, AutoMerge: true, Reviewers: "a username", isReviewer: isDataCenterReviewer,
 		locate: locateDataCenter, web: dataCenterWeb, hook: dataCenterHook, reason: dataCenterReason, sign: Credentials.forDataCenter,
 		statuses:   bitbucketStatuses,
-		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} }, commits: "commits", pulls: "pull-requests",
+		repository: func(at address) []string { return []string{"api", "latest", "projects", at.owner, "repos", at.name} },
+		commits:    "commits", pulls: "pull-requests",
 		connect: func(s session) (api, error) { return &bitbucketDataCenter{s}, nil },
 	}
 }
 
-// isDataCenterReviewer finds out what cannot be a username. Groups cannot review.
 func isDataCenterReviewer(name string) bool {
 	return utf8.RuneCountInString(name) <= 255 && dataCenterReviewerPattern.MatchString(name)
 }
 
-// dataCenterReviewerPattern does not count: 255 copies of its class would be 10 MiB in every process.
+// dataCenterReviewerPattern has no counter: 255 copies of its class would take 10 MiB in every process.
 var dataCenterReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+$`)
 
-// dataCenterSCM stands before the project in URLs of repositories.
 const dataCenterSCM = "scm"
 
-// locateDataCenter reads https://{server}/{path}/scm/{project}/{repository}.git, where a person's project begins with ~.
+// locateDataCenter parses https://{server}/{path}/scm/{project}/{repository}.git. A personal project begins
+// with ~.
 func locateDataCenter(clone, api *url.URL) (address, error) {
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	at := len(segments) - 3
@@ -65,32 +64,27 @@ func locateDataCenter(clone, api *url.URL) (address, error) {
 	if person {
 		owner[0] = "~" + owner[0]
 	}
-	root := rootOf(clone, api)
+	root := apiRoot(clone, api)
 	if api == nil {
 		root.Path = "/" + strings.Join(segments[:at], "/")
 	}
-	return address{api: below(root, "/rest"), owner: owner[0], name: name}, nil
+	return address{api: appendPath(root, "/rest"), owner: owner[0], name: name}, nil
 }
 
-// dataCenterWeb reads ssh://git@{server}:7999/{project}/{repository}.git.
+// dataCenterWeb parses ssh://git@{server}:7999/{project}/{repository}.git.
 func dataCenterWeb(ssh *url.URL) string {
 	return "https://" + ssh.Hostname() + "/" + dataCenterSCM + "/" + strings.TrimSuffix(strings.TrimPrefix(ssh.Path, "/"), ".git")
 }
 
-// forDataCenter sends an HTTP access token as a bearer token, and keeps the check of cross-site requests from refusing
-// changes without a body.
+// forDataCenter sends an HTTP access token as a bearer token. The header turns off the check for cross-site
+// requests, which refuses changes without a body.
 func (c Credentials) forDataCenter(request *http.Request) {
 	request.Header.Set("X-Atlassian-Token", "no-check")
-	switch {
-	case c.Token != "":
-		request.Header.Set("Authorization", "Bearer "+c.Token)
-	case c.Username != "":
-		request.SetBasicAuth(c.Username, c.Password)
-	}
+	c.asTokenOrBasic(request, "Bearer")
 }
 
-// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]}, of which every
-// answer has the message.
+// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]}. The
+// transport reads the messages.
 func dataCenterReason(body []byte) (more []string, kindWord string) {
 	var answer struct {
 		Errors []struct {
@@ -149,7 +143,8 @@ type dataCenterPull struct {
 	} `json:"links"`
 }
 
-// dataCenterChange is what is sent of a request. Reviewers that are left out are removed.
+// dataCenterChange is the body of a request that opens or changes a pull request. Bitbucket removes omitted
+// reviewers.
 type dataCenterChange struct {
 	Version     *int                 `json:"version,omitempty"`
 	Title       string               `json:"title"`
@@ -162,18 +157,18 @@ type dataCenterChange struct {
 
 const dataCenterPage = 100
 
-// dataCenterEach hands what is listed over until take returns false.
+// dataCenterEach passes the items of a list to take until it returns false.
 func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
 	query.Set("limit", strconv.Itoa(dataCenterPage))
 	next := 0
-	return pages(func(int) (bool, error) {
+	return readPages(func(int) (bool, error) {
 		query.Set("start", strconv.Itoa(next))
 		var page struct {
 			Values []T  `json:"values"`
 			Last   bool `json:"isLastPage"`
-			Next   int  `json:"nextPageStart"` // of which some numbers may be left out
+			Next   int  `json:"nextPageStart"` // not always Start plus the number of values
 		}
-		if err := b.call(ctx, http.MethodGet, with(to, query), nil, &page); err != nil {
+		if err := b.call(ctx, http.MethodGet, withQuery(to, query), nil, &page); err != nil {
 			return true, err
 		}
 		for _, one := range page.Values {
@@ -186,23 +181,23 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 	})
 }
 
-func (b *bitbucketDataCenter) list(ctx context.Context, _, head string, take func(*request) bool) error {
+func (b *bitbucketDataCenter) listOpen(ctx context.Context, _, head string, take func(*request) bool) error {
 	query := url.Values{"direction": {"OUTGOING"}, "at": {branchRef + head}, "state": {"OPEN"}, "order": {"NEWEST"}}
 	return dataCenterEach(ctx, b, b.at.resource(b.at.kind.pulls), query, func(pull dataCenterPull) bool { return take(b.request(&pull)) })
 }
 
 func (b *bitbucketDataCenter) get(ctx context.Context, number int) (*request, error) {
-	return pullOf(ctx, b.session, http.MethodGet, b.pull(number), nil, b.request)
+	return callForRequest(ctx, b.session, http.MethodGet, b.pull(number), nil, b.request)
 }
 
 func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 	r := &request{
 		PullRequest: PullRequest{
-			Number: pull.ID, State: Open, Owner: marked(pull.Description),
+			Number: pull.ID, State: Open, Owner: ownerOf(pull.Description),
 			Base: strings.TrimPrefix(pull.To.ID, branchRef), Head: strings.TrimPrefix(pull.From.ID, branchRef), HeadCommit: pull.From.Commit,
 		},
 		title: pull.Title, body: pull.Description, draft: pull.Draft, id: strconv.Itoa(pull.Version),
-		foreign: pull.From.Repository == nil || pull.To.Repository == nil || pull.From.Repository.ID != pull.To.Repository.ID,
+		fromFork: pull.From.Repository == nil || pull.To.Repository == nil || pull.From.Repository.ID != pull.To.Repository.ID,
 	}
 	if len(pull.Links.Self) > 0 {
 		r.URL = pull.Links.Self[0].URL
@@ -229,13 +224,14 @@ func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body 
 		From:        &dataCenterRef{ID: branchRef + head},
 		To:          &dataCenterRef{ID: branchRef + base},
 	}
-	return pullOf(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
+	return callForRequest(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
-// versioned does what needs the version of a request, and does it again where that was changed meanwhile.
-func (b *bitbucketDataCenter) versioned(ctx context.Context, r *request, do func() error) error {
+// retryOutOfDate calls do, which needs the version of the request, and calls it again if the version has
+// changed.
+func (b *bitbucketDataCenter) retryOutOfDate(ctx context.Context, r *request, do func() error) error {
 	err := do()
-	if !outOfDate(err) {
+	if !isOutOfDate(err) {
 		return err
 	}
 	again, getErr := b.get(ctx, r.Number)
@@ -246,13 +242,13 @@ func (b *bitbucketDataCenter) versioned(ctx context.Context, r *request, do func
 	return do()
 }
 
-func outOfDate(err error) bool {
+func isOutOfDate(err error) bool {
 	said := (*answer)(nil)
 	return errors.As(err, &said) && strings.HasSuffix(said.kindWord, ".PullRequestOutOfDateException")
 }
 
 func (b *bitbucketDataCenter) edit(ctx context.Context, r *request, title, body string) error {
-	return b.versioned(ctx, r, func() error {
+	return b.retryOutOfDate(ctx, r, func() error {
 		version, err := strconv.Atoi(r.id)
 		if err != nil {
 			return err
@@ -266,18 +262,13 @@ func (b *bitbucketDataCenter) edit(ctx context.Context, r *request, title, body 
 }
 
 func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
-	return b.versioned(ctx, r, func() error {
-		return b.call(ctx, http.MethodPost, with(b.pull(r.Number, "decline"), url.Values{"version": {r.id}}), nil, nil)
+	return b.retryOutOfDate(ctx, r, func() error {
+		return b.call(ctx, http.MethodPost, withQuery(b.pull(r.Number, "decline"), url.Values{"version": {r.id}}), nil, nil)
 	})
 }
 
-// label is never called: there are no labels.
-func (b *bitbucketDataCenter) label(context.Context, *request, []string) error {
-	return errors.ErrUnsupported
-}
-
-// know looks among those whose name, display name or address of mail contains it.
-func (b *bitbucketDataCenter) know(ctx context.Context, reviewer string) error {
+// checkReviewer searches the users whose name, display name or email address contains the reviewer.
+func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string) error {
 	found := false
 	err := dataCenterEach(ctx, b, b.at.api.JoinPath("api/latest/users"), url.Values{"filter": {reviewer}}, func(user dataCenterUser) bool {
 		found = found || strings.EqualFold(user.Name, reviewer)
@@ -289,12 +280,12 @@ func (b *bitbucketDataCenter) know(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// ask keeps those who have reviewed.
-func (b *bitbucketDataCenter) ask(ctx context.Context, r *request, reviewers []string) error {
+// requestReviews adds reviewers. Bitbucket keeps them after their review.
+func (b *bitbucketDataCenter) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
 		err := b.call(ctx, http.MethodPost, b.pull(r.Number, "participants"), asked, nil)
-		if answered(err, http.StatusConflict) {
+		if hasStatus(err, http.StatusConflict) {
 			return failf(ErrReviewer, "%w", err)
 		}
 		if err != nil {
@@ -304,22 +295,23 @@ func (b *bitbucketDataCenter) ask(ctx context.Context, r *request, reviewers []s
 	return nil
 }
 
-// merge leaves the way of merging to the settings of the repository.
+// merge uses the merge strategy of the repository's settings.
 func (b *bitbucketDataCenter) merge(ctx context.Context, r *request, _ string) error {
 	return b.accept(ctx, r, map[string]any{})
 }
 
 func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[string]any) error {
-	err := b.call(ctx, http.MethodPost, with(b.pull(r.Number, "merge"), url.Values{"version": {r.id}}), how, nil)
-	if outOfDate(err) {
+	err := b.call(ctx, http.MethodPost, withQuery(b.pull(r.Number, "merge"), url.Values{"version": {r.id}}), how, nil)
+	if isOutOfDate(err) {
 		return failf(errBusy, "%w", err)
 	}
 	return err
 }
 
-// arrange turns on auto-merge, which Bitbucket has since 8.15; before, it merges at once, or refuses. It also merges at
-// once when nothing is missing, and cancels auto-merge when the head moves (AutoMergeCancelledReason of its Java API).
-func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommit string) error {
+// enableAutoMerge turns on auto-merge, which Bitbucket has since 8.15. Earlier versions merge at once, or
+// refuse. Bitbucket also merges at once if nothing is missing, and cancels auto-merge when the head moves
+// (AutoMergeCancelledReason of its Java API).
+func (b *bitbucketDataCenter) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	var arranged struct {
 		Commit string `json:"fromHash"`
 	}
@@ -327,44 +319,39 @@ func (b *bitbucketDataCenter) arrange(ctx context.Context, r *request, headCommi
 	switch {
 	case err == nil && arranged.Commit == headCommit:
 		return nil
-	case err != nil && !errors.Is(err, io.EOF) && !answered(err, http.StatusNotFound): // none is arranged
+	case err != nil && !errors.Is(err, io.EOF) && !hasStatus(err, http.StatusNotFound): // auto-merge is off
 		return err
 	}
 	err = b.accept(ctx, r, map[string]any{"autoMerge": true})
-	if answered(err, http.StatusForbidden) {
+	if hasStatus(err, http.StatusForbidden) {
 		return failf(ErrNotMergeable, "auto-merge may be off in the settings of the repository: %w", err)
 	}
 	return err
 }
 
-func (b *bitbucketDataCenter) hold(ctx context.Context, r *request) error {
+func (b *bitbucketDataCenter) disableAutoMerge(ctx context.Context, r *request) error {
 	err := b.call(ctx, http.MethodDelete, b.pull(r.Number, "auto-merge"), nil, nil)
-	if answered(err, http.StatusNotFound) {
+	if hasStatus(err, http.StatusNotFound) {
 		return nil
 	}
 	return err
 }
 
-// statuses reads the only list of builds that there is, which has the newest hundred of a commit.
-func (b *bitbucketDataCenter) statuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
-	err = dataCenterEach(
-		ctx,
-		b,
-		joined(b.at.api, "build-status", "latest", "commits", commit),
-		url.Values{"orderBy": {"NEWEST"}},
-		func(s dataCenterBuild) bool {
-			found = append(found, s.status())
-			return true
-		},
-	)
+// listStatuses reads the only list of builds, which has the newest hundred of a commit.
+func (b *bitbucketDataCenter) listStatuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
+	builds := joinSegments(b.at.api, "build-status", "latest", "commits", commit)
+	err = dataCenterEach(ctx, b, builds, url.Values{"orderBy": {"NEWEST"}}, func(s dataCenterBuild) bool {
+		found = append(found, s.status())
+		return true
+	})
 	return found, true, err
 }
 
-// one reads the build with a key, which may be none of the newest hundred; nil where there is none.
-func (b *bitbucketDataCenter) one(ctx context.Context, commit, key string) (*status, error) {
+// getStatus returns the build with a key, even if it is not among the newest hundred, or nil.
+func (b *bitbucketDataCenter) getStatus(ctx context.Context, commit, key string) (*status, error) {
 	var build dataCenterBuild
-	err := b.call(ctx, http.MethodGet, with(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)
-	if answered(err, http.StatusNotFound) {
+	err := b.call(ctx, http.MethodGet, withQuery(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)
+	if hasStatus(err, http.StatusNotFound) {
 		return nil, nil
 	}
 	found := build.status()
@@ -381,7 +368,7 @@ func (s dataCenterBuild) status() status {
 	return s.bitbucketBuild.status(time.UnixMilli(cmp.Or(s.Updated, s.Created)))
 }
 
-func dataCenterHook(at address, r Report) Hook {
+func dataCenterHook(at address, r StatusReport) Hook {
 	return Hook{
 		Path:    at.path() + "/commits/" + r.Commit + "/builds",
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}},

@@ -21,7 +21,7 @@ const (
 	centerURL   = "https://bitbucket.example.com/projects/PLAT/repos/gitops/pull-requests/7"
 )
 
-func onCenter(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func onCenter(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.BitbucketDataCenter, pathOf(forge.BitbucketDataCenter), exchanges, options...)
 }
@@ -76,7 +76,7 @@ var (
 
 func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
-	want := func(state forge.State, mergeCommit string) *forge.PullRequest {
+	want := func(state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
 			Number:      7,
 			URL:         centerURL,
@@ -111,7 +111,7 @@ func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onCenter(t, test.exchanges).Current(t.Context(), dev, 7)
+			got, err := onCenter(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}
@@ -289,7 +289,7 @@ func TestDataCenterMergeWhenChecksSucceed(t *testing.T) {
 	refused := func(status int, answer any) exchange { e := arrange; e.status, e.answer = status, answer; return e }
 	for name, test := range map[string]struct {
 		exchanges []exchange
-		state     forge.State
+		state     forge.RequestState
 		kind      error
 		says      string
 	}{
@@ -318,11 +318,11 @@ func TestDataCenterMergeWhenChecksSucceed(t *testing.T) {
 		before815.status, before815.answer = 404, centerRefusal("NoSuchEntityException", "null for uri")
 		host := onCenter(t, []exchange{get(), off, get(), before815, get(), failed, get(centerMerged), get(), failed, get()})
 		for range 3 {
-			if err := host.Hold(t.Context(), request); err != nil {
+			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
+		wantError(t, host.DisableAutoMerge(t.Context(), request), forge.ErrUnreachable, "cannot be turned off")
 	})
 }
 
@@ -370,7 +370,7 @@ func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
 		t.Errorf("the longest description has %d characters", len(body))
 	}
 	w.Labels = []string{"fleet"}
-	if err := host.Check(w, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), "have no labels") {
+	if err := checkWanted(host, w, forge.WhenChecksSucceed); err == nil || !strings.Contains(err.Error(), "have no labels") {
 		t.Errorf("labels: %v", err)
 	}
 	for reviewer, good := range map[string]bool{
@@ -378,7 +378,7 @@ func TestDataCenterTakesWhatADescriptionHolds(t *testing.T) {
 		strings.Repeat("ä", 255): true, strings.Repeat("a", 256): false,
 	} {
 		w.Labels, w.Reviewers = nil, []string{reviewer}
-		if err := host.Check(w, forge.WhenChecksSucceed); (err == nil) != good ||
+		if err := checkWanted(host, w, forge.WhenChecksSucceed); (err == nil) != good ||
 			err != nil && !strings.Contains(err.Error(), "is not a username") {
 			t.Errorf("%q: %v", reviewer, err)
 		}
@@ -401,13 +401,13 @@ func TestDataCenterSendsTokensAndPasswords(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		})
 		host, err := forge.NewGitHost(
-			forge.Repository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials},
-			forge.Options{Over: over},
+			forge.HostedRepository{URL: "https://git.example.com/scm/plat/gitops.git", Forge: forge.BitbucketDataCenter, Credentials: credentials},
+			forge.HTTPOptions{Over: over},
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = host.Current(t.Context(), dev, 0)
+		_, err = host.Find(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrUnauthorized, "401")
 	}
 }

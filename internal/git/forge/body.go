@@ -9,14 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxCell is how many bytes of a name are shown: a Kubernetes label has 63.
+// maxCell is the maximum length of a name in bytes. A Kubernetes label has at most 63.
 const maxCell = 200
 
-// Body renders changes as Markdown: a sentence that counts them and a table,
-// sorted by host and deployment target. What does not fit so many bytes, of which
-// there are at least 1,000, is counted.
-// Names are shown as code and cannot be read as anything else: no markup, no
-// mention of a person, no reference to an issue, no command to the Git host.
+// Body renders changes as Markdown: a sentence with their number, and a table sorted by host and deployment
+// target. It counts the changes that do not fit into limit bytes, at least 1,000. Names are inline code, so
+// that nothing in them is markup, a mention of a person, a reference to an issue or a command to the Git
+// host.
 func Body(changes []folder.Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
@@ -48,7 +47,6 @@ func Body(changes []folder.Change, limit int) string {
 	return b.String()
 }
 
-// versions are those of the configuration before and after.
 func versions(c folder.Change) string {
 	switch {
 	case c.Before == "" && c.After == "":
@@ -63,7 +61,6 @@ func versions(c folder.Change) string {
 	return code(c.Before) + " → " + code(c.After)
 }
 
-// tally says how many were added, changed, moved and removed.
 func tally(changes []folder.Change) string {
 	return strings.Join(folder.CountChanges(changes), ", ")
 }
@@ -76,14 +73,14 @@ func hosts(changes []folder.Change) int {
 	return len(distinct)
 }
 
-// code shows a name as inline code in a cell of a table. In code no Git host looks
-// for mentions, references, HTML or emphasis; what could end the code or the cell
-// is written as an escape, which code shows as it is.
+// code returns a name as inline code for a cell of a table. Git hosts look for no mentions, references, HTML
+// or emphasis in code. Characters that would end the code or the cell become escapes, which readers see as
+// they are.
 func code(name string) string {
 	if name = wording.Cut(wording.Line(name), maxCell); name == "" {
 		return ""
 	}
-	return "`" + codeEscapes.Replace(name) + "`"
+	return "`" + cellEscapes.Replace(name) + "`"
 }
 
-var codeEscapes = strings.NewReplacer("`", `\x60`, "|", `\x7c`, `\`, `\x5c`)
+var cellEscapes = strings.NewReplacer("`", `\x60`, "|", `\x7c`, `\`, `\x5c`)

@@ -16,48 +16,44 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The errors of this package. Every error of a GitHost matches one of these, is a
-// context's error, or is a plain sentence about bad input; compare with errors.Is.
-// The text includes what the Git host answered.
+// Every error of a GitHost matches one of these errors, is a context's error, or is a sentence about bad
+// input. Compare with errors.Is. The text includes the Git host's answer.
 var (
-	// ErrNotFound: the repository, the branch or the request does not exist, or
-	// is hidden from this credential.
+	// ErrNotFound means that the repository, the branch or the request does not exist, or is hidden from this
+	// credential.
 	ErrNotFound = errors.New("not found")
-	// ErrNoCommit: the repository does not have the commit, or no branch of it has where the Git host wants that.
+	// ErrNoCommit means that the repository does not have the commit. Some Git hosts require it on a branch.
 	ErrNoCommit = errors.New("no such commit")
-	// ErrUnauthorized: the Git host wants another credential, or one with more
-	// permissions (401, 403).
+	// ErrUnauthorized means that the Git host requires another credential, or more permissions (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrUnreachable: no answer, or no valid one: DNS, refused, timeout, TLS, a
-	// redirect, a web page, 5xx.
+	// ErrUnreachable means no answer or no valid one: DNS, refused, timeout, TLS, a redirect, a web page,
+	// 5xx.
 	ErrUnreachable = errors.New("Git host unreachable")
-	// ErrRateLimited: the Git host accepts no requests for longer than Options.Patience
-	// or the context allows; the text says until when.
+	// ErrRateLimited means that the Git host accepts no requests for longer than HTTPOptions.Patience or the
+	// context allows. The text says until when.
 	ErrRateLimited = errors.New("rate limit exceeded")
-	// ErrRefused: the Git host rejected the request.
+	// ErrRefused means that the Git host rejected the request.
 	ErrRefused = errors.New("refused by the Git host")
-	// ErrNotOwned: the pull request belongs to another owner, or to none.
+	// ErrNotOwned means that the pull request belongs to another owner, or to none.
 	ErrNotOwned = errors.New("pull request does not belong to this assignment")
-	// ErrHeadMoved: the head is another commit than the one to be merged.
+	// ErrHeadMoved means that the head is not the commit to be merged.
 	ErrHeadMoved = errors.New("head of the pull request moved")
-	// ErrNotMergeable: conflicts, branch protection, missing approvals, checks
-	// that run or failed, a request that is closed.
+	// ErrNotMergeable means conflicts, branch protection, missing approvals, running or failed checks, or a
+	// closed request.
 	ErrNotMergeable = errors.New("pull request cannot be merged")
-	// ErrReviewer: a reviewer does not exist, or may not review here.
+	// ErrReviewer means that a reviewer does not exist, or may not review here.
 	ErrReviewer = errors.New("not a possible reviewer")
 )
 
-// errBusy: the Git host has not finished its checks yet. It never leaves the
-// package.
+// errBusy means that the Git host has not finished its checks. It never leaves the package.
 var errBusy = errors.New("the Git host is still checking the pull request")
 
-// errTooLong: an answer has more bytes than are read of one.
+// errTooLong means that an answer exceeds maxAnswer.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
-// describe returns err in the form in which this package returns errors: matching
-// one of the errors above, with the repository as its subject, and without the
-// credentials. It keeps no cause, because a cause could still be printed.
-func (h *GitHost) describe(err error) error {
+// describe returns the error for callers: it matches one of the errors above, has the repository as its
+// subject, and contains no credentials. It does not wrap the cause, which could still be printed.
+func (c *connection) describe(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -66,11 +62,11 @@ func (h *GitHost) describe(err error) error {
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
-	text = fmt.Sprintf("repository %q: %s", h.url, text)
-	return failf(classify(err), "%s", wording.Visible(h.secrets.Scrub(text)))
+	text = fmt.Sprintf("repository %q: %s", c.url, text)
+	return failf(classify(err), "%s", wording.Visible(c.secrets.Scrub(text)))
 }
 
-// kinded is an error that matches a kind, unless that is nil, without repeating its text.
+// kinded is an error that matches a kind, which may be nil, without repeating its text.
 type kinded struct {
 	error
 	kind error
@@ -88,7 +84,7 @@ var kinds = []error{
 	ErrNoCommit, ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
 }
 
-// classify returns the error above that err matches; nil when there is none.
+// classify returns the error of this package that err matches, or nil.
 func classify(err error) error {
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {
@@ -112,7 +108,6 @@ func classify(err error) error {
 	return nil
 }
 
-// answer is what a Git host answered instead of success.
 type answer struct {
 	status   int
 	words    string // the text of the body, without credentials
@@ -139,22 +134,20 @@ func (a *answer) kind() error {
 	return ErrRefused
 }
 
-// answered reports whether a Git host answered with one of these statuses.
-func answered(err error, statuses ...int) bool {
+func hasStatus(err error, statuses ...int) bool {
 	said, ok := errors.AsType[*answer](err)
 	return ok && slices.Contains(statuses, said.status)
 }
 
-// says reports whether the Git host's answer contains text, ignoring case.
-func says(err error, text string) bool {
+// answerContains reports whether the Git host's answer contains text, ignoring case.
+func answerContains(err error, text string) bool {
 	said, ok := errors.AsType[*answer](err)
 	return ok && strings.Contains(strings.ToLower(said.words), strings.ToLower(text))
 }
 
-// limited is the error of a Git host that accepts no requests for a while.
 type limited struct {
 	answer
-	wait time.Duration // 0: it does not say how long
+	wait time.Duration // 0: unknown
 }
 
 func (l *limited) Error() string {

@@ -110,7 +110,7 @@ func quoted(text string) string {
 
 // scripted returns a host of a kind behind a script, whose requests must all
 // have come when the test ends.
-func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func scripted(t *testing.T, kind forge.Forge, path string, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	s := &script{t: t, api: apiOf(t, kind), all: exchanges}
 	server := httptest.NewServer(s)
@@ -144,7 +144,7 @@ func pathOf(kind forge.Forge) string {
 }
 
 // only are the options of a test; the zero value where it has none.
-func only(options []forge.Options) (with forge.Options) {
+func only(options []forge.HTTPOptions) (with forge.HTTPOptions) {
 	if len(options) > 0 {
 		with = options[0]
 	}
@@ -152,14 +152,14 @@ func only(options []forge.Options) (with forge.Options) {
 }
 
 // hostAt returns a host that is sent only what the kind of host describes.
-func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.Options) *forge.GitHost {
+func hostAt(t *testing.T, kind forge.Forge, url string, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	with := only(options)
 	with.UserAgent = "terraform-provider-flotilla/1.2.3"
 	if api := apiOf(t, kind); api != nil {
 		with.Over = described{t: t, api: api}
 	}
-	host, err := forge.NewGitHost(forge.Repository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, with)
+	host, err := forge.NewGitHost(forge.HostedRepository{URL: url, Forge: kind, Credentials: forge.Credentials{Token: canary}}, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,13 +179,19 @@ const (
 
 // simply is dev's request with a short body.
 func simply() forge.Wanted {
-	return forge.Wanted{Selector: dev, Title: devTitle, Body: "changes"}
+	return forge.Wanted{Selector: dev, RequestOptions: forge.RequestOptions{Title: devTitle}, Body: "changes"}
+}
+
+// checkWanted checks a request with a merge mode.
+func checkWanted(host *forge.GitHost, w forge.Wanted, mode forge.MergeMode) error {
+	w.Merge = mode
+	return host.Check(w.Selector, w.RequestOptions)
 }
 
 // free expects that dev's branch may be pushed to, or what an error says.
 func free(t *testing.T, host *forge.GitHost, says string) {
 	t.Helper()
-	err := host.Free(t.Context(), dev)
+	err := host.CheckHead(t.Context(), dev)
 	if says != "" {
 		wantError(t, err, forge.ErrNotOwned, says)
 	} else if err != nil {
@@ -223,7 +229,7 @@ func wantMerged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, h
 }
 
 // wantArranged has the new head merged when its checks succeed, after which the request is in a state.
-func wantArranged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.State, kind error, says string) {
+func wantArranged(t *testing.T, host *forge.GitHost, request *forge.PullRequest, state forge.RequestState, kind error, says string) {
 	t.Helper()
 	got, err := host.Merge(t.Context(), request, newHead, forge.WhenChecksSucceed)
 	if kind != nil {

@@ -1,19 +1,15 @@
-// Package forge opens, updates, merges and closes pull requests on Git hosts:
-// those of [Kinds]. GitLab's merge requests are called pull requests here too. It reads and sets the statuses of commits
-// there. It knows neither Terraform nor fleets, and nothing of Git but the names of
-// branches and commits.
+// Package forge manages pull requests and commit statuses on Git hosts, see [Kinds]. It knows nothing about Terraform or
+// fleets, and of Git only the names of branches and commits. GitLab's merge requests are called pull requests, too.
 //
-// A pull request belongs to an owner: its body carries the owner's mark, an HTML
-// comment, and its head is a branch of the same repository. Whatever does not
-// carry the mark is never changed, merged or closed.
+// A pull request belongs to an owner. Its body contains the owner's mark, an HTML comment, and its head is a branch of
+// the same repository. The package never changes, merges or closes a pull request without the mark.
 //
-// A host in this project is a cluster type or a cluster; what serves repositories
-// is a Git host, always both words.
+// A server that serves repositories is always called a Git host, because a host in this project is a cluster type or a
+// cluster.
 //
-// Each Git host is reached through its own SDK, behind one small interface (api);
-// Azure Repos is not, for the reasons in azure.go, and Bitbucket has none. What they have in common
-// is done once: ownership and the order of calls in [GitHost], and waiting,
-// retries and errors in one HTTP transport below all of the SDKs.
+// Each kind of Git host is called through its own SDK, except Azure Repos, for the reasons in azure.go, and Bitbucket,
+// which has none. [PullRequests] decides about ownership and the order of calls. One HTTP transport below all SDKs
+// waits, retries and reads errors.
 package forge
 
 import (
@@ -26,128 +22,128 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Forge is a kind of Git host.
+// Forge is the name of a kind of Git host.
 type Forge string
 
-// The kinds of Git hosts. Forgejo is reached as Gitea is.
+// The kinds of Git hosts. Forgejo has the same API as Gitea.
 const (
 	Gitea   Forge = "gitea"
 	Forgejo Forge = "forgejo"
 	GitHub  Forge = "github"
 	GitLab  Forge = "gitlab"
 	Azure   Forge = "azure"
-	// Bitbucket is Bitbucket Cloud, and BitbucketDataCenter what was Bitbucket Server.
+	// Bitbucket is Bitbucket Cloud. BitbucketDataCenter was called Bitbucket Server.
 	Bitbucket           Forge = "bitbucket"
 	BitbucketDataCenter Forge = "bitbucket_datacenter"
 )
 
-// Repository names a repository on a Git host, and how to reach it.
-type Repository struct {
-	// URL is what one clones, http(s)://host/owner/name.git. Its owner may be
-	// nested groups on GitLab. On Azure Repos it has /_git/ before its name, and on
-	// Bitbucket Data Center /scm/ before its project.
+// HostedRepository is a repository on a Git host, with everything needed to call the API.
+type HostedRepository struct {
+	// URL is the clone URL, http(s)://host/owner/name.git. The owner may be nested groups on GitLab. Azure Repos has
+	// /_git/ before the name, and Bitbucket Data Center /scm/ before the project.
 	URL string
-	// APIURL is where the Git host's API is, when that does not follow from URL.
+	// APIURL is the URL of the API. Default: derived from URL.
 	APIURL string
-	// Forge is the kind of Git host; "" is taken from the Git host's name, as far as
-	// Kind.Servers go.
+	// Forge is the kind of Git host. Default: by the Git host's name, see GitHostKind.Servers.
 	Forge Forge
-	// Credentials are sent to the API's server only, and of Azure DevOps Services
-	// also to the server that looks up people.
+	// Credentials are sent to the API's server only. For Azure DevOps Services, they are also sent to the server that
+	// looks up people.
 	Credentials Credentials
 }
 
-// Credentials are those of a user of the Git host. A Token wins over a Password;
-// GitHub, GitLab, Azure Repos and Bitbucket Cloud know only tokens, and are given
-// the Password as one when there is no Token.
+// Credentials authenticate a user of the Git host. A Token wins over a Password. GitHub, GitLab, Azure Repos and
+// Bitbucket Cloud accept only tokens. They receive the Password as a token if there is no Token.
 type Credentials struct {
 	Username string
 	Password string
 	Token    string
-	// App gets the token, in place of the others.
+	// App gets the token instead, if it is not nil.
 	App *GitHubApp
 }
 
-// String keeps credentials out of anything that prints a Repository.
+// String hides the credentials.
 func (c Credentials) String() string { return "(credentials)" }
 
-// GoString does the same for %#v.
+// GoString hides the credentials from %#v.
 func (c Credentials) GoString() string { return "forge.Credentials{}" }
 
-// Selector names the pull request of one owner.
+// Selector identifies the pull request of one owner.
 type Selector struct {
-	// Owner is the mark: any text without line breaks, "<" or ">".
+	// Owner is the text of the mark. It may not contain line breaks, "<" or ">".
 	Owner string
-	// Base is the branch that the request goes into.
+	// Base is the target branch.
 	Base string
-	// Head is the branch that it comes from, in the same repository.
+	// Head is the source branch, in the same repository.
 	Head string
 }
 
-// Wanted is a pull request as it has to be.
-type Wanted struct {
-	Selector
-	// Title is cut to 245 characters, which every Git host accepts.
+// RequestOptions are the settings of a pull request that users can choose.
+type RequestOptions struct {
+	// Title is truncated to 245 characters, which every Git host accepts.
 	Title string
-	// Body is Markdown of at most GitHost.MaxBody bytes; the mark is put before it.
-	Body string
-	// Labels are names; those that the repository does not have are created. Bitbucket
-	// has none.
+	// Labels are names. The repository's missing labels are created. See GitHostKind.Labels.
 	Labels []string
-	// Reviewers are usernames, or "organization/team" except on GitLab and Bitbucket
-	// Data Center; on Azure Repos email addresses, or "project/team"; on Bitbucket Cloud
-	// account IDs, or UUIDs in braces.
+	// Reviewers are names in the form that GitHostKind.Reviewers describes.
 	Reviewers []string
+	// Merge is when to merge the request. Empty: people merge it.
+	Merge MergeMode
 }
 
-// PullRequest is a pull request as the Git host has it.
+// Wanted is the desired state of a pull request.
+type Wanted struct {
+	Selector
+	RequestOptions
+	// Body is Markdown of at most GitHostKind.MaxBody bytes. The mark is written before it.
+	Body string
+}
+
+// PullRequest is a pull request as the Git host reports it.
 type PullRequest struct {
 	Number int
-	URL    string // for people
-	State  State
-	Owner  string // whose mark the body carries; "" where there is none
+	URL    string // the web page
+	State  RequestState
+	Owner  string // from the mark in the body; "" without a mark
 	Base   string
 	Head   string
-	// HeadCommit is the head as the Git host knows it; some Git hosts know of a push
-	// only moments later.
+	// HeadCommit is the head that the Git host knows. Some Git hosts notice a push only moments later.
 	HeadCommit string
-	// MergeCommit is what the merge made the base's tip; "" unless merged.
+	// MergeCommit is the tip of the base after the merge; "" unless merged.
 	MergeCommit string
 }
 
-// State is the state of a pull request.
-type State string
+// RequestState is the state of a pull request.
+type RequestState string
 
-// The states of a pull request. Closed is without having been merged.
+// The states of a pull request. A closed one was not merged.
 const (
-	Open   State = "open"
-	Merged State = "merged"
-	Closed State = "closed"
+	Open   RequestState = "open"
+	Merged RequestState = "merged"
+	Closed RequestState = "closed"
 )
 
-// MergeMode says when a pull request is merged.
+// MergeMode is when to merge a pull request.
 type MergeMode string
 
 // The merge modes.
 const (
-	// Now merges at once, and fails when the Git host does not let it.
+	// Now merges at once and fails if the Git host does not allow it.
 	Now MergeMode = "now"
-	// WhenChecksSucceed has the Git host merge once what it requires is fulfilled;
-	// at once when it is. It only waits reliably for checks that the base branch's
-	// protection requires (GitLab: for a pipeline that exists).
+	// WhenChecksSucceed turns on auto-merge: the Git host merges once its requirements are met, at once if they are.
+	// It only waits reliably for checks that the base branch's protection requires (GitLab: for a pipeline that
+	// exists).
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
-// Options say how a GitHost works. The zero value has the defaults.
-type Options struct {
-	// Over is what requests go through, for a custom CA or a test. Default: proxy from the environment, and timeouts on
-	// dialling, on the TLS handshake and on the response header.
+// HTTPOptions configure how requests are sent. The zero value has the defaults.
+type HTTPOptions struct {
+	// Over sends the requests, for a custom CA or a test. Default: the proxy from the environment, and timeouts for
+	// dialling, the TLS handshake and the response header.
 	Over http.RoundTripper
 	// Patience is the longest wait before a request is tried again, and how long a Git host may check whether a pull
-	// request can be merged. A Git host that limits requests for longer is an error that says until when. Default: a minute,
-	// after which GitHub's and GitLab's limits per minute end.
+	// request can be merged. If a Git host limits requests for longer, the error gives the time when the limit ends.
+	// Default: a minute, after which GitHub's and GitLab's limits per minute end.
 	Patience time.Duration
-	// UserAgent is that of requests, in the form name/version. Default: terraform-provider-flotilla.
+	// UserAgent has the form name/version. Default: terraform-provider-flotilla.
 	UserAgent string
 }
 
@@ -156,31 +152,54 @@ const (
 	defaultUserAgent = "terraform-provider-flotilla"
 )
 
+// GitHost is one repository on a Git host, with its pull requests and commit statuses. It is safe for concurrent use,
+// with one call at a time for each owner. Every call ends with its context.
+type GitHost struct {
+	*PullRequests
+	*CommitStatuses
+}
+
 // NewGitHost returns the GitHost of a repository. It makes no request.
-func NewGitHost(repository Repository, options Options) (*GitHost, error) {
+func NewGitHost(repository HostedRepository, options HTTPOptions) (*GitHost, error) {
+	c, err := connect(repository, options)
+	if err != nil {
+		return nil, err
+	}
+	return &GitHost{&PullRequests{c}, &CommitStatuses{c}}, nil
+}
+
+type connection struct {
+	session
+	api        api
+	url        string
+	secrets    secret.Scrubber
+	mergeCheck time.Duration // how long a Git host may check whether a request can be merged
+}
+
+type session struct {
+	at       address
+	client   *http.Client  // adds the credentials
+	settling time.Duration // how long a Git host may take to notice a push
+}
+
+// maxSettling is how long a busy Git host may take to notice a push.
+const maxSettling = 15 * time.Second
+
+func connect(repository HostedRepository, options HTTPOptions) (connection, error) {
 	if options.Over == nil {
 		options.Over = bounded.NewGuarded(responseTimeout)
 	}
 	patience := cmp.Or(options.Patience, defaultPatience)
 	at, err := locate(repository)
 	if err != nil {
-		return nil, err
+		return connection{}, err
 	}
-	if repository.Credentials.App != nil && !at.kind.GitHubApps {
-		return nil, fmt.Errorf(
-			"the provider's git.github_app is for GitHub, and the repository is on %s; give credentials for the URL of its server in git.credentials",
-			at.kind.Title,
-		)
-	}
-	if app := repository.Credentials.App; app != nil && origin(at.api) != app.Server() {
-		return nil, fmt.Errorf(
-			"the GitHub App is for %s, and the API of the repository is %s; set url of github_app to that",
-			app.Server(),
-			origin(at.api),
-		)
+	app := repository.Credentials.App
+	if err := checkApp(app, at); err != nil {
+		return connection{}, err
 	}
 	secrets := secret.NewScrubber(
-		append(repository.Credentials.App.Secrets(), repository.Credentials.Password, repository.Credentials.Token),
+		append(app.Secrets(), repository.Credentials.Password, repository.Credentials.Token),
 		append(TokenUsers(), repository.Credentials.Username, "oauth2")...,
 	)
 	origins := []string{origin(at.api)}
@@ -188,12 +207,31 @@ func NewGitHost(repository Repository, options Options) (*GitHost, error) {
 		origins = append(origins, origin(at.people))
 	}
 	client := &http.Client{Transport: &transport{
-		next: options.Over, origins: origins, secrets: secrets, patience: patience, userAgent: cmp.Or(options.UserAgent, defaultUserAgent), reason: at.kind.reason,
-		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: repository.Credentials.App, repository: at.clone,
+		next: options.Over, origins: origins, secrets: secrets, patience: patience,
+		userAgent: cmp.Or(options.UserAgent, defaultUserAgent), reason: at.kind.reason,
+		sign: func(r *http.Request) { at.kind.sign(repository.Credentials, r) }, app: app, repository: at.clone,
 	}}
-	h := &GitHost{url: repository.URL, secrets: secrets, checking: patience, session: session{at, client, min(patience, maxSettling)}}
-	if h.api, err = at.kind.connect(h.session); err != nil {
-		return nil, h.describe(err)
+	c := connection{url: repository.URL, secrets: secrets, mergeCheck: patience, session: session{at, client, min(patience, maxSettling)}}
+	if c.api, err = at.kind.connect(c.session); err != nil {
+		return connection{}, c.describe(err)
 	}
-	return h, nil
+	return c, nil
+}
+
+// checkApp returns an error if the App is not for the repository's Git host.
+func checkApp(app *GitHubApp, at address) error {
+	switch {
+	case app == nil:
+		return nil
+	case !at.kind.GitHubApps:
+		return fmt.Errorf(
+			"the provider's git.github_app is for GitHub, and the repository is on %s; "+
+				"give credentials for the URL of its server in git.credentials",
+			at.kind.Title,
+		)
+	case origin(at.api) != app.Server():
+		return fmt.Errorf("the GitHub App is for %s, and the API of the repository is %s; set url of github_app to that",
+			app.Server(), origin(at.api))
+	}
+	return nil
 }

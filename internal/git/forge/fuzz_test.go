@@ -18,11 +18,11 @@ func FuzzAzureURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://dev.azure.com/" + path}, forge.Options{Over: at})
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://dev.azure.com/" + path}, forge.HTTPOptions{Over: at})
 		if err != nil {
 			return
 		}
-		_, _ = host.Current(t.Context(), dev, 0)
+		_, _ = host.Find(t.Context(), dev, 0)
 		segments := strings.Split(strings.TrimPrefix(at.url, "https://dev.azure.com/"), "/")
 		if len(segments) != 7 || strings.Join(segments[2:5], "/") != "_apis/git/repositories" || segments[6] != "pullrequests" {
 			t.Fatalf("%q is asked at %s", path, at.url)
@@ -43,11 +43,11 @@ func FuzzBitbucketURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://bitbucket.org/" + path}, forge.Options{Over: at})
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://bitbucket.org/" + path}, forge.HTTPOptions{Over: at})
 		if err != nil {
 			return
 		}
-		_, _ = host.Current(t.Context(), dev, 0)
+		_, _ = host.Find(t.Context(), dev, 0)
 		segments := strings.Split(strings.TrimPrefix(at.url, "https://api.bitbucket.org/2.0/repositories/"), "/")
 		if len(segments) != 3 || segments[2] != "pullrequests" || strings.Contains(at.url, "%") {
 			t.Fatalf("%q is asked at %s", path, at.url)
@@ -62,11 +62,11 @@ func FuzzBitbucketDataCenterURL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		at := &recorder{}
-		host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.Options{Over: at})
+		host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com/" + path, Forge: forge.BitbucketDataCenter}, forge.HTTPOptions{Over: at})
 		if err != nil {
 			return
 		}
-		_, _ = host.Current(t.Context(), dev, 0)
+		_, _ = host.Find(t.Context(), dev, 0)
 		before, after, ok := strings.Cut(strings.TrimPrefix(at.url, "https://git.example.com"), "/rest/api/latest/projects/")
 		for strings.Contains(after, "/rest/api/latest/projects/") { // the path before may be any
 			_, after, _ = strings.Cut(after, "/rest/api/latest/projects/")
@@ -96,13 +96,13 @@ func FuzzAnswersOfAPIsWithoutAnSDK(f *testing.F) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: readCloser(answer)}, nil
 		})
 		for _, kind := range []forge.Forge{forge.Azure, forge.Bitbucket, forge.BitbucketDataCenter} {
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: over, Patience: time.Nanosecond})
+			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.HTTPOptions{Over: over, Patience: time.Nanosecond})
 			if err != nil {
 				t.Fatal(err)
 			}
 			every(t.Context(), host, func(string, error) {})
 			_, _ = host.Status(t.Context(), newHead, forge.Status{Context: "n"})
-			if got, err := host.Current(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
+			if got, err := host.Find(context.Background(), dev, 0); err == nil && got != nil && (got.Owner != "dev" || got.Head != dev.Head || got.Base != dev.Base) {
 				t.Errorf("%s, %q: %+v", kind, answer, got)
 			}
 		}

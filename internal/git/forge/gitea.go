@@ -12,64 +12,62 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// giteaAPI is Gitea or Forgejo. The SDK keeps the context in its client, so
-// each call makes one, which costs nothing.
+// giteaAPI calls the API of Gitea or Forgejo. The SDK keeps the context in its client, so each call makes a
+// client, which is cheap.
 type giteaAPI struct{ session }
 
-func giteaKind() Kind {
-	return Kind{
+func giteaKind() GitHostKind {
+	return GitHostKind{
 		Forge: Gitea, Title: "Gitea", Flux: "gitea", Servers: []string{"gitea.com"}, Creator: "username",
-		bounds: anyBounds, locate: locateGitea, hook: giteaHook, sign: Credentials.forGitea,
+		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: userOrTeam, isReviewer: isUserOrTeam,
+		locate: locateGitea, hook: giteaHook, sign: Credentials.forGitea,
 		statuses:   statusRules{words: statusWords, maxDescription: maxDescription, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"api", "v1", "repos", at.owner, at.name} }, commits: "git/commits",
 		connect: func(s session) (api, error) { return &giteaAPI{s}, nil },
 	}
 }
 
-// forgejoKind is reached as Gitea is.
-func forgejoKind() Kind {
+func forgejoKind() GitHostKind {
 	kind := giteaKind()
 	kind.Forge, kind.Title, kind.Servers = Forgejo, "Forgejo", []string{"codeberg.org"}
 	return kind
 }
 
-// locateGitea takes what is before the owner for the path below which Gitea is installed.
+// locateGitea takes the path before the owner as the path below which Gitea is installed.
 func locateGitea(clone, api *url.URL) (address, error) {
 	owner, name, err := ownerAndName(clone, clone.Path)
 	if err != nil {
 		return address{}, err
 	}
-	root, last := rootOf(clone, api), len(owner)-1
+	root, last := apiRoot(clone, api), len(owner)-1
 	if api == nil {
 		root.Path = "/" + strings.Join(owner[:last], "/")
 	}
-	root = below(root, "/api/v1")
+	root = appendPath(root, "/api/v1")
 	root.Path = strings.TrimSuffix(root.Path, "api/v1/") // the SDK adds it
 	return address{api: root, owner: owner[last], name: name}, nil
 }
 
-// sdk returns a client that does not ask for the server's version first: what is
-// used here is in every Gitea since 1.22 and every Forgejo since 7. Without that question there is no error.
+// sdk returns a client that does not request the server's version first, and therefore never fails. Every
+// Gitea since 1.22 and every Forgejo since 7 has the calls of this file.
 func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
 	sdk, _ := gitea.NewClient(g.at.api.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx))
 	return sdk
 }
 
-// list cannot filter by head: the API lists by state only. It first asks for any
-// request between the branches, which saves reading all of them when there is
-// none; that answer may be any of them, closed long ago, or of a fork. A slash in
-// the base would be escaped in the path, which some proxies refuse.
+// listOpen lists by state, because the API cannot filter by head. It first asks for any request between the
+// branches, which saves reading the whole list if there is none. The answer may be any such request, closed
+// long ago or from a fork. A slash in the base would be escaped in the path, which some proxies refuse.
 //
-// Whoever may open a request can write more into it than is read of an answer. Ours
-// are never that long, so that from there on requests are listed one by one, and
-// those that are too long are passed over.
-func (g *giteaAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
+// Anybody who may open a request can make it longer than maxAnswer. Ours are never that long. After such an
+// answer, listOpen lists requests one by one and skips the long ones.
+func (g *giteaAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	sdk := g.sdk(ctx)
 	if base != "" && !strings.Contains(base, "/") {
 		_, _, err := sdk.GetPullRequestByBaseHead(g.at.owner, g.at.name, base, head)
 		switch {
-		case answered(err, http.StatusNotFound):
-			return g.exists(sdk)
+		case hasStatus(err, http.StatusNotFound):
+			return g.checkRepository(sdk)
 		case err != nil && !errors.Is(err, errTooLong):
 			return err
 		}
@@ -78,8 +76,8 @@ func (g *giteaAPI) list(ctx context.Context, base, head string, take func(*reque
 	for listed, passed := 0, 0; ; {
 		page, response, err := sdk.ListRepoPullRequests(g.at.owner, g.at.name, options)
 		switch {
-		case answered(err, http.StatusNotFound):
-			return g.exists(sdk)
+		case hasStatus(err, http.StatusNotFound):
+			return g.checkRepository(sdk)
 		case errors.Is(err, errTooLong) && options.PageSize > 1:
 			options.Page, options.PageSize = listed+1, 1
 			continue
@@ -102,15 +100,14 @@ func (g *giteaAPI) list(ctx context.Context, base, head string, take func(*reque
 	}
 }
 
-// maxPassed is how many requests that are too long are passed over.
 const maxPassed = 100
 
-// exists returns an error when the repository or the account does not exist.
-// Gitea treats a token that it does not know as anonymous.
-func (g *giteaAPI) exists(sdk *gitea.Client) error {
+// checkRepository returns an error if the repository or the account does not exist. Gitea treats an unknown
+// token as anonymous.
+func (g *giteaAPI) checkRepository(sdk *gitea.Client) error {
 	_, _, err := sdk.GetRepo(g.at.owner, g.at.name)
-	if answered(err, http.StatusNotFound) {
-		if _, _, userErr := sdk.GetMyUserInfo(); answered(userErr, http.StatusUnauthorized) {
+	if hasStatus(err, http.StatusNotFound) {
+		if _, _, userErr := sdk.GetMyUserInfo(); hasStatus(userErr, http.StatusUnauthorized) {
 			return userErr
 		}
 	}
@@ -127,13 +124,13 @@ func (g *giteaAPI) get(ctx context.Context, number int) (*request, error) {
 
 func (g *giteaAPI) request(pull *gitea.PullRequest) *request {
 	r := &request{
-		PullRequest: PullRequest{Number: int(pull.Index), URL: pull.HTMLURL, State: Open, Owner: marked(pull.Body)},
-		title:       pull.Title, body: pull.Body, draft: pull.Draft, foreign: true,
+		PullRequest: PullRequest{Number: int(pull.Index), URL: pull.HTMLURL, State: Open, Owner: ownerOf(pull.Body)},
+		title:       pull.Title, body: pull.Body, draft: pull.Draft, fromFork: true,
 	}
 	if pull.Base != nil && pull.Head != nil {
-		// The ref of a head whose branch was deleted is refs/pull/.../head.
+		// After its branch was deleted, the ref of a head is refs/pull/.../head.
 		r.Base, r.Head, r.HeadCommit = pull.Base.Name, pull.Head.Name, pull.Head.Sha
-		r.foreign = pull.Head.RepoID != pull.Base.RepoID
+		r.fromFork = pull.Head.RepoID != pull.Base.RepoID
 	}
 	switch {
 	case pull.HasMerged:
@@ -176,22 +173,21 @@ func (g *giteaAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// label needs ids: those of the repository's labels, or its organization's, or
-// of labels that it creates.
-func (g *giteaAPI) label(ctx context.Context, r *request, names []string) error {
+// addLabels finds the ids of labels of the repository or its organization, and creates missing ones.
+func (g *giteaAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	sdk := g.sdk(ctx)
-	ids, err := g.labels(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+	ids, err := g.labelIDs(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
 		return sdk.ListRepoLabels(g.at.owner, g.at.name, gitea.ListLabelsOptions{ListOptions: page})
 	})
 	if err != nil {
 		return err
 	}
 	if len(ids) < len(names) {
-		shared, err := g.labels(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		shared, err := g.labelIDs(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
 			return sdk.ListOrgLabels(g.at.owner, gitea.ListOrgLabelsOptions{ListOptions: page})
 		})
-		// The owner may be a person, or the token one that does not see organizations.
-		if err != nil && !answered(err, http.StatusNotFound, http.StatusForbidden) {
+		// The owner may be a person, or the token may not see organizations.
+		if err != nil && !hasStatus(err, http.StatusNotFound, http.StatusForbidden) {
 			return err
 		}
 		for name, id := range shared {
@@ -216,8 +212,10 @@ func (g *giteaAPI) label(ctx context.Context, r *request, names []string) error 
 	return err
 }
 
-// labels returns the ids of the labels with these names, by name in lower case.
-func (g *giteaAPI) labels(names []string, list func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error)) (map[string]int64, error) {
+func (g *giteaAPI) labelIDs(
+	names []string,
+	list func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error),
+) (map[string]int64, error) {
 	ids := map[string]int64{}
 	for page := 1; page > 0; {
 		labels, response, err := list(gitea.ListOptions{Page: page, PageSize: 50})
@@ -234,35 +232,35 @@ func (g *giteaAPI) labels(names []string, list func(gitea.ListOptions) ([]*gitea
 	return ids, nil
 }
 
-func (g *giteaAPI) know(ctx context.Context, reviewer string) error {
+func (g *giteaAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	if strings.Contains(reviewer, "/") {
-		return nil // for teams the Git host itself answers with an error
+		return nil // the Git host checks teams
 	}
 	_, _, err := g.sdk(ctx).GetUserInfo(reviewer)
-	if answered(err, http.StatusNotFound) {
+	if hasStatus(err, http.StatusNotFound) {
 		return failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
 	}
 	return err
 }
 
-// ask requests reviews. Gitea keeps reviewers on its list after their review.
-func (g *giteaAPI) ask(ctx context.Context, r *request, reviewers []string) error {
-	users, teams := teamsApart(reviewers)
+// requestReviews adds reviewers. Gitea keeps them on its list after their review.
+func (g *giteaAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
+	users, teams := splitTeams(reviewers)
 	_, err := g.sdk(ctx).
 		CreateReviewRequests(g.at.owner, g.at.name, int64(r.Number), gitea.PullReviewRequestOptions{Reviewers: users, TeamReviewers: teams})
 	return reviewerError(err)
 }
 
-// merge prefers methods that keep the commits, whose messages say what changed.
+// merge prefers methods that keep the commits and their messages.
 func (g *giteaAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	return g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit})
 }
 
-// arrange turns on auto-merge. Gitea does not bind that to a commit; the head was
-// checked just before.
-func (g *giteaAPI) arrange(ctx context.Context, r *request, headCommit string) error {
+// enableAutoMerge turns on auto-merge. Gitea does not bind it to a commit; the caller has just checked the
+// head.
+func (g *giteaAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	err := g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit, MergeWhenChecksSucceed: true})
-	if answered(err, http.StatusConflict) && says(err, "already scheduled") {
+	if hasStatus(err, http.StatusConflict) && answerContains(err, "already scheduled") {
 		return nil
 	}
 	return err
@@ -292,25 +290,24 @@ func (g *giteaAPI) mergeWith(ctx context.Context, r *request, option gitea.Merge
 	}
 	_, _, err = sdk.MergePullRequest(g.at.owner, g.at.name, int64(r.Number), option)
 	switch {
-	case answered(err, http.StatusMethodNotAllowed) && says(err, "try again later"):
-		// Gitea says the same of conflicts.
+	case hasStatus(err, http.StatusMethodNotAllowed) && answerContains(err, "try again later"):
+		// Gitea gives the same answer for conflicts.
 		return failf(errBusy, "it conflicts with its base, or is still being checked: %w", err)
-	case answered(err, http.StatusConflict) && (says(err, "push out of date") || says(err, "cannot lock ref")):
+	case hasStatus(err, http.StatusConflict) && (answerContains(err, "push out of date") || answerContains(err, "cannot lock ref")):
 		return failf(errBusy, "its base moved: %w", err)
 	}
 	return err
 }
 
-func (g *giteaAPI) hold(ctx context.Context, r *request) error {
+func (g *giteaAPI) disableAutoMerge(ctx context.Context, r *request) error {
 	_, err := g.sdk(ctx).CancelScheduledAutoMerge(g.at.owner, g.at.name, int64(r.Number))
-	if answered(err, http.StatusNotFound) {
+	if hasStatus(err, http.StatusNotFound) {
 		return nil
 	}
 	return err
 }
 
-// teamsApart separates usernames from teams, which are "organization/team".
-func teamsApart(reviewers []string) (users, teams []string) {
+func splitTeams(reviewers []string) (users, teams []string) {
 	users, teams = []string{}, []string{}
 	for _, reviewer := range reviewers {
 		if _, team, ok := strings.Cut(reviewer, "/"); ok {
@@ -322,25 +319,23 @@ func teamsApart(reviewers []string) (users, teams []string) {
 	return users, teams
 }
 
-// reviewerError returns an ErrReviewer for the answers with which Git hosts refuse
-// reviewers.
+// reviewerError returns ErrReviewer for the answers with which Git hosts refuse reviewers.
 func reviewerError(err error) error {
-	if answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity) {
+	if hasStatus(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity) {
 		return failf(ErrReviewer, "%w", err)
 	}
 	return err
 }
 
-// statuses reads the combined status, which has the latest of each context; the
-// SDK reads its first page only. The other list has no fixed order among statuses
-// of one second, so that its pages may miss some. The number of pages is not
-// reliable: an empty one is the last.
-func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+// listStatuses reads the combined status, which has the latest of each context. The SDK reads only its first
+// page. The other list has no fixed order within one second, so its pages may miss some. The number of pages
+// is not reliable: the last page is empty.
+func (g *giteaAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	var combined gitea.CombinedStatus
-	at := with(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})
+	at := withQuery(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})
 	err = g.call(ctx, http.MethodGet, at, nil, &combined)
-	if answered(err, http.StatusNotFound) { // the repository, or the commit
-		err = cmp.Or(g.exists(g.sdk(ctx)), err)
+	if hasStatus(err, http.StatusNotFound) { // the repository or the commit
+		err = cmp.Or(g.checkRepository(g.sdk(ctx)), err)
 	}
 	if err != nil {
 		return nil, true, err
@@ -361,19 +356,12 @@ func (g *giteaAPI) statuses(ctx context.Context, commit string, page int) (found
 	return found, len(combined.Statuses) == 0, nil
 }
 
-func (c Credentials) forGitea(request *http.Request) {
-	switch {
-	case c.Token != "":
-		request.Header.Set("Authorization", "token "+c.Token)
-	case c.Username != "":
-		request.SetBasicAuth(c.Username, c.Password)
-	}
-}
+func (c Credentials) forGitea(request *http.Request) { c.asTokenOrBasic(request, "token") }
 
-func giteaHook(at address, r Report) Hook {
+func giteaHook(at address, r StatusReport) Hook {
 	return Hook{
 		API: "/api/v1", Path: "/repos/" + at.owner + "/" + at.name + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"Authorization", "token " + r.Token}},
-		Fields:  r.link("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
+		Fields:  r.withLink("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

@@ -47,7 +47,7 @@ func TestGiteaReadsPagesUntilOursIsFound(t *testing.T) {
 		{request: strings.Replace(teaOpen, "page=1", "page=2", 1), answer: []fields{other}, header: nextPage("3")},
 		{request: strings.Replace(teaOpen, "page=1", "page=3", 1), answer: []fields{other, teaPull()}, header: nextPage("4")},
 	})
-	request, err := host.Current(t.Context(), dev, 0)
+	request, err := host.Find(t.Context(), dev, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +74,12 @@ func TestARequestThatIsTooLongHidesNoOther(t *testing.T) {
 		{request: one("1"), answer: []fields{long}},
 		{request: one("2"), answer: []fields{}},
 	})
-	request, err := host.Current(t.Context(), dev, 0)
+	request, err := host.Find(t.Context(), dev, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantState(t, request, forge.Open)
-	if request, err := host.Current(t.Context(), dev, 0); err != nil || request != nil {
+	if request, err := host.Find(t.Context(), dev, 0); err != nil || request != nil {
 		t.Errorf("current is %+v, %v", request, err)
 	}
 }
@@ -98,12 +98,12 @@ func TestGiteaIsNotAskedForAllClosedRequests(t *testing.T) {
 		{request: teaAny, answer: closed},
 		{request: teaOpen, answer: []fields{}},
 	})
-	request, err := host.Current(t.Context(), dev, 7)
+	request, err := host.Find(t.Context(), dev, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantState(t, request, forge.Closed)
-	if request, err := host.Current(t.Context(), dev, 0); err != nil || request != nil {
+	if request, err := host.Find(t.Context(), dev, 0); err != nil || request != nil {
 		t.Errorf("current is %+v, %v", request, err)
 	}
 }
@@ -181,12 +181,12 @@ func TestWhatAGitHostSaysDoesNothingToATerminal(t *testing.T) {
 		}}}},
 		{request: "GET " + tea + "/commits/" + oldHead + "/status?limit=50&page=2", answer: fields{"statuses": []fields{}}},
 	})
-	request, err := host.Current(t.Context(), dev, 0)
+	request, err := host.Find(t.Context(), dev, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clean(request.URL)
-	_, err = host.Current(t.Context(), dev, 0)
+	_, err = host.Find(t.Context(), dev, 0)
 	clean(err.Error())
 	statuses, err := host.Statuses(t.Context(), oldHead)
 	if err != nil || len(statuses) != 1 {
@@ -220,7 +220,7 @@ func TestGiteaMayCheckForLongWhetherARequestCanBeMerged(t *testing.T) {
 			merged = true
 			return answer(http.StatusOK, nil)
 		})
-		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.Options{Over: server})
+		host := hostAt(t, forge.Gitea, "https://gitea.example.com/owner/gitops.git", forge.HTTPOptions{Over: server})
 		wantMerged(t, host, &forge.PullRequest{Number: 7, Owner: "dev", Head: dev.Head, Base: "main"}, forge.Now, nil, "")
 	})
 }

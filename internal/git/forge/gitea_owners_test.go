@@ -80,12 +80,12 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 		if current := p.current(dev); current != nil {
 			t.Errorf("%s: is taken for ours: %+v", test.name, current)
 		}
-		wantError(t, p.host.Free(t.Context(), dev), forge.ErrNotOwned, test.says)
+		wantError(t, p.host.CheckHead(t.Context(), dev), forge.ErrNotOwned, test.says)
 		_, err := p.host.Ensure(t.Context(), wanted(dev))
 		wantError(t, err, forge.ErrNotOwned, test.says)
 		pretended := &forge.PullRequest{Number: foreign.Number, Owner: "dev", Head: dev.Head}
 		wantError(t, p.host.Close(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
-		wantError(t, p.host.Hold(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
+		wantError(t, p.host.DisableAutoMerge(t.Context(), pretended), forge.ErrNotOwned, "is not changed")
 		_, err = p.host.Merge(t.Context(), pretended, head, forge.Now)
 		wantError(t, err, forge.ErrNotOwned, "is not changed")
 		if got := p.pull(foreign.Number); got.State != "open" || got.Title != "By hand" || got.Body != test.body {
@@ -95,7 +95,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 	}
 
 	for range 2 {
-		if err := p.host.Free(t.Context(), dev); err != nil {
+		if err := p.host.CheckHead(t.Context(), dev); err != nil {
 			t.Error(err)
 		}
 		p.ensure(wanted(dev))
@@ -105,7 +105,7 @@ func TestGiteaLeavesRequestsOfOthersAlone(t *testing.T) {
 	into.Base = "other"
 	wantError(
 		t,
-		p.host.Free(t.Context(), into),
+		p.host.CheckHead(t.Context(), into),
 		forge.ErrNotOwned,
 		`of assignment "dev" goes from "flotilla/dev" into "main", not into "other"`,
 	)

@@ -29,7 +29,7 @@ type project struct {
 
 // newProject also makes the test parallel: the server has to be started by one
 // that is not.
-func newProject(t *testing.T, options ...forge.Options) *project {
+func newProject(t *testing.T, options ...forge.HTTPOptions) *project {
 	t.Helper()
 	server := giteatest.Start(t)
 	t.Parallel()
@@ -40,9 +40,9 @@ func newProject(t *testing.T, options ...forge.Options) *project {
 	return p
 }
 
-func (p *project) as(credentials forge.Credentials, options ...forge.Options) *forge.GitHost {
+func (p *project) as(credentials forge.Credentials, options ...forge.HTTPOptions) *forge.GitHost {
 	p.t.Helper()
-	host, err := forge.NewGitHost(forge.Repository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, only(options))
+	host, err := forge.NewGitHost(forge.HostedRepository{URL: p.url, Forge: forge.Gitea, Credentials: credentials}, only(options))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (p *project) current(s forge.Selector) *forge.PullRequest {
 			newest = max(newest, one.Number) // as the caller knows it from Ensure
 		}
 	}
-	request, err := p.host.Current(p.t.Context(), s, newest)
+	request, err := p.host.Find(p.t.Context(), s, newest)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -134,17 +134,17 @@ func (p *project) ensure(w forge.Wanted) *forge.PullRequest {
 }
 
 // impatient is for tests of what does not come about.
-var impatient = forge.Options{Patience: 500 * time.Millisecond}
+var impatient = forge.HTTPOptions{Patience: 500 * time.Millisecond}
 
 var dev = forge.Selector{Owner: "dev", Base: "main", Head: "flotilla/dev"}
 
 func wanted(s forge.Selector) forge.Wanted {
-	return forge.Wanted{Selector: s, Title: "Deploy " + s.Owner, Body: forge.Body([]folder.Change{
+	return forge.Wanted{Selector: s, RequestOptions: forge.RequestOptions{Title: "Deploy " + s.Owner}, Body: forge.Body([]folder.Change{
 		{Key: folder.Key{Host: "drone", DeploymentTarget: "hello-world-app-test"}, Action: folder.Added, After: "0123456789abcdef"},
 	}, forge.MaxBody)}
 }
 
-func wantState(t *testing.T, request *forge.PullRequest, state forge.State) {
+func wantState(t *testing.T, request *forge.PullRequest, state forge.RequestState) {
 	t.Helper()
 	if request == nil || request.State != state {
 		t.Fatalf("the request is %+v, and not %s", request, state)
@@ -351,7 +351,7 @@ func TestGiteaMergesWhenChecksSucceed(t *testing.T) {
 	arrange(head)
 	arrange(head) // as every apply does
 	for range 2 { // nothing to take back the second time
-		if err := p.host.Hold(t.Context(), request); err != nil {
+		if err := p.host.DisableAutoMerge(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,17 +12,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// githubAPI is GitHub, or GitHub Enterprise.
 type githubAPI struct {
 	at     address
 	client *github.Client
 }
 
-func githubKind() Kind {
-	return Kind{
+func githubKind() GitHostKind {
+	return GitHostKind{
 		Forge: GitHub, Title: "GitHub", Flux: "github", GitHubApps: true,
 		Servers: []string{"github.com", "*.ghe.com"}, Creator: "login; that of a GitHub App is `<app>[bot]`",
-		bounds: anyBounds, locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
+		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: userOrTeam, isReviewer: isUserOrTeam,
+		locate: locateGitHub, connect: newGitHub, hook: githubHook, sign: Credentials.asBearer,
 		// "description is too long (maximum is 140 characters)"
 		statuses:   statusRules{words: statusWords, maxDescription: 140, maxLink: maxLink},
 		repository: func(at address) []string { return []string{"repos", at.owner, at.name} }, commits: "git/commits",
@@ -41,16 +40,16 @@ func locateGitHub(clone, api *url.URL) (at address, err error) {
 	return address{api: githubRoot(clone, api), owner: owner[0], name: name}, nil
 }
 
-// githubRoot is the root of the API for the repositories of a server.
+// githubRoot returns the root of the API of a server.
 func githubRoot(clone, api *url.URL) *url.URL {
-	root := rootOf(clone, api)
+	root := apiRoot(clone, api)
 	if api == nil && githubKind().serves(clone.Hostname()) {
 		root.Host = "api." + clone.Host
 	}
 	if strings.HasPrefix(root.Host, "api.") {
-		return below(root, "")
+		return appendPath(root, "")
 	}
-	return below(root, "/api/v3")
+	return appendPath(root, "/api/v3")
 }
 
 func newGitHub(s session) (api, error) {
@@ -60,19 +59,10 @@ func newGitHub(s session) (api, error) {
 	return &githubAPI{at: s.at, client: sdk}, err
 }
 
-// asBearer signs for GitHub, and for GitLab, which accepts personal, project, group and OAuth tokens so.
-func (c Credentials) asBearer(request *http.Request) {
-	if token := c.asToken(); token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-}
-
-// asToken is for Git hosts that accept only tokens.
-func (c Credentials) asToken() string { return cmp.Or(c.Token, c.Password) }
-
-func (g *githubAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
-	return each(g.client.PullRequests.ListIter(ctx, g.at.owner, g.at.name, &github.PullRequestListOptions{
-		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc", ListOptions: github.ListOptions{Page: 1, PerPage: 100},
+func (g *githubAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
+	return forEachRequest(g.client.PullRequests.ListIter(ctx, g.at.owner, g.at.name, &github.PullRequestListOptions{
+		State: "open", Base: base, Head: g.at.owner + ":" + head, Sort: "created", Direction: "desc",
+		ListOptions: github.ListOptions{Page: 1, PerPage: 100},
 	}), g.request, take)
 }
 
@@ -87,20 +77,20 @@ func (g *githubAPI) get(ctx context.Context, number int) (*request, error) {
 func (g *githubAPI) request(pull *github.PullRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{
-			Number: pull.GetNumber(), URL: pull.GetHTMLURL(), State: Open, Owner: marked(pull.GetBody()),
+			Number: pull.GetNumber(), URL: pull.GetHTMLURL(), State: Open, Owner: ownerOf(pull.GetBody()),
 			Base: pull.GetBase().GetRef(), Head: pull.GetHead().GetRef(), HeadCommit: pull.GetHead().GetSHA(),
 		},
 		title: pull.GetTitle(), body: pull.GetBody(),
-		foreign:   pull.GetHead().GetRepo().GetID() != pull.GetBase().GetRepo().GetID(),
-		id:        pull.GetNodeID(),
-		arranged:  pull.AutoMerge != nil,
-		unsettled: pull.Mergeable == nil, // GitHub finds out in the background, when asked
-		status:    pull.GetMergeableState(),
+		fromFork:      pull.GetHead().GetRepo().GetID() != pull.GetBase().GetRepo().GetID(),
+		id:            pull.GetNodeID(),
+		autoMerge:     pull.AutoMerge != nil,
+		checkingMerge: pull.Mergeable == nil, // GitHub checks in the background after a request
+		status:        pull.GetMergeableState(),
 	}
 	switch {
 	case pull.MergedAt != nil || pull.GetMerged():
 		r.State = Merged
-		r.MergeCommit = pull.GetMergeCommitSHA() // before, that of a merge for tests
+		r.MergeCommit = pull.GetMergeCommitSHA() // while open, the commit of a test merge
 	case pull.GetState() == "closed":
 		r.State = Closed
 	}
@@ -117,12 +107,8 @@ func (g *githubAPI) request(pull *github.PullRequest) *request {
 }
 
 func (g *githubAPI) open(ctx context.Context, base, head, title, body string) (*request, error) {
-	pull, _, err := g.client.PullRequests.Create(
-		ctx,
-		g.at.owner,
-		g.at.name,
-		&github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body},
-	)
+	pull, _, err := g.client.PullRequests.Create(ctx, g.at.owner, g.at.name,
+		&github.NewPullRequest{Base: &base, Head: &head, Title: &title, Body: &body})
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +125,9 @@ func (g *githubAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// label creates those that the repository does not have. GitHub describes an
-// object here, and the SDK would send a mere array.
-func (g *githubAPI) label(ctx context.Context, r *request, names []string) error {
+// addLabels creates labels that the repository does not have. GitHub documents an object here, and the SDK
+// would send an array.
+func (g *githubAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", g.at.owner, g.at.name, r.Number)
 	request, err := g.client.NewRequest(ctx, http.MethodPost, path, map[string]any{"labels": names})
 	if err != nil {
@@ -151,64 +137,52 @@ func (g *githubAPI) label(ctx context.Context, r *request, names []string) error
 	return err
 }
 
-func (g *githubAPI) know(ctx context.Context, reviewer string) error {
+func (g *githubAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	if strings.Contains(reviewer, "/") {
-		return nil // teams are hidden from most tokens
+		return nil // most tokens cannot see teams
 	}
 	_, _, err := g.client.Users.Get(ctx, reviewer)
-	if answered(err, http.StatusNotFound) {
+	if hasStatus(err, http.StatusNotFound) {
 		return failf(ErrReviewer, "reviewer %q does not exist", reviewer)
 	}
 	return err
 }
 
-// ask leaves out those who have reviewed already: GitHub removes them from its list
-// of requested reviewers.
-func (g *githubAPI) ask(ctx context.Context, r *request, reviewers []string) error {
+// requestReviews skips users who have reviewed: GitHub removes them from its list of requested reviewers.
+func (g *githubAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var reviewed []string
-	for review, err := range g.client.PullRequests.ListReviewsIter(ctx, g.at.owner, g.at.name, r.Number, &github.ListOptions{Page: 1, PerPage: 100}) {
+	page := &github.ListOptions{Page: 1, PerPage: 100}
+	for review, err := range g.client.PullRequests.ListReviewsIter(ctx, g.at.owner, g.at.name, r.Number, page) {
 		if err != nil {
 			return err
 		}
 		reviewed = append(reviewed, review.GetUser().GetLogin())
 	}
-	users, teams := teamsApart(missing(reviewers, reviewed))
+	users, teams := splitTeams(namesNotIn(reviewers, reviewed))
 	if len(users)+len(teams) == 0 {
 		return nil
 	}
-	_, _, err := g.client.PullRequests.RequestReviewers(
-		ctx,
-		g.at.owner,
-		g.at.name,
-		r.Number,
-		github.ReviewersRequest{Reviewers: users, TeamReviewers: teams},
-	)
+	_, _, err := g.client.PullRequests.RequestReviewers(ctx, g.at.owner, g.at.name, r.Number,
+		github.ReviewersRequest{Reviewers: users, TeamReviewers: teams})
 	return reviewerError(err)
 }
 
 func (g *githubAPI) merge(ctx context.Context, r *request, headCommit string) error {
-	method, err := g.method(ctx)
+	method, err := g.mergeMethod(ctx)
 	if err != nil {
 		return err
 	}
-	_, _, err = g.client.PullRequests.Merge(
-		ctx,
-		g.at.owner,
-		g.at.name,
-		r.Number,
-		"",
-		&github.PullRequestOptions{SHA: headCommit, MergeMethod: method},
-	)
-	if answered(err, http.StatusMethodNotAllowed) && says(err, "base branch was modified") {
+	_, _, err = g.client.PullRequests.Merge(ctx, g.at.owner, g.at.name, r.Number, "",
+		&github.PullRequestOptions{SHA: headCommit, MergeMethod: method})
+	if hasStatus(err, http.StatusMethodNotAllowed) && answerContains(err, "base branch was modified") {
 		return failf(errBusy, "%w", err)
 	}
 	return err
 }
 
-// method is how the repository merges: methods that keep the commits, whose messages
-// say what changed, come first. A token that may not read the settings gets the
-// default.
-func (g *githubAPI) method(ctx context.Context) (string, error) {
+// mergeMethod returns the repository's merge method. It prefers methods that keep the commits and their
+// messages. If the token may not read the settings, it returns the default.
+func (g *githubAPI) mergeMethod(ctx context.Context) (string, error) {
 	repository, _, err := g.client.Repositories.Get(ctx, g.at.owner, g.at.name)
 	switch {
 	case err != nil:
@@ -222,47 +196,46 @@ func (g *githubAPI) method(ctx context.Context) (string, error) {
 }
 
 const (
-	enableAutoMerge = `mutation($input: EnablePullRequestAutoMergeInput!) {
+	enableAutoMergeMutation = `mutation($input: EnablePullRequestAutoMergeInput!) {
   enablePullRequestAutoMerge(input: $input) { pullRequest { number } }
 }`
-	disableAutoMerge = `mutation($input: DisablePullRequestAutoMergeInput!) {
+	disableAutoMergeMutation = `mutation($input: DisablePullRequestAutoMergeInput!) {
   disablePullRequestAutoMerge(input: $input) { pullRequest { number } }
 }`
 )
 
-// arrange turns on auto-merge, which only GraphQL can. GitHub does so only for a
-// request for which a requirement is not fulfilled yet.
-func (g *githubAPI) arrange(ctx context.Context, r *request, headCommit string) error {
-	if r.arranged {
+// enableAutoMerge uses GraphQL, the only API for it. GitHub turns on auto-merge only if a requirement is not
+// met yet.
+func (g *githubAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
+	if r.autoMerge {
 		return nil
 	}
-	method, err := g.method(ctx)
+	method, err := g.mergeMethod(ctx)
 	if err != nil {
 		return err
 	}
-	err = g.mutate(ctx, enableAutoMerge, map[string]any{
+	err = g.mutate(ctx, enableAutoMergeMutation, map[string]any{
 		"pullRequestId": r.id, "expectedHeadOid": headCommit, "mergeMethod": strings.ToUpper(method),
 	})
 	switch {
-	case says(err, "clean status"):
+	case answerContains(err, "clean status"):
 		return g.merge(ctx, r, headCommit)
-	case says(err, "unstable status"):
+	case answerContains(err, "unstable status"):
 		return failf(ErrNotMergeable, "checks are running or have failed, and none of them is required, so GitHub would not wait for them; "+
 			"require them in the protection of the base branch: %w", err)
-	case says(err, "not allowed for this repository"):
+	case answerContains(err, "not allowed for this repository"):
 		return failf(ErrNotMergeable, "allow auto-merge in the settings of the repository: %w", err)
 	}
 	return err
 }
 
-func (g *githubAPI) hold(ctx context.Context, r *request) error {
-	if !r.arranged {
+func (g *githubAPI) disableAutoMerge(ctx context.Context, r *request) error {
+	if !r.autoMerge {
 		return nil
 	}
-	return g.mutate(ctx, disableAutoMerge, map[string]any{"pullRequestId": r.id})
+	return g.mutate(ctx, disableAutoMergeMutation, map[string]any{"pullRequestId": r.id})
 }
 
-// mutate calls GraphQL, whose errors come with status 200.
 func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]any) error {
 	graphql := *g.at.api
 	if root, ok := strings.CutSuffix(graphql.Path, "/api/v3/"); ok {
@@ -300,30 +273,20 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 	return said
 }
 
-// created reads the list of all statuses, newest first: the combined status does not say who set them.
-func (g *githubAPI) created(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
-	listed, response, err := g.client.Repositories.ListStatuses(
-		ctx,
-		g.at.owner,
-		g.at.name,
-		commit,
-		&github.ListOptions{Page: page, PerPage: 100},
-	)
+// listStatusesWithCreators reads the list of all statuses, newest first. The combined status has no creators.
+func (g *githubAPI) listStatusesWithCreators(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	listed, response, err := g.client.Repositories.ListStatuses(ctx, g.at.owner, g.at.name, commit,
+		&github.ListOptions{Page: page, PerPage: 100})
 	if err != nil {
 		return nil, true, err
 	}
 	return githubStatuses(listed), response.NextPage == 0, nil
 }
 
-// statuses reads the combined status, which has the latest of each context.
-func (g *githubAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
-	combined, response, err := g.client.Repositories.GetCombinedStatus(
-		ctx,
-		g.at.owner,
-		g.at.name,
-		commit,
-		&github.ListOptions{Page: page, PerPage: 100},
-	)
+// listStatuses reads the combined status, which has the latest of each context.
+func (g *githubAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit,
+		&github.ListOptions{Page: page, PerPage: 100})
 	if err != nil {
 		return nil, true, err
 	}
@@ -344,10 +307,10 @@ func githubStatuses(all []*github.RepoStatus) (found []status) {
 	return found
 }
 
-func githubHook(at address, r Report) Hook {
+func githubHook(at address, r StatusReport) Hook {
 	return Hook{
 		Path:    at.path() + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"Authorization", "Bearer " + r.Token}, {"Accept", "application/vnd.github+json"}},
-		Fields:  r.link("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
+		Fields:  r.withLink("target_url", map[string]any{"context": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

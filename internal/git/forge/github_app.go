@@ -21,16 +21,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// ErrGitHubApp is the error of an App that GitHub gives no token.
+// ErrGitHubApp means that GitHub issues no token for the App.
 var ErrGitHubApp = errors.New("no token for the GitHub App")
 
-// GitHubApp is an installation of a GitHub App, whose private key gets tokens of an hour for the repositories of the
-// account that has installed it. It keeps a token until shortly before that ends, and is safe for concurrent use.
+// GitHubApp is an installation of a GitHub App. Its private key gets tokens, valid for an hour, for the
+// repositories of the account that installed it. It keeps a token until shortly before it expires, and is
+// safe for concurrent use.
 type GitHubApp struct {
 	app, installation int64
 	key               *rsa.PrivateKey
 	pem               string
-	api               *url.URL // its root, with a slash at its end
+	api               *url.URL // the root, with a slash at its end
 
 	turn  wait.Locks // one request at a time
 	token appToken
@@ -41,12 +42,12 @@ type appToken struct {
 	ends time.Time
 }
 
-// renewal is how long before its end a token is replaced: a push may take that long.
+// renewal is how long before its expiry a token is replaced. A push may take that long.
 const renewal = 5 * time.Minute
 
-// NewGitHubApp makes one of the ids of the App and of its installation, which are numbers, the PEM text of the private key, and
-// the URL of the API, which is https://api.github.com where it is "". wrong are all mistakes, by the names that GitHub's settings have for users: id,
-// installation_id, private_key, url. Their texts have no secret.
+// NewGitHubApp takes the ids of the App and its installation, which are numbers, the private key as PEM, and
+// the URL of the API, by default https://api.github.com. wrong maps the names of settings (id,
+// installation_id, private_key, url) to all mistakes. Their texts contain no secret.
 func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
 	app, wrong = &GitHubApp{pem: pem}, map[string]string{}
 	number := func(name, text string) int64 {
@@ -58,8 +59,9 @@ func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[
 	}
 	app.app, app.installation = number("id", id), number("installation_id", installation)
 	var err error
-	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // its text may repeat some of the key
-		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, from \"-----BEGIN RSA PRIVATE KEY-----\""
+	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // its text may repeat parts of the key
+		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, " +
+			`from "-----BEGIN RSA PRIVATE KEY-----"`
 	}
 	root, err := parseURL("url", cmp.Or(api, "https://api.github.com"))
 	if err != nil || root.Scheme != "https" && !isThisMachine(root.Hostname()) {
@@ -75,11 +77,11 @@ func isThisMachine(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Server is the API that the App is for.
+// Server returns the origin of the App's API.
 func (a *GitHubApp) Server() string { return origin(a.api) }
 
-// Serves reports whether the App's tokens are for a repository, or an API, with this URL: it is on the server of the App's API.
-// That of github.com is api.github.com, and that of a name below ghe.com begins so, too.
+// Serves reports whether the App's tokens are valid for a repository or an API with this URL. github.com and
+// names below ghe.com have their API on the same name with the prefix "api.".
 func (a *GitHubApp) Serves(repository string) bool {
 	at, err := url.Parse(repository)
 	if err != nil || at.Scheme != a.api.Scheme {
@@ -91,7 +93,8 @@ func (a *GitHubApp) Serves(repository string) bool {
 	return strings.ToLower(a.api.Host) == "api."+strings.TrimSuffix(at.Host, ":443")
 }
 
-// OtherThanGitHub is the title of the Git host that a server is by its name, where that takes no GitHub App; "" where it may be GitHub.
+// OtherThanGitHub returns the title of the Git host if the server's name belongs to a kind without GitHub
+// Apps, else "".
 func OtherThanGitHub(server string) string {
 	if kind := KindOf(server).Kind(); kind.Forge != "" && !kind.GitHubApps {
 		return kind.Title
@@ -99,13 +102,13 @@ func OtherThanGitHub(server string) string {
 	return ""
 }
 
-// String keeps the key out of anything that prints it.
+// String hides the key.
 func (a *GitHubApp) String() string { return "(GitHub App)" }
 
-// GoString does the same for %#v.
+// GoString hides the key from %#v.
 func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
 
-// Secrets are the forms of the private key.
+// Secrets returns the forms of the private key that must not appear in texts.
 func (a *GitHubApp) Secrets() []string {
 	if a == nil {
 		return nil
@@ -113,9 +116,9 @@ func (a *GitHubApp) Secrets() []string {
 	return secret.KeyForms(a.pem)
 }
 
-// Token is what the App's server takes as its token: as the password of Git, and by the API. It is asked for through
-// a transport where there is none that lasts. A repository on another server is an error, and so is ErrGitHubApp, which says
-// that GitHub refuses the token; the text has no secret.
+// Token returns a token for the API, which is also a password for Git. It requests one through over unless it
+// has a valid one. A repository on another server, or a refusal by GitHub, is ErrGitHubApp. The text contains
+// no secret.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
 	if !a.Serves(repository.String()) {
 		return "", failf(
@@ -133,7 +136,7 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 	if time.Until(a.token.ends) > renewal {
 		return a.token.text, nil
 	}
-	made, err := a.ask(ctx, a.api, over)
+	made, err := a.createToken(ctx, a.api, over)
 	if err != nil {
 		return "", err
 	}
@@ -141,9 +144,10 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 	return made.text, nil
 }
 
-// ask gets a token. GitHub takes a JSON Web Token of ten minutes at most, and recommends one that begins a minute ago, since clocks
-// differ ("Generating a JSON Web Token (JWT) for a GitHub App").
-func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
+// createToken requests a token. GitHub accepts a JSON Web Token that is valid for at most ten minutes. It
+// recommends to issue it a minute in the past, because clocks differ ("Generating a JSON Web Token (JWT) for
+// a GitHub App").
+func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
 	now := time.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
 		Issuer:   strconv.FormatInt(a.app, 10),
@@ -176,7 +180,7 @@ func (a *GitHubApp) ask(ctx context.Context, root *url.URL, over http.RoundTripp
 	return appToken{token.GetToken(), token.GetExpiresAt().Time}, nil
 }
 
-// describe says what to look at. A repository that does not exist is another thing than an installation that does not.
+// describe adds advice. It distinguishes a missing installation from a missing repository.
 func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
 	text := err.Error()
 	if request := (*url.Error)(nil); errors.As(err, &request) {
@@ -186,13 +190,13 @@ func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) 
 	switch {
 	case errors.Is(kind, context.Canceled), errors.Is(kind, context.DeadlineExceeded):
 		return kind
-	case answered(err, http.StatusNotFound):
+	case hasStatus(err, http.StatusNotFound):
 		kind, advice = ErrGitHubApp, fmt.Sprintf(
 			": the App or its installation does not exist there; the number of the installation is the last part of the URL at which "+
 				"the account's settings show the App, .../installations/%d",
 			a.installation,
 		)
-	case answered(err, http.StatusUnauthorized):
+	case hasStatus(err, http.StatusUnauthorized):
 		kind, advice = ErrGitHubApp, ": is the private key one of this App, and does the clock of this machine go right?"
 	case errors.Is(kind, ErrUnauthorized), errors.Is(kind, ErrRefused):
 		kind = ErrGitHubApp

@@ -249,15 +249,15 @@ func TestEachMistakeInAGitHubAppIsFound(t *testing.T) {
 // Other Git hosts get no token of GitHub, and no JSON Web Token that would be one.
 func TestAGitHubAppIsForGitHubAlone(t *testing.T) {
 	t.Parallel()
-	_, err := forge.NewGitHost(forge.Repository{
+	_, err := forge.NewGitHost(forge.HostedRepository{
 		URL: "https://git.example.com/owner/gitops.git", Forge: forge.Gitea, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
-	}, forge.Options{})
+	}, forge.HTTPOptions{})
 	if err == nil || !strings.Contains(err.Error(), "the provider's git.github_app is for GitHub, and the repository is on Gitea") {
 		t.Error(err)
 	}
-	_, err = forge.NewGitHost(forge.Repository{
+	_, err = forge.NewGitHost(forge.HostedRepository{
 		URL: "https://git.example.com/owner/gitops.git", Forge: forge.GitHub, Credentials: forge.Credentials{App: anApp(t, "7", "8", appPEM(), "")},
-	}, forge.Options{})
+	}, forge.HTTPOptions{})
 	if err == nil || !strings.Contains(err.Error(), "set url of github_app") {
 		t.Errorf("another GitHub: %v", err)
 	}

@@ -19,7 +19,7 @@ const (
 	hubGraphQL = "POST /api/graphql"
 )
 
-func onGitHub(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func onGitHub(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitHub, "/owner/gitops.git", exchanges, options...)
 }
@@ -158,7 +158,7 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitHub(t, test.exchanges).Current(t.Context(), dev, 7)
+			got, err := onGitHub(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}
@@ -172,7 +172,7 @@ func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
 	deleted := `[{"number": 7, "body": ` + quoted(
 		devBody,
 	) + `, "head": {"ref": "flotilla/dev", "repo": null}, "base": {"ref": "main", "repo": {"id": 5}}}]`
-	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Current(t.Context(), dev, 0)
+	got, err := onGitHub(t, []exchange{{request: hubOpen, answer: deleted}}).Find(t.Context(), dev, 0)
 	if err != nil || got != nil {
 		t.Errorf("current is %+v, %v", got, err)
 	}
@@ -401,7 +401,7 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		exchanges []exchange
-		state     forge.State
+		state     forge.RequestState
 		kind      error
 		says      string
 	}{
@@ -460,11 +460,11 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 			}, {request: hubGraphQL, body: hubDisable, answer: hubGraphQLError("FORBIDDEN", "no")}, {request: hubGet, answer: hubPull(armed)},
 		})
 		for range 3 {
-			if err := host.Hold(t.Context(), request); err != nil {
+			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrUnauthorized, "cannot be turned off")
+		wantError(t, host.DisableAutoMerge(t.Context(), request), forge.ErrUnauthorized, "cannot be turned off")
 	})
 }
 

@@ -13,41 +13,40 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
-// gitlabAPI is GitLab, whose merge requests are called pull requests here.
 type gitlabAPI struct {
 	project string
 	client  *gitlab.Client
-	// settling is how long a pipeline may take to come up after a push.
+	// settling is how long a pipeline may take to appear after a push.
 	settling time.Duration
 }
 
-// maxPipeline is how long a pipeline may take to appear; in a project that requires
-// successful pipelines it is maxSettling.
+// maxPipeline limits that time. In a project that requires successful pipelines, maxSettling applies.
 const maxPipeline = 5 * time.Second
 
-func gitlabKind() Kind {
-	return Kind{
+func gitlabKind() GitHostKind {
+	return GitHostKind{
 		Forge: GitLab, Title: "GitLab", Flux: "gitlab", Servers: []string{"gitlab.com"}, Creator: "username",
-		bounds: anyBounds, locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
+		MaxBody: MaxBody, Labels: true, AutoMerge: true, Reviewers: "a username", isReviewer: segmentPattern.MatchString,
+		locate: locateGitLab, connect: newGitLab, hook: gitlabHook, sign: Credentials.asBearer,
 		statuses:   gitlabStatuses,
 		repository: func(at address) []string { return []string{"projects", at.owner + "/" + at.name} }, commits: "repository/commits",
 	}
 }
 
-// gitlabStatuses: a status that is pending or running keeps what the next one leaves out, and GitLab refuses to change
-// its text alone ("Cannot transition status"), so that it goes on as running, or ends before it begins again.
+// gitlabStatuses describes GitLab's states. A pending or running status keeps fields that the next one omits.
+// GitLab refuses to change only the text ("Cannot transition status"), so the status continues as running, or
+// ends before it begins again.
 var gitlabStatuses = statusRules{
 	words:          map[StatusState]string{Success: "success", Failure: "failed", Error: "failed", Pending: "pending"},
 	instead:        map[StatusState][]string{Pending: {"running", gitlabEnded, "pending"}},
 	maxDescription: maxDescription, maxLink: 255, whole: true,
 }
 
-// gitlabEnded is the state that ends a status.
 const gitlabEnded = "canceled"
 
-// locateGitLab finds out from the API's URL which segments are groups: GitLab may be installed below a path.
+// locateGitLab uses the API's URL to find the groups, because GitLab may be installed below a path.
 func locateGitLab(clone, api *url.URL) (address, error) {
-	root := below(rootOf(clone, api), "/api/v4")
+	root := appendPath(apiRoot(clone, api), "/api/v4")
 	path := strings.TrimPrefix(clone.Path, strings.TrimSuffix(root.Path, "api/v4/"))
 	owner, name, err := ownerAndName(clone, path)
 	return address{api: root, owner: strings.Join(owner, "/"), name: name}, err
@@ -64,16 +63,16 @@ type noLimiter struct{}
 
 func (noLimiter) Wait(context.Context) error { return nil }
 
-func (g *gitlabAPI) list(ctx context.Context, base, head string, take func(*request) bool) error {
+func (g *gitlabAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	options := &gitlab.ListProjectMergeRequestsOptions{
-		SourceBranch: &head, State: gitlab.Ptr("all"), // one that is being merged is neither open nor closed
+		SourceBranch: &head, State: gitlab.Ptr("all"), // during its merge, a request is neither open nor closed
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		ListOptions: gitlab.ListOptions{Page: 1, PerPage: 100},
 	}
 	if base != "" {
 		options.TargetBranch = &base
 	}
-	return each(gitlab.Scan2(func(page gitlab.PaginationOptionFunc) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
+	return forEachRequest(gitlab.Scan2(func(page gitlab.PaginationOptionFunc) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
 		return g.client.MergeRequests.ListProjectMergeRequests(g.project, options, page, gitlab.WithContext(ctx))
 	}), g.request, take)
 }
@@ -84,7 +83,7 @@ func (g *gitlabAPI) get(ctx context.Context, number int) (*request, error) {
 		return nil, err
 	}
 	r := g.request(&merge.BasicMergeRequest)
-	r.checked = merge.HeadPipeline != nil || merge.Pipeline != nil
+	r.hasPipeline = merge.HeadPipeline != nil || merge.Pipeline != nil
 	return r, nil
 }
 
@@ -94,15 +93,15 @@ var passing = []string{"unchecked", "checking", "preparing", "approvals_syncing"
 func (g *gitlabAPI) request(merge *gitlab.BasicMergeRequest) *request {
 	r := &request{
 		PullRequest: PullRequest{
-			Number: int(merge.IID), URL: merge.WebURL, State: Open, Owner: marked(merge.Description),
+			Number: int(merge.IID), URL: merge.WebURL, State: Open, Owner: ownerOf(merge.Description),
 			Base: merge.TargetBranch, Head: merge.SourceBranch, HeadCommit: merge.SHA,
 		},
 		title: merge.Title, body: merge.Description, draft: merge.Draft,
-		foreign:   merge.SourceProjectID != merge.TargetProjectID,
-		labels:    merge.Labels,
-		arranged:  merge.MergeWhenPipelineSucceeds,
-		unsettled: slices.Contains(passing, merge.DetailedMergeStatus),
-		status:    merge.DetailedMergeStatus,
+		fromFork:      merge.SourceProjectID != merge.TargetProjectID,
+		labels:        merge.Labels,
+		autoMerge:     merge.MergeWhenPipelineSucceeds,
+		checkingMerge: slices.Contains(passing, merge.DetailedMergeStatus),
+		status:        merge.DetailedMergeStatus,
 	}
 	switch merge.State {
 	case "merged":
@@ -146,23 +145,20 @@ func (g *gitlabAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// label creates those that the project does not have.
-func (g *gitlabAPI) label(ctx context.Context, r *request, names []string) error {
+// addLabels creates labels that the project does not have.
+func (g *gitlabAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	labels := gitlab.LabelOptions(names)
 	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{AddLabels: &labels})
 	return err
 }
 
-func (g *gitlabAPI) know(ctx context.Context, reviewer string) error {
-	_, err := g.user(ctx, reviewer)
+func (g *gitlabAPI) checkReviewer(ctx context.Context, reviewer string) error {
+	_, err := g.userID(ctx, reviewer)
 	return err
 }
 
-// user returns the id of a user: GitLab takes no names of reviewers.
-func (g *gitlabAPI) user(ctx context.Context, name string) (int64, error) {
-	if strings.Contains(name, "/") {
-		return 0, failf(ErrReviewer, "reviewer %q is a team; GitLab accepts users only", name)
-	}
+// userID returns the id of a user, because the API does not take names.
+func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 	users, _, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
 	if err != nil {
 		return 0, err
@@ -175,13 +171,12 @@ func (g *gitlabAPI) user(ctx context.Context, name string) (int64, error) {
 	return 0, failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
 }
 
-// ask sends all reviewers, those of others too: GitLab replaces the list. It
-// silently leaves out who may not review, and all but one where the licence
-// allows only one.
-func (g *gitlabAPI) ask(ctx context.Context, r *request, reviewers []string) error {
+// requestReviews sends the existing reviewers, too, because GitLab replaces the list. GitLab silently omits
+// users who may not review, and all but one if the licence allows only one.
+func (g *gitlabAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var ids []int64
 	for _, name := range append(slices.Clone(r.reviewers), reviewers...) {
-		id, err := g.user(ctx, name)
+		id, err := g.userID(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -191,7 +186,7 @@ func (g *gitlabAPI) ask(ctx context.Context, r *request, reviewers []string) err
 	if err != nil {
 		return reviewerError(err)
 	}
-	if left := missing(reviewers, updated.reviewers); len(left) > 0 {
+	if left := namesNotIn(reviewers, updated.reviewers); len(left) > 0 {
 		return failf(ErrReviewer, "GitLab did not accept %s: they may not review here, or it allows fewer reviewers", strings.Join(left, ", "))
 	}
 	return nil
@@ -201,26 +196,25 @@ func (g *gitlabAPI) merge(ctx context.Context, r *request, headCommit string) er
 	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
 }
 
-// arrange turns on auto-merge. It waits for a pipeline to appear: without one GitLab
-// merges at once, or refuses (its issues 37292, 353984 and 355455), unless the
-// project says that pipelines must succeed. It sends the parameters of GitLab 17.11
-// and those of earlier versions.
-func (g *gitlabAPI) arrange(ctx context.Context, r *request, headCommit string) error {
-	for pause := newPause(g.settling); !r.checked && pause.wait(ctx); {
+// enableAutoMerge waits for a pipeline to appear before it turns on auto-merge. Without one, GitLab merges at
+// once or refuses (issues 37292, 353984 and 355455), unless the project requires successful pipelines. It
+// sends the parameters of GitLab 17.11 and of earlier versions.
+func (g *gitlabAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
+	for pause := newPause(g.settling); !r.hasPipeline && pause.wait(ctx); {
 		again, err := g.get(ctx, r.Number)
 		if err != nil {
 			return err
 		}
 		r = again
 	}
-	if r.arranged {
+	if r.autoMerge {
 		return nil
 	}
 	err := g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{
 		SHA: &headCommit, AutoMerge: gitlab.Ptr(true),
 		MergeWhenPipelineSucceeds: gitlab.Ptr(true), //nolint:staticcheck // what GitLab before 17.11 knows
 	})
-	if answered(err, http.StatusMethodNotAllowed) && !r.checked {
+	if hasStatus(err, http.StatusMethodNotAllowed) && !r.hasPipeline {
 		switch r.status {
 		case "mergeable":
 			return g.merge(ctx, r, headCommit)
@@ -236,16 +230,16 @@ func (g *gitlabAPI) accept(ctx context.Context, r *request, options gitlab.Accep
 	return err
 }
 
-func (g *gitlabAPI) hold(ctx context.Context, r *request) error {
-	if !r.arranged {
+func (g *gitlabAPI) disableAutoMerge(ctx context.Context, r *request) error {
+	if !r.autoMerge {
 		return nil
 	}
 	_, _, err := g.client.MergeRequests.CancelMergeWhenPipelineSucceeds(g.project, int64(r.Number), gitlab.WithContext(ctx))
 	return err
 }
 
-// statuses leaves out the jobs of pipelines, which are in the same list.
-func (g *gitlabAPI) statuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
+// listStatuses skips the jobs of pipelines, which are in the same list.
+func (g *gitlabAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	options := &gitlab.GetCommitStatusesOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: 100}}
 	listed, response, err := g.client.Commits.GetCommitStatuses(g.project, commit, options, gitlab.WithContext(ctx))
 	if err != nil {
@@ -266,16 +260,16 @@ func (g *gitlabAPI) statuses(ctx context.Context, commit string, page int) (foun
 	return found, response.NextPage == 0, nil
 }
 
-// isJob recognises a job of a pipeline by its page, which GitLab gives it.
+// isJob recognizes a job of a pipeline by the URL that GitLab gives it.
 func isJob(s *gitlab.CommitStatus) bool {
 	id := strconv.FormatInt(s.ID, 10)
 	return strings.HasSuffix(s.TargetURL, "/-/jobs/"+id) || strings.HasSuffix(s.TargetURL, "/builds/"+id)
 }
 
-func gitlabHook(at address, r Report) Hook {
+func gitlabHook(at address, r StatusReport) Hook {
 	return Hook{
 		Path:    at.path() + "/statuses/" + r.Commit,
 		Headers: [][2]string{{"PRIVATE-TOKEN", r.Token}},
-		Fields:  r.link("target_url", map[string]any{"name": r.Context, "state": r.word, "description": r.Description}),
+		Fields:  r.withLink("target_url", map[string]any{"name": r.Context, "state": r.word, "description": r.Description}),
 	}
 }

@@ -19,7 +19,7 @@ const (
 	labURL  = "https://gitlab.example.com/group/sub/gitops/-/merge_requests/7"
 )
 
-func onGitLab(t *testing.T, exchanges []exchange, options ...forge.Options) *forge.GitHost {
+func onGitLab(t *testing.T, exchanges []exchange, options ...forge.HTTPOptions) *forge.GitHost {
 	t.Helper()
 	return scripted(t, forge.GitLab, "/group/sub/gitops.git", exchanges, options...)
 }
@@ -73,7 +73,7 @@ func labStatus(status string) fields { return fields{"detailed_merge_status": st
 
 func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	t.Parallel()
-	want := func(state forge.State, mergeCommit string) *forge.PullRequest {
+	want := func(state forge.RequestState, mergeCommit string) *forge.PullRequest {
 		return &forge.PullRequest{
 			Number:      7,
 			URL:         labURL,
@@ -114,7 +114,7 @@ func TestGitLabCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := onGitLab(t, test.exchanges).Current(t.Context(), dev, 7)
+			got, err := onGitLab(t, test.exchanges).Find(t.Context(), dev, 7)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
 				t.Errorf("current is %+v, %v", got, err)
 			}
@@ -195,10 +195,6 @@ func TestGitLabEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				{request: labPut, body: `{"reviewer_ids": [3, 4]}`, answer: labMerge(fields{"reviewers": []fields{anna}})},
 			},
 			kind: forge.ErrReviewer, says: "GitLab did not accept ben", beside: true,
-		},
-		"a team": {
-			wanted:    func() forge.Wanted { w := simply(); w.Reviewers = []string{"group/sub"}; return w }(),
-			exchanges: []exchange{none}, kind: forge.ErrReviewer, says: "users only",
 		},
 		"a person's": {
 			wanted: simply(), exchanges: []exchange{{request: labList, answer: []fields{labListed(fields{"description": otherText})}}},
@@ -308,7 +304,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 	pipeline := fields{"head_pipeline": fields{"id": 40, "iid": 1, "sha": newHead, "ref": "flotilla/dev", "status": "running"}}
 	for name, test := range map[string]struct {
 		exchanges []exchange
-		state     forge.State
+		state     forge.RequestState
 		kind      error
 		says      string
 	}{
@@ -325,7 +321,7 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Patience for one look more.
-			wantArranged(t, onGitLab(t, test.exchanges, forge.Options{Patience: 300 * time.Millisecond}), request, test.state, test.kind, test.says)
+			wantArranged(t, onGitLab(t, test.exchanges, forge.HTTPOptions{Patience: 300 * time.Millisecond}), request, test.state, test.kind, test.says)
 		})
 	}
 	t.Run("taken back", func(t *testing.T) {
@@ -335,11 +331,11 @@ func TestGitLabMergeWhenChecksSucceed(t *testing.T) {
 		late.status, late.answer = 405, fields{"message": "405 Method Not Allowed"}
 		host := onGitLab(t, []exchange{get(labArmed), cancel, get(), get(labArmed), late, get(labMerged), get(labArmed), late, get(labArmed)})
 		for range 3 {
-			if err := host.Hold(t.Context(), request); err != nil {
+			if err := host.DisableAutoMerge(t.Context(), request); err != nil {
 				t.Error(err)
 			}
 		}
-		wantError(t, host.Hold(t.Context(), request), forge.ErrRefused, "cannot be turned off")
+		wantError(t, host.DisableAutoMerge(t.Context(), request), forge.ErrRefused, "cannot be turned off")
 	})
 }
 

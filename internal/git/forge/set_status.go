@@ -15,32 +15,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// statusRules are what a kind of Git host takes of a status that is set.
+// statusRules are the limits of a kind of Git host for a status.
 type statusRules struct {
-	words map[StatusState]string // the states, as it calls them; it may have one word for two
-	// instead are the words to try in turn where a status may not have that state after the one that it has; nil
-	// where each state may follow each.
+	words map[StatusState]string // the Git host's names of the states, which need not differ
+	// instead are the names to try in turn if a state may not follow the present one. nil: every transition
+	// is allowed.
 	instead map[StatusState][]string
-	// Of a longer description the end is left out, and a longer link is refused; both in characters.
+	// Both are in characters. A longer description is truncated, a longer link is refused.
 	maxDescription, maxLink int
-	// whole says that a status must have a link, or keeps the link and the description of the one before where it has
-	// none. Then the page of the repository and the word of the state stand for them.
+	// whole means that a status must have a link, or that empty fields keep the previous link and
+	// description. Then the repository's page and the name of the state replace them.
 	whole bool
 }
 
-// statusWords are the states of GitHub, Gitea and Forgejo.
 var statusWords = map[StatusState]string{Success: "success", Failure: "failure", Error: "error", Pending: "pending"}
 
-// What the least of those Git hosts take that say how much they take, and GitHub apart: Bitbucket Data Center.
+// The lowest documented limits, those of Bitbucket Data Center. GitHub's description is an exception.
 const (
 	maxDescription = 255
 	maxContext     = 255
 )
 
-// maxLink is what browsers take.
+// maxLink is the limit of browsers.
 const maxLink = 2000
 
-// CheckContext reports what cannot be the context of a status.
+// CheckContext returns an error if the text cannot be the context of a status.
 func CheckContext(context string) error {
 	switch {
 	case context == "" || strings.TrimSpace(context) != context || !wording.IsLine(context):
@@ -51,13 +50,14 @@ func CheckContext(context string) error {
 	return nil
 }
 
-// CheckLink reports what cannot be the link of a status on a Git host with the repository's URL, and of that kind; a kind
-// that is not known takes any length that another one does.
+// CheckLink returns an error if the link cannot be that of a status on this kind of Git host. If the kind is
+// unknown, the longest limit applies.
 func CheckLink(link string, kind Forge) error {
 	at, err := url.Parse(link)
 	most := cmp.Or(kind.Kind().statuses.maxLink, maxLink)
 	switch {
-	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || !wording.IsLine(link) || strings.ContainsFunc(link, unicode.IsSpace):
+	case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "",
+		!wording.IsLine(link), strings.ContainsFunc(link, unicode.IsSpace):
 		return errors.New("a link is an http or https URL")
 	case at.User != nil:
 		return errors.New("the link has credentials in it; remove them")
@@ -67,15 +67,15 @@ func CheckLink(link string, kind Forge) error {
 	return nil
 }
 
-// Status returns the status of a commit with a context, in the words in which it is wanted as far as it is what
-// SetStatus makes of that; nil where there is none. Of what is wanted the Context is needed.
-func (h *GitHost) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
+// Status returns the status of a commit with the Context of wanted, or nil. If SetStatus(wanted) would not
+// change it, Status returns wanted itself.
+func (h *CommitStatuses) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
 	r := h.report(commit, wanted)
-	found, err := h.found(ctx, r)
+	found, err := h.findStatus(ctx, r)
 	switch {
 	case err != nil || found == nil:
 		return nil, h.describe(err)
-	case h.is(r, *found):
+	case h.matches(r, *found):
 		return &wanted, nil
 	}
 	if rules := h.at.kind.statuses; rules.whole && found.URL == r.Page {
@@ -87,10 +87,10 @@ func (h *GitHost) Status(ctx context.Context, commit string, wanted Status) (*St
 	return found, nil
 }
 
-// SetStatus sets the status of a commit with a context, unless it is set already. The Context, the State, the
-// Description and the URL are read. What of the description is longer than the Git host takes is left out. That
-// the repository does not have the commit is ErrNoCommit. A status is never removed: no Git host does that.
-func (h *GitHost) SetStatus(ctx context.Context, commit string, wanted Status) error {
+// SetStatus sets the status of a commit with a context, unless it is already set. It reads Context, State,
+// Description and URL, and truncates the description to the Git host's limit. A commit that the repository
+// does not have is ErrNoCommit. No Git host can remove a status.
+func (h *CommitStatuses) SetStatus(ctx context.Context, commit string, wanted Status) error {
 	if err := checkCommit(commit); err != nil {
 		return h.describe(err)
 	}
@@ -100,23 +100,24 @@ func (h *GitHost) SetStatus(ctx context.Context, commit string, wanted Status) e
 		}
 	}
 	r := h.report(commit, wanted)
-	// Where it cannot be read, it may still be set; what is wrong, the Git host then says of that.
-	if found, err := h.found(ctx, r); err == nil && found != nil && h.is(r, *found) {
+	// If reading fails, setting may still succeed, or give a better error.
+	if found, err := h.findStatus(ctx, r); err == nil && found != nil && h.matches(r, *found) {
 		return nil
 	}
-	err := h.set(ctx, r)
+	err := h.sendStatus(ctx, r)
 	if err != nil {
-		err = fmt.Errorf("the status %q of commit %s cannot be set: %w", wanted.Context, commit, h.whyNot(ctx, r.Commit, err))
+		err = fmt.Errorf("the status %q of commit %s cannot be set: %w", wanted.Context, commit, h.explainRefusal(ctx, r.Commit, err))
 	}
 	return h.describe(err)
 }
 
-// report is a status as the Git host is to have it.
-func (h *GitHost) report(commit string, s Status) Report {
+// report converts a status to the Git host's limits.
+func (h *CommitStatuses) report(commit string, s Status) StatusReport {
 	rules := h.at.kind.statuses
-	r := Report{
+	r := StatusReport{
 		Commit: strings.ToLower(commit), Context: s.Context, Key: StatusKey(s.Context), State: s.State, word: rules.words[s.State],
-		Description: cutTo(wording.Line(h.secrets.Scrub(s.Description)), rules.maxDescription), Link: s.URL, Page: WebURL(h.at.kind.Forge, h.url),
+		Description: truncate(wording.Line(h.secrets.Scrub(s.Description)), rules.maxDescription),
+		Link:        s.URL, Page: WebURL(h.at.kind.Forge, h.url),
 	}
 	if rules.whole {
 		r.Link, r.Description = cmp.Or(r.Link, r.Page), cmp.Or(r.Description, r.word)
@@ -124,34 +125,31 @@ func (h *GitHost) report(commit string, s Status) Report {
 	return r
 }
 
-// cutTo is a text of at most so many characters, the last of which says that there was more.
-func cutTo(text string, most int) string {
+func truncate(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(append(runes[:most-1], '…'))
 	}
 	return text
 }
 
-// is says whether a status that was found is what the report makes. Some Git hosts have one word for two states.
-func (h *GitHost) is(r Report, found Status) bool {
+// matches reports whether the commit already has the status. Some Git hosts have one name for two states.
+func (h *CommitStatuses) matches(r StatusReport, found Status) bool {
 	return found.State != "" && h.at.kind.statuses.words[found.State] == r.word &&
 		found.Description == wording.OneLine(r.Description) && found.URL == wording.Visible(r.Link)
 }
 
-// found is the status that a commit has in place of the report; nil where there is none.
-func (h *GitHost) found(ctx context.Context, r Report) (*Status, error) {
-	if one, ok := h.api.(interface {
-		one(ctx context.Context, commit, key string) (*status, error)
-	}); ok {
-		s, err := one.one(ctx, r.Commit, r.Key)
+// findStatus returns the status that the report would replace, or nil.
+func (h *CommitStatuses) findStatus(ctx context.Context, r StatusReport) (*Status, error) {
+	if getter, ok := h.api.(statusGetter); ok {
+		s, err := getter.getStatus(ctx, r.Commit, r.Key)
 		if err != nil || s == nil {
 			return nil, err
 		}
-		shown := h.shown(s.Status)
+		shown := h.sanitize(s.Status)
 		return &shown, nil
 	}
-	all, err := h.statuses(ctx, r.Commit, h.api.statuses)
-	if answered(err, http.StatusUnprocessableEntity) { // GitHub's answer for a commit that it does not have
+	all, err := h.statuses(ctx, r.Commit, h.api.listStatuses)
+	if hasStatus(err, http.StatusUnprocessableEntity) { // GitHub's answer for an unknown commit
 		err = failf(ErrNoCommit, "%w", err)
 	}
 	i := slices.IndexFunc(all, func(s Status) bool { return s.Key == r.Key || s.Key == "" && s.Context == r.Context })
@@ -161,38 +159,38 @@ func (h *GitHost) found(ctx context.Context, r Report) (*Status, error) {
 	return &all[i], nil
 }
 
-// set sends a status, and where it may not follow the one that there is, what leads to it.
-func (h *GitHost) set(ctx context.Context, r Report) (err error) {
+// sendStatus sets a status, if necessary by way of other states.
+func (h *CommitStatuses) sendStatus(ctx context.Context, r StatusReport) (err error) {
 	rules := h.at.kind.statuses
 	for _, r.word = range append([]string{r.word}, rules.instead[r.State]...) {
 		hook := h.at.kind.hook(h.at, r)
 		for pause := newPause(h.settling); ; {
 			err = h.send(ctx, http.MethodPost, hook.API+hook.Path, hook.Fields)
-			if !answered(err, http.StatusConflict) || !pause.wait(ctx) { // GitLab, while it sets another one of the commit
+			if !hasStatus(err, http.StatusConflict) || !pause.wait(ctx) { // GitLab, during another change of the commit
 				break
 			}
 		}
-		if err == nil && r.word != gitlabEnded || err != nil && !says(err, "cannot transition") {
+		if err == nil && r.word != gitlabEnded || err != nil && !answerContains(err, "cannot transition") {
 			return err
 		}
 	}
 	return err
 }
 
-// whyNot finds out what the refusal of a status is about: Git hosts give the same answer where the commit, the
+// explainRefusal finds the cause of a refused status. Git hosts give the same answer whether the commit, the
 // repository or a permission is missing.
-func (h *GitHost) whyNot(ctx context.Context, commit string, err error) error {
-	if !answered(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError) {
+func (h *CommitStatuses) explainRefusal(ctx context.Context, commit string, err error) error {
+	if !hasStatus(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError) {
 		return err
 	}
 	repository, kind := h.at.path(), h.at.kind
 	missing := h.send(ctx, http.MethodGet, repository+"/"+kind.commits+"/"+commit, nil)
 	switch {
-	case missing == nil && says(err, "references for commit"):
+	case missing == nil && answerContains(err, "references for commit"):
 		return failf(ErrNoCommit, "no branch of the repository has the commit: %w", err)
-	case missing == nil && answered(err, http.StatusNotFound):
+	case missing == nil && hasStatus(err, http.StatusNotFound):
 		return failf(ErrUnauthorized, "the repository has the commit, and these credentials may not set statuses: %w", err)
-	case !answered(missing, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity):
+	case !hasStatus(missing, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity):
 		return err
 	}
 	if gone := h.send(ctx, http.MethodGet, repository, nil); gone != nil {
@@ -201,8 +199,8 @@ func (h *GitHost) whyNot(ctx context.Context, commit string, err error) error {
 	return failf(ErrNoCommit, "the repository does not have the commit: %w", err)
 }
 
-// send sends one request to a path below the root of the API, with its query, and drops the answer.
-func (h *GitHost) send(ctx context.Context, method, path string, body any) error {
+// send sends one request to a path with a query, below the root of the API. It ignores the answer.
+func (h *CommitStatuses) send(ctx context.Context, method, path string, body any) error {
 	at, err := url.Parse(strings.TrimSuffix(h.at.api.String(), "/") + path)
 	if err != nil {
 		return err

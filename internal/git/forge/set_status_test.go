@@ -212,7 +212,7 @@ func TestAStatusWithoutTextAndLinkIsTheSameOnEachHost(t *testing.T) {
 			t.Parallel()
 			var sent []string
 			memory := &statusMemory{kind: kind, t: t, sent: &sent}
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: memory})
+			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.HTTPOptions{Over: memory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -370,7 +370,7 @@ func TestALongDescriptionIsCutToWhatTheHostTakes(t *testing.T) {
 			t.Parallel()
 			var sent []string
 			memory := &statusMemory{kind: kind, t: t, sent: &sent}
-			host, err := forge.NewGitHost(forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.Options{Over: memory})
+			host, err := forge.NewGitHost(forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind}, forge.HTTPOptions{Over: memory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -399,8 +399,8 @@ func TestNoStatusHasACanary(t *testing.T) {
 	for kind := range statusWorlds() {
 		var sent []string
 		host, err := forge.NewGitHost(
-			forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
-			forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+			forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind, Credentials: forge.Credentials{Token: canary}},
+			forge.HTTPOptions{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -488,8 +488,8 @@ func FuzzAStatusThatWasSetIsFound(f *testing.F) {
 		for _, kind := range []forge.Forge{forge.Azure, forge.GitHub, forge.GitLab, forge.Bitbucket} {
 			var sent []string
 			host, err := forge.NewGitHost(
-				forge.Repository{URL: "https://git.example.com" + pathOf(kind), Forge: kind},
-				forge.Options{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
+				forge.HostedRepository{URL: "https://git.example.com" + pathOf(kind), Forge: kind},
+				forge.HTTPOptions{Over: &statusMemory{kind: kind, t: t, sent: &sent}},
 			)
 			if err != nil {
 				t.Fatal(err)

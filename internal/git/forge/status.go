@@ -12,30 +12,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Status is the latest status of a commit with one context, or one key.
+// Status is the latest status of a commit with one context or key.
 type Status struct {
-	// Context is the name of what reports the status.
+	// Context is the name of the reporter.
 	Context string
-	// Key is what distinguishes the statuses of a commit where a Git host has such besides their names, which may
-	// then be those of many; "" elsewhere. See StatusKey.
+	// Key distinguishes statuses if the Git host has keys. Then several may have the same Context. See
+	// StatusKey.
 	Key   string
 	State StatusState
-	// Description is its text, in one line.
+	// Description is one line.
 	Description string
-	// Time is when it was reported.
-	Time time.Time
-	// URL is for people; "" where there is none.
+	Time        time.Time
+	// URL is a web page, or "".
 	URL string
-	// Creator is the name of the account that set the status, as Kind.Creator describes it; "" if the Git host does not
-	// report it. GitHub reports it to StatusesWithCreators alone.
+	// Creator is the name of the account that set the status, as GitHostKind.Creator describes it, or "". On
+	// GitHub, only StatusesWithCreators sets it.
 	Creator string
 }
 
 // StatusState is the state of a status.
 type StatusState string
 
-// The states. Other states of a Git host are mapped to the nearest of them, and
-// unknown ones to pending, never to success.
+// Other states of a Git host are mapped to the nearest of these, and unknown ones to Pending, never to
+// Success.
 const (
 	Success StatusState = "success"
 	Failure StatusState = "failure"
@@ -43,7 +42,7 @@ const (
 	Pending StatusState = "pending"
 )
 
-// checkCommit finds what is not a full id: a Git host reads other text as a branch or a tag.
+// checkCommit accepts only full ids. A Git host reads other text as a branch or a tag.
 func checkCommit(text string) error {
 	if !folder.IsCommit(strings.ToLower(text)) {
 		return fmt.Errorf("%q is not the full id of a commit", text)
@@ -51,36 +50,41 @@ func checkCommit(text string) error {
 	return nil
 }
 
-// maxStatusPages bounds what is read of one commit: 10,000 statuses of Gitea,
-// 20,000 of the others.
+// CommitStatuses reads and sets the commit statuses of one repository.
+type CommitStatuses struct {
+	connection
+}
+
+// maxStatusPages limits the statuses of one commit to 10,000 on Gitea and 20,000 elsewhere.
 const maxStatusPages = 200
 
-// Statuses returns the statuses of a commit, which is given by its full id: the
-// latest of each key, or of each context where there are no keys, ordered by context.
-func (h *GitHost) Statuses(ctx context.Context, commit string) ([]Status, error) {
-	statuses, err := h.statuses(ctx, commit, h.api.statuses)
+// Statuses returns the statuses of a commit, given by its full id, ordered by context: the latest of each
+// key, or of each context on Git hosts without keys.
+func (h *CommitStatuses) Statuses(ctx context.Context, commit string) ([]Status, error) {
+	statuses, err := h.statuses(ctx, commit, h.api.listStatuses)
 	return statuses, h.describe(err)
 }
 
-// StatusesWithCreators is Statuses with the creator of each status. On GitHub it takes more requests.
-func (h *GitHost) StatusesWithCreators(ctx context.Context, commit string) ([]Status, error) {
-	read := h.api.statuses
+// StatusesWithCreators returns the statuses with their creators. It needs more requests on GitHub.
+func (h *CommitStatuses) StatusesWithCreators(ctx context.Context, commit string) ([]Status, error) {
+	read := h.api.listStatuses
 	if lister, ok := h.api.(creatorLister); ok {
-		read = lister.created
+		read = lister.listStatusesWithCreators
 	}
 	statuses, err := h.statuses(ctx, commit, read)
 	return statuses, h.describe(err)
 }
 
 // CheckCreators returns an error if the Git host does not report who set a status.
-func (h *GitHost) CheckCreators() error {
+func (h *CommitStatuses) CheckCreators() error {
 	if kind := h.at.kind; kind.Creator == "" {
 		return fmt.Errorf("%s does not report who set a commit status, so it cannot be checked", kind.Title)
 	}
 	return nil
 }
 
-// SameAccount reports whether two names are of one account of a Git host: all of them ignore the case of ASCII letters.
+// SameAccount reports whether two names belong to one account. Every Git host ignores the case of ASCII
+// letters.
 func SameAccount(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }
 
 func lowerASCII(text string) string {
@@ -92,15 +96,14 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
-// statusReader returns a page of statuses, and whether it is the last one.
 type statusReader func(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 
-func (h *GitHost) statuses(ctx context.Context, commit string, read statusReader) ([]Status, error) {
+func (h *CommitStatuses) statuses(ctx context.Context, commit string, read statusReader) ([]Status, error) {
 	if err := checkCommit(commit); err != nil {
 		return nil, err
 	}
 	latest := map[string]status{}
-	err := pages(func(page int) (bool, error) {
+	err := readPages(func(page int) (bool, error) {
 		found, last, err := read(ctx, strings.ToLower(commit), page)
 		for _, s := range found {
 			name := cmp.Or(s.Key, s.Context)
@@ -115,7 +118,7 @@ func (h *GitHost) statuses(ctx context.Context, commit string, read statusReader
 	}
 	statuses := make([]Status, 0, len(latest))
 	for _, s := range latest {
-		statuses = append(statuses, h.shown(s.Status))
+		statuses = append(statuses, h.sanitize(s.Status))
 	}
 	slices.SortFunc(statuses, func(a, b Status) int {
 		return cmp.Or(strings.Compare(a.Context, b.Context), strings.Compare(a.Key, b.Key))
@@ -123,26 +126,22 @@ func (h *GitHost) statuses(ctx context.Context, commit string, read statusReader
 	return statuses, nil
 }
 
-// shown is a status as it leaves the package: what the Git host says does nothing to a terminal.
-func (h *GitHost) shown(s Status) Status {
+func (h *CommitStatuses) sanitize(s Status) Status {
 	s.Description, s.URL = wording.OneLine(h.secrets.Scrub(s.Description)), wording.Visible(h.secrets.Scrub(s.URL))
 	s.Context, s.Creator = wording.Visible(s.Context), wording.Visible(s.Creator)
 	return s
 }
 
-// status is a Status with the number that the Git host gave it.
 type status struct {
 	Status
 	id int64
 }
 
-// after reports whether a status is newer than another one: in the same second the
-// number decides.
+// after reports whether a status is newer. Within one second, the number decides.
 func (s status) after(other status) bool {
 	return cmp.Or(s.Time.Compare(other.Time), cmp.Compare(s.id, other.id)) > 0
 }
 
-// stateOf maps a Git host's state.
 func stateOf(word string) StatusState {
 	switch word {
 	case "success":
@@ -155,8 +154,7 @@ func stateOf(word string) StatusState {
 	return Pending
 }
 
-// pages reads pages until one is the last.
-func pages(read func(page int) (last bool, err error)) error {
+func readPages(read func(page int) (last bool, err error)) error {
 	for page := 1; page <= maxStatusPages; page++ {
 		last, err := read(page)
 		if err != nil || last {

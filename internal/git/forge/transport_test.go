@@ -19,7 +19,7 @@ import (
 )
 
 // hasty is for tests of what is tried again.
-var hasty = forge.Options{Patience: 10 * time.Millisecond}
+var hasty = forge.HTTPOptions{Patience: 10 * time.Millisecond}
 
 var allForges = func() (all []forge.Forge) {
 	for _, kind := range forge.Kinds() {
@@ -29,7 +29,7 @@ var allForges = func() (all []forge.Forge) {
 }()
 
 // forEachForge runs a test with a server for each kind of host.
-func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.Options) {
+func forEachForge(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, host *forge.GitHost), options ...forge.HTTPOptions) {
 	t.Helper()
 	for _, kind := range allForges {
 		t.Run(string(kind), func(t *testing.T) {
@@ -64,19 +64,21 @@ func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewRead
 // every calls each method that asks the host, and hands its error over.
 func every(ctx context.Context, host *forge.GitHost, check func(name string, err error)) {
 	request := &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"}
-	_, err := host.Current(ctx, dev, 0)
-	check("Current", err)
-	check("Free", host.Free(ctx, dev))
+	_, err := host.Find(ctx, dev, 0)
+	check("Find", err)
+	check("CheckHead", host.CheckHead(ctx, dev))
 	_, err = host.Ensure(ctx, wanted(dev))
 	check("Ensure", err)
 	for _, how := range []forge.MergeMode{forge.Now, forge.WhenChecksSucceed} {
-		if host.Check(wanted(dev), how) != nil {
+		if checkWanted(host, wanted(dev), how) != nil {
 			continue // there is no such way
 		}
 		_, err = host.Merge(ctx, request, newHead, how)
 		check("Merge "+string(how), err)
 	}
-	check("Hold", host.Hold(ctx, request))
+	if checkWanted(host, wanted(dev), forge.WhenChecksSucceed) == nil { // else there is nothing to turn off
+		check("DisableAutoMerge", host.DisableAutoMerge(ctx, request))
+	}
 	check("Close", host.Close(ctx, request))
 	_, err = host.Statuses(ctx, newHead)
 	check("Statuses", err)
@@ -165,7 +167,7 @@ func TestNoServerAnswers(t *testing.T) {
 		for _, kind := range allForges {
 			t.Run(name+" "+string(kind), func(t *testing.T) {
 				t.Parallel()
-				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Current(t.Context(), dev, 0)
+				_, err := hostAt(t, kind, test.url+pathOf(kind), hasty).Find(t.Context(), dev, 0)
 				wantError(t, err, forge.ErrUnreachable, test.says)
 			})
 		}
@@ -186,7 +188,7 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 			forEachForge(t, handler, func(t *testing.T, host *forge.GitHost) {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
-				_, err := host.Current(ctx, dev, 0)
+				_, err := host.Find(ctx, dev, 0)
 				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, forge.ErrUnreachable) {
 					t.Errorf("err = %v", err)
 				}
@@ -230,7 +232,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		},
 	}
 	for name, test := range map[string]struct {
-		on    func(*testing.T, []exchange, ...forge.Options) *forge.GitHost
+		on    func(*testing.T, []exchange, ...forge.HTTPOptions) *forge.GitHost
 		both  []exchange
 		limit exchange
 	}{
@@ -252,7 +254,7 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 				limited.request, limited.body = e.request, e.body
 				exchanges = append(exchanges, limited, e)
 			}
-			host := test.on(t, exchanges, forge.Options{Patience: 1100 * time.Millisecond})
+			host := test.on(t, exchanges, forge.HTTPOptions{Patience: 1100 * time.Millisecond})
 			if request, err := host.Ensure(t.Context(), simply()); err != nil || request.Number != 7 {
 				t.Errorf("ensured %+v, %v", request, err)
 			}
@@ -263,13 +265,13 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 		host := onGitHub(t, []exchange{{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "30"}}})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err := host.Current(ctx, dev, 0)
+		_, err := host.Find(ctx, dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "(30s)")
 	})
 	t.Run("for ever", func(t *testing.T) {
 		t.Parallel()
 		e := exchange{request: hubOpen, status: 429, header: map[string]string{"Retry-After": "0"}}
-		_, err := onGitHub(t, []exchange{e, e, e, e}).Current(t.Context(), dev, 0)
+		_, err := onGitHub(t, []exchange{e, e, e, e}).Find(t.Context(), dev, 0)
 		wantError(t, err, forge.ErrRateLimited, "limits requests")
 	})
 }
@@ -277,10 +279,10 @@ func TestLimitsAreWaitedForWithinReason(t *testing.T) {
 func TestOnlyWhatReadsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	down := exchange{request: hubOpen, status: 500, answer: "oh no"}
-	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Current(t.Context(), dev, 0); err != nil {
+	if _, err := onGitHub(t, []exchange{down, down, down, {request: hubOpen, answer: []fields{hubListed()}}}, hasty).Find(t.Context(), dev, 0); err != nil {
 		t.Errorf("three failures are too much: %v", err)
 	}
-	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Current(t.Context(), dev, 0)
+	_, err := onGitHub(t, []exchange{down, down, down, down}, hasty).Find(t.Context(), dev, 0)
 	wantError(t, err, forge.ErrUnreachable, "500 Internal Server Error: oh no")
 
 	// POST, PUT and PATCH are not: see "the answer was lost" and "down" of each host.
@@ -305,7 +307,7 @@ func TestADroppedConnectionIsNoEnd(t *testing.T) {
 			t.Cleanup(server.Close)
 			selector := dev
 			selector.Base = "env/dev" // where Gitea only lists
-			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Current(t.Context(), selector, 0); err != nil || request != nil {
+			if request, err := hostAt(t, kind, server.URL+pathOf(kind), hasty).Find(t.Context(), selector, 0); err != nil || request != nil {
 				t.Errorf("current is %+v, %v", request, err)
 			}
 		})
@@ -337,7 +339,7 @@ func TestCredentialsGoToTheAPIsHostOnly(t *testing.T) {
 	}, func(t *testing.T, host *forge.GitHost) {
 		selector := dev
 		selector.Base = "env/dev"
-		if _, err := host.Current(t.Context(), selector, 0); err != nil {
+		if _, err := host.Find(t.Context(), selector, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -375,8 +377,8 @@ func TestACanaryIsInNoError(t *testing.T) {
 				for _, forgeKind := range allForges {
 					for _, credentials := range []forge.Credentials{{Token: canary}, {Username: "person", Password: canary}} {
 						host, err := forge.NewGitHost(
-							forge.Repository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials},
-							forge.Options{Patience: time.Millisecond},
+							forge.HostedRepository{URL: server.URL + pathOf(forgeKind), Forge: forgeKind, Credentials: credentials},
+							forge.HTTPOptions{Patience: time.Millisecond},
 						)
 						if err != nil {
 							t.Fatal(err)
@@ -397,7 +399,7 @@ func TestACanaryIsInNoError(t *testing.T) {
 
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	repository := forge.Repository{
+	repository := forge.HostedRepository{
 		URL:         "https://github.com/owner/gitops",
 		Credentials: forge.Credentials{Username: "person", Password: canary, Token: canary},
 	}

@@ -36,14 +36,16 @@ var DeliveryTable = &fleet.Table{
 		{Name: "api_url", Meaning: "URL of the Git host's API, if it does not follow from the URL of the repository."},
 		{Name: "branch", Meaning: "The proposed branch. Default: `flotilla/<branch>/<path>/<name>`."},
 		{Name: "title", Meaning: "Title of the pull request. Default: the first line of its commit message."},
-		{Name: "labels", Type: fleet.TextsType, EmptyElements: true, Meaning: "Labels of the pull request."},
-		{Name: "reviewers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Users who are asked for a review."},
+		{Name: "labels", Type: fleet.TextsType, EmptyElements: true, Meaning: "Labels of the pull request. None on " +
+			forge.TitlesWithout(func(k forge.GitHostKind) bool { return k.Labels }) + "."},
+		{Name: "reviewers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Requested reviewers: " + forge.ReviewersText() + "."},
 		{
 			Name:    "merge",
 			Default: noMerge,
 			Allowed: []string{noMerge, string(forge.WhenChecksSucceed), string(forge.Now)},
 			Meaning: "Who merges the pull request: people, or Flotilla once the Git host's " +
-				"checks succeed or at once. The merge is pinned to the pushed commit.",
+				"checks succeed or at once. The merge is pinned to the pushed commit. `when_checks_succeed` is not available on " +
+				forge.TitlesWithout(func(k forge.GitHostKind) bool { return k.AutoMerge }) + ".",
 		},
 	},
 }
@@ -64,11 +66,8 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 		how = delivery.Settings{
 			PullRequest: o.OneOf("mode") == pullRequest,
 			Forge:       forge.Forge(o.OneOf("forge")),
-			APIURL:      o.Text("api_url"), Head: o.Text("branch"), Title: fleet.ReadOpenText(o, "title"),
-			Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
-		}
-		if merge := o.OneOf("merge"); merge != noMerge {
-			how.Merge = forge.MergeMode(merge)
+			APIURL:      o.Text("api_url"), Head: o.Text("branch"),
+			Request: readRequestOptions(o),
 		}
 		if how.Head != "" {
 			if err := git.CheckBranch(how.Head); err != nil {
@@ -76,13 +75,25 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 			}
 		}
 		mode, _ := o.Value("mode")
-		for _, name := range []string{"forge", "api_url", "branch", "title", "labels", "reviewers", "merge"} {
-			if mode == "push" && o.Has(name) {
+		for _, attribute := range DeliveryTable.Attributes {
+			if name := attribute.Name; mode == push && name != "mode" && o.Has(name) {
 				o.Report(name, "mode = \"push\" has no other settings; remove them, or set mode = \"pull_request\"")
 			}
 		}
 	})
 	return how
+}
+
+// readRequestOptions reads the options of the pull request.
+func readRequestOptions(o *fleet.ObjectReader) forge.RequestOptions {
+	options := forge.RequestOptions{
+		Title:  fleet.ReadOpenText(o, "title"),
+		Labels: o.Texts("labels"), Reviewers: o.Texts("reviewers"),
+	}
+	if merge := o.OneOf("merge"); merge != noMerge {
+		options.Merge = forge.MergeMode(merge)
+	}
+	return options
 }
 
 // decodeSource reads the attribute source, strictly. It returns "" while a part is unknown.

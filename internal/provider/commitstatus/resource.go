@@ -124,8 +124,8 @@ func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnos
 	tfvalue.CheckOneOf("forge", m.Forge, diagnostics, forge.Names()...)
 	kind := forge.Forge(m.Forge.ValueString())
 	if known(m.URL) && !m.Forge.IsUnknown() && (kind == "" || kind.Kind().Forge == kind) {
-		at := forge.Repository{URL: m.URL.ValueString(), Forge: kind}
-		_, err := forge.NewGitHost(at, forge.Options{})
+		at := forge.HostedRepository{URL: m.URL.ValueString(), Forge: kind}
+		_, err := forge.NewGitHost(at, forge.HTTPOptions{})
 		switch {
 		case errors.Is(err, forge.ErrNoKind):
 			report("forge", err)
@@ -133,7 +133,7 @@ func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnos
 			report("url", err)
 		case known(m.APIURL):
 			at.APIURL = m.APIURL.ValueString()
-			_, err = forge.NewGitHost(at, forge.Options{})
+			_, err = forge.NewGitHost(at, forge.HTTPOptions{})
 			report("api_url", err)
 		}
 		if parsed, err := url.Parse(at.URL); err == nil && kind == "" {

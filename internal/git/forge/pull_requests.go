@@ -1,0 +1,300 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PullRequests reads and writes the pull requests of one repository.
+//
+// A call waits for a Git host that limits requests, or has not noticed a push yet, for at most HTTPOptions.Patience.
+type PullRequests struct {
+	connection
+}
+
+// MaxBody returns the maximum length in bytes of the body of a request, without the mark.
+func (h *PullRequests) MaxBody() int { return h.at.kind.MaxBody }
+
+// maxUnknown is how long a Git host may take to find a branch. It is shorter than maxSettling because a Git host also
+// answers "not found" if the credential may not write there.
+const maxUnknown = 3 * time.Second
+
+// Check returns an error for an invalid selector, and for options that the Git host does not support. It makes no request.
+func (h *PullRequests) Check(s Selector, options RequestOptions) error {
+	return h.describe(cmp.Or(s.check(), options.check(h.at.kind)))
+}
+
+// Find returns the owner's open request from the head into the base. If there is none, it returns the owner's
+// request with the number, which the caller knows from Ensure, or nil. Number 0 never matches.
+func (h *PullRequests) Find(ctx context.Context, s Selector, number int) (*PullRequest, error) {
+	r, err := h.findByNumber(ctx, s, number)
+	if err != nil || r == nil {
+		return nil, h.describe(err)
+	}
+	return r.sanitized(), nil
+}
+
+func (h *PullRequests) findByNumber(ctx context.Context, s Selector, number int) (*request, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	r, err := h.find(ctx, s.Base, s.Head, func(r *request) bool { return r.Owner == s.Owner })
+	if err != nil || r != nil || number == 0 {
+		return r, err
+	}
+	r, err = h.api.get(ctx, number)
+	if hasStatus(err, http.StatusNotFound) || err == nil && (r.fromFork || r.Owner != s.Owner) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// CheckHead returns ErrNotOwned if an open request other than the owner's into the base comes from the head.
+// A push to the head would change that request.
+func (h *PullRequests) CheckHead(ctx context.Context, s Selector) error {
+	if err := s.check(); err != nil {
+		return h.describe(err)
+	}
+	r, err := h.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base || r.Owner != s.Owner })
+	if err == nil && r != nil {
+		err = s.notOwnedError(r)
+	}
+	return h.describe(err)
+}
+
+func (h *PullRequests) find(ctx context.Context, base, head string, match func(*request) bool) (found *request, err error) {
+	err = h.api.listOpen(ctx, base, head, func(r *request) bool {
+		if r.State == Open && r.isBetween(head, base) && match(r) {
+			found = r
+		}
+		return found == nil
+	})
+	return found, err
+}
+
+// forEachRequest passes the requests of an SDK's list to take until it returns false.
+func forEachRequest[T any](listed iter.Seq2[T, error], convert func(T) *request, take func(*request) bool) error {
+	for one, err := range listed {
+		if err != nil || !take(convert(one)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ensure opens the owner's request, or updates the open one. It adds labels and reviewers to the existing
+// ones, and does not request a second review. A draft stays a draft. An open request of another owner between
+// the same branches is ErrNotOwned.
+//
+// If the request was opened but its labels or reviewers could not be added, Ensure returns it together with
+// the error.
+func (h *PullRequests) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
+	r, err := h.ensure(ctx, w)
+	if r == nil {
+		return nil, h.describe(err)
+	}
+	return r.sanitized(), h.describe(err)
+}
+
+func (h *PullRequests) ensure(ctx context.Context, w Wanted) (*request, error) {
+	if err := w.check(h.at.kind); err != nil {
+		return nil, err
+	}
+	r, err := h.findOpen(ctx, w.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var reviewers []string
+	if r == nil {
+		reviewers = namesNotIn(w.Reviewers, nil)
+	} else {
+		reviewers = namesNotIn(w.Reviewers, r.reviewers)
+	}
+	for _, reviewer := range reviewers {
+		if err := h.api.checkReviewer(ctx, reviewer); err != nil {
+			return nil, err
+		}
+	}
+	if r == nil {
+		if r, err = h.open(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if title := w.titleFor(r); r.title != title || !isSameText(r.body, w.markedBody()) {
+		if err := h.api.edit(ctx, r, title, w.markedBody()); err != nil {
+			return nil, fmt.Errorf("pull request #%d cannot be updated: %w", r.Number, err)
+		}
+	}
+	if labels := namesNotIn(w.Labels, r.labels); len(labels) > 0 {
+		if err := h.addLabels(ctx, r, labels); err != nil {
+			return r, fmt.Errorf("pull request #%d cannot be given the labels %s: %w", r.Number, strings.Join(labels, ", "), err)
+		}
+	}
+	if reviewers = namesNotIn(reviewers, r.reviewers); len(reviewers) > 0 {
+		if err := h.api.requestReviews(ctx, r, reviewers); err != nil {
+			return r, fmt.Errorf("pull request #%d cannot be given the reviewers %s: %w", r.Number, strings.Join(reviewers, ", "), err)
+		}
+	}
+	return r, nil
+}
+
+func (h *PullRequests) addLabels(ctx context.Context, r *request, labels []string) error {
+	adder, ok := h.api.(labelAdder)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return adder.addLabels(ctx, r, labels)
+}
+
+// findOpen returns the open request between the branches, or ErrNotOwned if it belongs to another owner. Git
+// hosts allow only one.
+func (h *PullRequests) findOpen(ctx context.Context, s Selector) (*request, error) {
+	r, err := h.find(ctx, s.Base, s.Head, func(*request) bool { return true })
+	if err != nil || r == nil || r.Owner == s.Owner {
+		return r, err
+	}
+	return nil, s.notOwnedError(r)
+}
+
+func (s Selector) notOwnedError(r *request) error {
+	switch r.Owner {
+	case "":
+		return failf(ErrNotOwned, "pull request #%d from %q into %q was not opened by assignment %q, or the mark in its description "+
+			"was removed; close it, or use another branch: %s", r.Number, r.Head, r.Base, s.Owner, r.URL)
+	case s.Owner:
+		return failf(ErrNotOwned, "pull request #%d of assignment %q goes from %q into %q, not into %q; close it, or use another branch: %s",
+			r.Number, r.Owner, r.Head, r.Base, s.Base, r.URL)
+	}
+	return failf(ErrNotOwned, "pull request #%d from %q into %q belongs to assignment %q, not to %q; use another branch: %s",
+		r.Number, r.Head, r.Base, r.Owner, s.Owner, r.URL)
+}
+
+// open opens the request. After an error it looks for the request, because the answer may be lost, or another
+// process may have been faster.
+func (h *PullRequests) open(ctx context.Context, w Wanted) (*request, error) {
+	for pause := newPause(min(h.settling, maxUnknown)); ; {
+		r, err := h.api.open(ctx, w.Base, w.Head, w.cleanTitle(), w.markedBody())
+		if err == nil {
+			return r, nil
+		}
+		if errors.Is(err, ErrRateLimited) || hasStatus(err, http.StatusUnauthorized, http.StatusForbidden) || ctx.Err() != nil {
+			return nil, fmt.Errorf("no pull request from %q into %q can be opened: %w", w.Head, w.Base, err)
+		}
+		r, findErr := h.findOpen(ctx, w.Selector)
+		if findErr != nil || r != nil {
+			return r, findErr
+		}
+		// The Git host may not know a branch that has just been pushed.
+		namesHead := answerContains(err, "head") || answerContains(err, "source")
+		unknown := hasStatus(err, http.StatusNotFound) ||
+			namesHead && hasStatus(err, http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity)
+		if !unknown || !pause.wait(ctx) {
+			return nil, fmt.Errorf("no pull request from %q into %q can be opened: %w", w.Head, w.Base, err)
+		}
+	}
+}
+
+// Close closes the request without merging it. It succeeds if the request is already merged or closed. Of p
+// it reads Number, Owner and Head.
+func (h *PullRequests) Close(ctx context.Context, p *PullRequest) error {
+	r, err := h.getOwned(ctx, p)
+	if err != nil || r.State != Open {
+		return h.describe(err)
+	}
+	closeErr := h.api.close(ctx, r)
+	if closeErr == nil {
+		return nil
+	}
+	if r, err := h.api.get(ctx, r.Number); err == nil && r.State != Open {
+		return nil
+	}
+	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
+}
+
+// CloseFormer closes the owner's open request with the number, unless it is the selector's. When a head is
+// renamed, a Git host changes the head of its request. Number 0 never matches.
+func (h *PullRequests) CloseFormer(ctx context.Context, s Selector, number int) error {
+	if number == 0 {
+		return nil
+	}
+	r, err := h.api.get(ctx, number)
+	switch {
+	case hasStatus(err, http.StatusNotFound):
+		return nil
+	case err != nil:
+		return h.describe(fmt.Errorf("pull request #%d: %w", number, err))
+	case r.State != Open || r.fromFork || r.Owner != s.Owner || r.Base == s.Base && r.Head == s.Head:
+		return nil
+	}
+	return h.Close(ctx, &r.PullRequest)
+}
+
+// CloseRetargeted closes the owner's open request from the head if it goes into another branch than the base.
+// When a base is renamed or deleted, a Git host may change the base of its requests.
+func (h *PullRequests) CloseRetargeted(ctx context.Context, s Selector) error {
+	r, err := h.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base && r.Owner == s.Owner })
+	if err != nil || r == nil {
+		return h.describe(err)
+	}
+	return h.Close(ctx, &r.PullRequest)
+}
+
+// DisableAutoMerge turns off auto-merge if it is on.
+func (h *PullRequests) DisableAutoMerge(ctx context.Context, p *PullRequest) error {
+	api, ok := h.api.(autoMerger)
+	if !ok {
+		return nil
+	}
+	r, err := h.getOwned(ctx, p)
+	if err != nil || r.State != Open {
+		return h.describe(err)
+	}
+	disableErr := api.disableAutoMerge(ctx, r)
+	if disableErr == nil {
+		return nil
+	}
+	if again, err := h.api.get(ctx, r.Number); err == nil && (again.State != Open || r.autoMerge && !again.autoMerge) {
+		return nil
+	}
+	return h.describe(fmt.Errorf("auto-merge of pull request #%d cannot be turned off: %w", r.Number, disableErr))
+}
+
+func (h *PullRequests) getOwned(ctx context.Context, p *PullRequest) (*request, error) {
+	if err := checkOwner(p.Owner); err != nil {
+		return nil, failf(ErrNotOwned, "pull request #%d does not belong to an assignment: %w", p.Number, err)
+	}
+	r, err := h.api.get(ctx, p.Number)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("pull request #%d: %w", p.Number, err)
+	case r.fromFork || r.Head != p.Head:
+		return nil, failf(ErrNotOwned, "pull request #%d does not come from branch %q of this repository", p.Number, p.Head)
+	case r.Owner != p.Owner:
+		return nil, failf(ErrNotOwned, "pull request #%d does not have the mark of assignment %q in its description, and is not changed",
+			p.Number, p.Owner)
+	}
+	return r, nil
+}
+
+// namesNotIn returns the wanted names that are not there yet, each once.
+func namesNotIn(wanted, there []string) []string {
+	var found []string
+	for _, name := range wanted {
+		if !contains(there, name) && !contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// contains ignores case, like Git hosts.
+func contains(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}
