@@ -22,9 +22,9 @@ const (
 
 // formerLocation is the result of comparing an owner's location with its state.
 type formerLocation struct {
-	identity Identity
-	gone     error // error of reading the former location, if it was read
-	apart    bool  // same by history, but with another tip or unreadable
+	identity   Identity
+	unreadable error // error of reading the former location, if it was read
+	isSeparate bool  // same by history, but with another tip or unreadable
 }
 
 // identify compares the owner's location with the state. Two locations are the same, or mirrors, if they have the same tip,
@@ -49,7 +49,7 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 		gone = fmt.Errorf("branch %q %w", was.Branch, git.ErrNoBranch)
 	}
 	if was.Path != is.Path {
-		return formerLocation{identity: Moved, gone: gone}, nil
+		return formerLocation{identity: Moved, unreadable: gone}, nil
 	}
 	now, err := p.reader.tip(ctx, is)
 	if err != nil {
@@ -59,9 +59,9 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 		return formerLocation{identity: here}, nil
 	}
 	if contains, err := p.reader.contains(ctx, owner, now, known.Tip); contains || err != nil {
-		return formerLocation{identity: here, apart: !errors.Is(gone, git.ErrNoBranch)}, err
+		return formerLocation{identity: here, isSeparate: !errors.Is(gone, git.ErrNoBranch)}, err
 	}
-	return formerLocation{identity: Moved, gone: gone}, nil // the plan warns, and clears nothing there
+	return formerLocation{identity: Moved, unreadable: gone}, nil // the plan warns, and clears nothing there
 }
 
 // FindRelocated returns the state at another branch or URL if that was renamed: nothing is at the former location, and the

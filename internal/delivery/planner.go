@@ -198,7 +198,7 @@ func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner
 
 // planFormerLocation plans the fate of a former location.
 func (p *Planner) planFormerLocation(desired Desired, former formerLocation, plan *Plan) {
-	if former.apart {
+	if former.isSeparate {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		plan.addWarning(
 			"gitops_repo",
@@ -216,21 +216,21 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 	}
 	at := desired.State.Owner.Location
 	switch {
-	case errors.Is(former.gone, git.ErrNoBranch):
+	case errors.Is(former.unreadable, git.ErrNoBranch):
 		plan.formerGone = true
 		plan.addWarning("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to "+
 			"clear.", at.Branch, at.URL)
-	case former.gone != nil && isGone(former.gone):
+	case former.unreadable != nil && isGone(former.unreadable):
 		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.gone)
-	case former.gone != nil:
+		plan.addWarning("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.unreadable)
+	case former.unreadable != nil:
 		plan.addWarning(
 			"gitops_repo",
 			"Former repository cannot be read",
 			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.",
 			at.Branch,
 			at.URL,
-			former.gone,
+			former.unreadable,
 		)
 	case desired.Leave:
 		plan.LetGo = true

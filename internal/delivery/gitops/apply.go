@@ -234,8 +234,8 @@ func (c *change) addToPack(pack *git.Pack) error {
 
 func packFile(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string, []git.File) error) error {
 	switch {
-	case file.there:
-	case file.folder:
+	case file.exists:
+	case file.isFolder:
 		return packFolder(h, pack, file, verify)
 	default:
 		pack.AddFile(file.id, file.content)

@@ -18,7 +18,7 @@ type Branch struct {
 	lock   wait.Locks // held while the tip is in use
 	tip    *git.Tip
 	levels int      // of trees fetched everywhere
-	seen   *layout  // directories opened to find owners; never edited
+	opened *layout  // directories opened to find owners; never edited
 	past   *lineage // history of the tip, or of a later one
 
 	signers *git.Verifier // nil believes every record
@@ -46,7 +46,7 @@ func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners
 		git:     c.options.Git,
 		tip:     t,
 		levels:  levels,
-		seen:    newLayout(t),
+		opened:  newLayout(t),
 		past:    newLineage(t),
 		signers: c.options.AllowedSigners,
 	}, nil
@@ -102,7 +102,7 @@ const recordLevels = 3
 
 // fetchOwners fetches the records and hosts of all owners that the directories on the way to a path show.
 func (l *Branch) fetchOwners(ctx context.Context, at string) error {
-	if err := l.seen.Open(ctx, []string{at}); err != nil {
+	if err := l.opened.Open(ctx, []string{at}); err != nil {
 		return err
 	}
 	paths := l.pathsOfOwners(at)
@@ -119,8 +119,8 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	}
 	var hosts []git.Hash
 	for _, owner := range owners {
-		for host := range l.seen.recordEntries(owner.recordsPath()) {
-			if e, ok := l.seen.Lookup(path.Join(owner.Path, host)); ok && e.IsTree() {
+		for host := range l.opened.recordEntries(owner.recordsPath()) {
+			if e, ok := l.opened.Lookup(path.Join(owner.Path, host)); ok && e.IsTree() {
 				hosts = append(hosts, e.ID)
 			}
 		}
@@ -133,10 +133,10 @@ func (l *Branch) pathsOfOwners(at string) []string {
 	var paths []string
 	var walk func(p string, left int)
 	walk = func(p string, left int) {
-		if !l.seen.OpenFetched(p) {
+		if !l.opened.OpenFetched(p) {
 			return
 		}
-		d := l.seen.Directory(p)
+		d := l.opened.Directory(p)
 		if e, ok := d.Find(recordsFolder); ok && e.IsTree() {
 			paths = append(paths, p)
 		}

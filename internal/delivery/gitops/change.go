@@ -11,33 +11,34 @@ import (
 
 // change is the complete effect of an edit on one tip. It is computed before any part is applied.
 type change struct {
-	edit     Edit
-	at       time.Time
-	letGo    []folder.Key // folders that stay without an owner
-	hosts    []string
-	adopted  []Conflict
-	formerly string          // former name of the owner, if its records are handed over
-	claim    *claimChange    // nil for an edit of an owner
-	folders  []folder.Change // ordered by key
+	edit      Edit
+	at        time.Time
+	abandoned []folder.Key // folders that stay without an owner
+	hosts     []string     // with a changed marker or record
+	adopted   []Conflict
+	formerly  string          // former name of the owner, if its records are handed over
+	claim     *claimChange    // nil for an edit of an owner
+	folders   []folder.Change // ordered by key
 
 	newHosts, renamedHosts, goneHosts int // subsets of hosts; the rest is repaired
 
-	held bool
+	held bool // some hosts have another holder
 
-	atTip   map[string]git.Hash
-	records map[string]git.Hash
+	atTip   map[string]git.Hash // the owner's records before the change, by host
+	records map[string]git.Hash // and after it
 
-	remove []string
+	remove []string // paths
 	put    []putFile
 }
 
+// putFile is a file or a folder to write.
 type putFile struct {
-	path    string
-	id      git.Hash
-	content []byte
-	folder  bool
-	files   func() ([]git.File, error)
-	there   bool // the repository has it already
+	path     string
+	id       git.Hash
+	content  []byte
+	isFolder bool
+	files    func() ([]git.File, error)
+	exists   bool // the repository has it already
 }
 
 // isEmpty reports whether the tip needs no commit. Records that differ only in their statements about a folder need none.
@@ -77,7 +78,7 @@ func (c *change) applyTo(ctx context.Context, w *layout) error {
 	}
 	for _, file := range c.put {
 		mode := git.ModeFile
-		if file.folder {
+		if file.isFolder {
 			mode = git.ModeTree
 		}
 		if err := w.Blocked(git.Parent(file.path)); err != nil {

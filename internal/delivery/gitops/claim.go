@@ -101,12 +101,13 @@ func (e ClaimEdit) check() error {
 	)
 }
 
+// claimChange is the part of a change that only claims have.
 type claimChange struct {
 	clusters        []string
 	record          string
 	taken, released []string
 	formerly        string
-	gone            bool
+	isRemoved       bool
 }
 
 func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*change, error) {
@@ -117,13 +118,13 @@ func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*chan
 		return nil, err
 	}
 	if e.Choose == nil {
-		if s.is {
-			c.claim.gone, c.claim.released = true, s.own.Names()
+		if s.isOwn {
+			c.claim.isRemoved, c.claim.released = true, s.own.Names()
 			c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
 		}
 		return c, nil
 	}
-	if s.held {
+	if s.isForeign {
 		return nil, newCompleteError(
 			fmt.Errorf(
 				"%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
@@ -143,10 +144,10 @@ func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*chan
 	id := git.NewHasher().Blob(content)
 	c.claim.clusters, c.claim.record = clusters, id.String()
 	c.claim.taken, c.claim.released = subtractNames(clusters, s.own.Names()), subtractNames(s.own.Names(), clusters)
-	if !s.there || s.id != id {
+	if !s.exists || s.id != id {
 		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
-	if s.moves {
+	if s.isRenamed {
 		c.claim.formerly = e.FormerName
 		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.FormerName))
 	}
@@ -195,10 +196,10 @@ func subtractNames(names, others []string) []string {
 type claimsAtTip struct {
 	own        Claim    // the claim's own record, under its name or else its former name
 	id         git.Hash // of the record with the claim's name
-	there      bool     // a record with the claim's name exists
-	is         bool     // it is the claim's own
-	held       bool     // it belongs to another holder
-	moves      bool     // the claim has a record under its former name
+	exists     bool     // a record with the claim's name exists
+	isOwn      bool     // it is the claim's own
+	isForeign  bool     // it belongs to another holder
+	isRenamed  bool     // the claim has a record under its former name
 	elsewhere  map[string]string
 	unreadable []string
 }
@@ -217,17 +218,17 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 	for _, claim := range all.Claims {
 		readable[claim.Name] = claim
 	}
-	s.id, s.there = entries[e.Name]
-	s.is = s.there && (e.Adopt || e.isOwn(readable, e.Name))
-	s.held = s.there && !s.is
+	s.id, s.exists = entries[e.Name]
+	s.isOwn = s.exists && (e.Adopt || e.isOwn(readable, e.Name))
+	s.isForeign = s.exists && !s.isOwn
 	if _, moves := entries[e.FormerName]; moves && e.isOwn(readable, e.FormerName) {
-		s.moves, s.own = true, readable[e.FormerName]
+		s.isRenamed, s.own = true, readable[e.FormerName]
 	}
-	if s.is {
+	if s.isOwn {
 		s.own = readable[e.Name]
 	}
 	for _, claim := range all.Claims {
-		if claim.Name == e.Name && s.is || claim.Name == e.FormerName && s.moves {
+		if claim.Name == e.Name && s.isOwn || claim.Name == e.FormerName && s.isRenamed {
 			continue
 		}
 		for _, cluster := range claim.Names() {
@@ -235,13 +236,13 @@ func (e *ClaimEdit) readTip(ctx context.Context, w *layout) (*claimsAtTip, error
 		}
 	}
 	s.unreadable = slices.DeleteFunc(all.Unreadable, func(at string) bool {
-		return at == ClaimRecordPath(e.Path, e.Name) || s.moves && at == ClaimRecordPath(e.Path, e.FormerName)
+		return at == ClaimRecordPath(e.Path, e.Name) || s.isRenamed && at == ClaimRecordPath(e.Path, e.FormerName)
 	})
 	return s, nil
 }
 
 func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
-	if s.is {
+	if s.isOwn {
 		return e.Name
 	}
 	return e.FormerName
@@ -265,7 +266,7 @@ func (c *claimChange) subject(name string) string {
 	parts = append(parts, wording.Counts([]int{len(c.taken), len(c.released)}, "taken", "released")...)
 	switch {
 	case len(parts) > 0:
-	case c.gone:
+	case c.isRemoved:
 		parts = []string{"ends"}
 	case len(c.clusters) == 0:
 		parts = []string{"has no cluster"}

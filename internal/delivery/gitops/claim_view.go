@@ -68,11 +68,11 @@ func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 // Errors: see ReadBranch, or an error about the path.
 func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	return withTip(ctx, l, func() (Claims, error) {
-		entries, err := l.seen.openClaims(ctx, at)
+		entries, err := l.opened.openClaims(ctx, at)
 		if err != nil {
 			return Claims{}, err
 		}
-		found, err := l.seen.readClaims(ctx, at, entries)
+		found, err := l.opened.readClaims(ctx, at, entries)
 		found.Commit = l.Tip()
 		return found, err
 	})

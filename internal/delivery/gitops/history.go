@@ -98,6 +98,7 @@ func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Own
 	return w.readAll(ctx)
 }
 
+// historyWalk reads a history.
 type historyWalk struct {
 	pastTrees
 	owner   Owner
@@ -271,17 +272,17 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	var changed []hostChange
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		known := len(w.missing)
-		c := hostChange{host: host, was: was[host], is: is[host]}
+		c := hostChange{host: host, recordBefore: was[host], recordAfter: is[host]}
 		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // folders of a renamed host may have moved here
 			continue
 		}
-		c.old, c.now = w.findTree(before, host), w.findTree(after, host)
-		if len(w.missing) > known || c.was == c.is && c.old == c.now {
+		c.treeBefore, c.treeAfter = w.findTree(before, host), w.findTree(after, host)
+		if len(w.missing) > known || c.recordBefore == c.recordAfter && c.treeBefore == c.treeAfter {
 			continue
 		}
-		w.noteMissing(c.was, c.is)
-		w.readEntries(c.old)
-		w.readEntries(c.now)
+		w.noteMissing(c.recordBefore, c.recordAfter)
+		w.readEntries(c.treeBefore)
+		w.readEntries(c.treeAfter)
 		changed = append(changed, c)
 	}
 	if len(w.missing) > 0 {
@@ -302,16 +303,16 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 
 // hostChange is a host whose record or folder differs, with the trees of the folder and the ids of the record.
 type hostChange struct {
-	host     string
-	old, now git.Hash
-	was, is  git.Hash
+	host                      string
+	treeBefore, treeAfter     git.Hash
+	recordBefore, recordAfter git.Hash
 }
 
 // comesOrGoes reports whether the owner has the host on one side only.
-func (c hostChange) comesOrGoes() bool { return c.was.IsZero() != c.is.IsZero() }
+func (c hostChange) comesOrGoes() bool { return c.recordBefore.IsZero() != c.recordAfter.IsZero() }
 
 func (w *historyWalk) compareFolders(c hostChange) []folderChange {
-	oldRecord, nowRecord := w.readRecord(c.was), w.readRecord(c.is)
+	oldRecord, nowRecord := w.readRecord(c.recordBefore), w.readRecord(c.recordAfter)
 	targets := maps.Collect(maps.All(oldRecord))
 	maps.Copy(targets, nowRecord)
 	var changes []folderChange
@@ -323,9 +324,9 @@ func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 			Key:    folder.Key{Host: c.host, DeploymentTarget: target},
 			Before: oldRecord[target].ConfigVersion, After: nowRecord[target].ConfigVersion,
 		}
-		oldID, nowID := w.recordedTree(c.old, oldRecord, target), w.recordedTree(c.now, nowRecord, target)
+		oldID, nowID := w.recordedTree(c.treeBefore, oldRecord, target), w.recordedTree(c.treeAfter, nowRecord, target)
 		switch {
-		case oldID == nowID, w.findTree(c.old, target) == w.findTree(c.now, target):
+		case oldID == nowID, w.findTree(c.treeBefore, target) == w.findTree(c.treeAfter, target):
 			continue // or only the owner changed
 		case oldID.IsZero():
 			change.Action, change.Before = folder.Added, ""

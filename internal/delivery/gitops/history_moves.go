@@ -8,9 +8,9 @@ import (
 // folderChange is a change with the facts that identify a move to another host.
 type folderChange struct {
 	folder.Change
-	old, now    git.Hash // trees; zero for none
-	treeBefore  string   // from the record after the change
-	comesOrGoes bool     // the host is on one side only
+	oldTree, newTree git.Hash // trees; zero for none
+	treeBefore       string   // from the record after the change
+	comesOrGoes      bool     // the host is on one side only
 }
 
 // pairMoves combines a folder that vanishes with its host and the same folder that appears with another: the host was
@@ -20,7 +20,7 @@ func pairMoves(changes []folderChange) []folder.Change {
 	gone := map[identity]*folderChange{}
 	for i := range changes {
 		if c := &changes[i]; c.Action == folder.Removed && c.comesOrGoes {
-			gone[identity{c.DeploymentTarget, c.old.String()}] = c
+			gone[identity{c.DeploymentTarget, c.oldTree.String()}] = c
 		}
 	}
 	moved := map[folder.Key]bool{}
@@ -30,14 +30,14 @@ func pairMoves(changes []folderChange) []folder.Change {
 			continue
 		}
 		action := folder.Moved
-		from := gone[identity{c.DeploymentTarget, c.now.String()}]
+		from := gone[identity{c.DeploymentTarget, c.newTree.String()}]
 		if from == nil {
 			action, from = folder.Changed, gone[identity{c.DeploymentTarget, c.treeBefore}]
 		}
 		if from != nil {
 			c.Action, c.From, c.Before = action, from.Host, from.Before
 			moved[from.Key] = true
-			delete(gone, identity{c.DeploymentTarget, from.old.String()})
+			delete(gone, identity{c.DeploymentTarget, from.oldTree.String()})
 		}
 	}
 	var paired []folder.Change

@@ -29,7 +29,7 @@ func (s *hostStaging) readProposed(ctx context.Context, proposed *layout) error 
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(entries, func(host string, _ git.Hash) bool { return s.asLeft[host] })
+	maps.DeleteFunc(entries, func(host string, _ git.Hash) bool { return s.skipped[host] })
 	s.proposed, err = proposed.readRecords(ctx, entries)
 	return err
 }
@@ -159,15 +159,15 @@ func (s *hostStaging) stageRecord(host string) (right bool) {
 		id = former
 	}
 	var wanted hostRecord
-	if !s.asLeft[host] {
+	if !s.skipped[host] {
 		wanted = s.wantedRecord(host)
 	}
 	known := s.edit.Records[host]
 	isKnown := known == "" || git.IsID(known, id)
-	if s.asLeft[host] || readable && before.hasSameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
+	if s.skipped[host] || readable && before.hasSameMeaning(wanted) && (isKnown || git.NewHasher().Blob(wanted.encode()) == id) {
 		s.change.records[host] = id
 		if moves && !there {
-			s.change.put = append(s.change.put, putFile{path: at, id: id, there: true})
+			s.change.put = append(s.change.put, putFile{path: at, id: id, exists: true})
 		}
 		return true
 	}

@@ -105,7 +105,7 @@ func (l *inventoryReader) read(ctx context.Context) error {
 
 // findOwners finds owners at a path and below, and directories with records. It does not search the folders of hosts.
 func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
-	if err := l.seen.Open(ctx, []string{begin}); err != nil {
+	if err := l.opened.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
 	}
 	level, left := []string{begin}, visitBudget(begin)
@@ -113,19 +113,19 @@ func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners 
 		if err := l.fetchFolders(ctx, level); err != nil {
 			return nil, nil, err
 		}
-		level = slices.DeleteFunc(level, func(p string) bool { return !l.seen.OpenFetched(p) })
+		level = slices.DeleteFunc(level, func(p string) bool { return !l.opened.OpenFetched(p) })
 		at, err := l.openOwners(ctx, level)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, owner := range at {
-			if err := left.spend(1 + len(l.seen.recordEntries(owner.recordsPath()))); err != nil {
+			if err := left.spend(1 + len(l.opened.recordEntries(owner.recordsPath()))); err != nil {
 				return nil, nil, err
 			}
 		}
 		owners = append(owners, at...)
 		for _, p := range level {
-			if l.seen.Directory(path.Join(p, recordsFolder)) != nil {
+			if l.opened.Directory(path.Join(p, recordsFolder)) != nil {
 				directories = append(directories, p)
 			}
 		}
@@ -135,14 +135,14 @@ func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners 
 		hosts := map[string]bool{}
 		for _, owner := range at {
 			hosts[path.Join(owner.Path, clustersHost)] = true
-			for host := range l.seen.recordEntries(owner.recordsPath()) {
+			for host := range l.opened.recordEntries(owner.recordsPath()) {
 				hosts[path.Join(owner.Path, host)] = true
 			}
 		}
 		var next []string
 		for _, p := range level {
 			before := len(next)
-			l.seen.Directory(p).Each(func(e git.Entry) {
+			l.opened.Directory(p).Each(func(e git.Entry) {
 				if below := path.Join(p, e.Name); e.IsTree() && git.CheckSegment(e.Name) == nil && !hosts[below] {
 					next = append(next, below)
 				}
@@ -168,15 +168,15 @@ func (l *inventoryReader) readAllClaims(ctx context.Context, directories []strin
 	}
 	var ids []git.Hash
 	for i, p := range directories {
-		if l.seen.OpenFetched(folders[i]) {
-			ids = slices.AppendSeq(ids, maps.Values(l.seen.claimEntries(p)))
+		if l.opened.OpenFetched(folders[i]) {
+			ids = slices.AppendSeq(ids, maps.Values(l.opened.claimEntries(p)))
 		}
 	}
 	if err := l.tip.Need(ctx, ids); err != nil {
 		return err
 	}
 	for _, p := range directories {
-		claims, err := l.seen.readClaims(ctx, p, l.seen.claimEntries(p))
+		claims, err := l.opened.readClaims(ctx, p, l.opened.claimEntries(p))
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func compareOwners(a, b Owner) int {
 func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	var ids []git.Hash
 	for _, folder := range folders {
-		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && folder != "" {
+		if e, ok := l.opened.Lookup(folder); ok && e.IsTree() && folder != "" {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -204,7 +204,7 @@ func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 	err := l.fetchFolders(ctx, folders)
 	for _, folder := range folders {
-		l.seen.OpenFetched(folder)
+		l.opened.OpenFetched(folder)
 	}
 	return err
 }
@@ -217,11 +217,11 @@ func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, err
 	for _, p := range folders {
 		folder := path.Join(p, recordsFolder)
 		directories = append(directories, folder)
-		if e, ok := l.seen.Lookup(folder); ok && e.IsTree() && !l.seen.OpenFetched(folder) {
+		if e, ok := l.opened.Lookup(folder); ok && e.IsTree() && !l.opened.OpenFetched(folder) {
 			ids = append(ids, e.ID)
 		}
-		for _, name := range l.seen.listOwners(p) {
-			e, _ := l.seen.Lookup(path.Join(folder, name))
+		for _, name := range l.opened.listOwners(p) {
+			e, _ := l.opened.Lookup(path.Join(folder, name))
 			ids = append(ids, e.ID)
 		}
 	}
@@ -234,7 +234,7 @@ func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, err
 	var owners []Owner
 	directories = directories[:0]
 	for _, p := range folders {
-		for _, name := range l.seen.listOwners(p) {
+		for _, name := range l.opened.listOwners(p) {
 			owner := Owner{Name: name, Path: p}
 			owners, directories = append(owners, owner), append(directories, owner.recordsPath())
 		}
@@ -261,7 +261,7 @@ func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owne
 	hosts := map[string]bool{}
 	entries := make([]map[string]git.Hash, len(owners))
 	for i, owner := range owners {
-		entries[i] = l.seen.recordEntries(owner.recordsPath())
+		entries[i] = l.opened.recordEntries(owner.recordsPath())
 		for host := range entries[i] {
 			hosts[host] = true
 		}

@@ -15,17 +15,17 @@ import (
 
 // lineage is the fetched history of a tip.
 type lineage struct {
-	tip     *git.Tip // the Branch's, or a later one
-	heads   map[git.Hash]git.CommitHead
-	numbers map[git.Hash]int // index of each commit in parents and times
-	parents [][]int
-	times   []time.Time
-	depth   int  // of the fetched history; 0 before the first fetch
-	whole   bool // the history is complete
+	tip        *git.Tip // the Branch's, or a later one
+	heads      map[git.Hash]git.CommitHead
+	numbers    map[git.Hash]int // index of each commit in parents and times
+	parents    [][]int
+	times      []time.Time
+	depth      int  // of the fetched history; 0 before the first fetch
+	isComplete bool // the history is complete
 }
 
 func newLineage(tip *git.Tip) *lineage {
-	l := &lineage{tip: tip, whole: tip.Commit.IsZero()}
+	l := &lineage{tip: tip, isComplete: tip.Commit.IsZero()}
 	if text, ok := tip.CommitText(tip.Commit); ok {
 		if head, err := git.ParseCommitHead(text); err == nil {
 			l.setHeads(map[git.Hash]git.CommitHead{tip.Commit: head})
@@ -34,7 +34,7 @@ func newLineage(tip *git.Tip) *lineage {
 	return l
 }
 
-func (l *lineage) exhausted() bool { return l.whole || l.depth >= l.tip.MaxPast() }
+func (l *lineage) exhausted() bool { return l.isComplete || l.depth >= l.tip.MaxPast() }
 
 func (l *lineage) deepen(ctx context.Context) error {
 	if l.exhausted() {
@@ -47,12 +47,12 @@ func (l *lineage) deepen(ctx context.Context) error {
 	}
 	l.depth = depth
 	l.setHeads(heads)
-	l.whole = l.whole || whole
+	l.isComplete = l.isComplete || whole
 	return nil
 }
 
 func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
-	l.heads, l.whole = heads, true
+	l.heads, l.isComplete = heads, true
 	l.numbers, l.parents, l.times = make(map[git.Hash]int, len(heads)), make([][]int, len(heads)), make([]time.Time, len(heads))
 	for id := range heads {
 		l.numbers[id] = len(l.numbers)
@@ -63,7 +63,7 @@ func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 			if before, ok := l.numbers[parent]; ok {
 				l.parents[number] = append(l.parents[number], before)
 			} else {
-				l.whole = false
+				l.isComplete = false
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (l *lineage) explainMissing(id string) string {
 	switch {
 	case l.tip.Commit.IsZero():
 		return "the branch has no commits"
-	case !l.whole:
+	case !l.isComplete:
 		return fmt.Sprintf("commit %s is not among the last %d commits of the branch, or the branch was rewritten", id, l.depth)
 	}
 	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)

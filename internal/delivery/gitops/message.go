@@ -32,7 +32,7 @@ func (c *change) subject() string {
 		return c.claim.subject(c.subjectName())
 	}
 	if c.edit.Abandon {
-		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.letGo))
+		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.abandoned))
 	}
 	var parts []string
 	if c.formerly != "" {
@@ -96,7 +96,7 @@ func (c *change) body() string {
 	writeList(&b, "Removed", folder.KeyTexts(c.keysWith(folder.Removed)))
 	writeList(&b, "Taken over", c.adoptedTexts())
 	writeList(&b, "Rolled back", c.rollbackTexts())
-	writeList(&b, "No longer managed", folder.KeyTexts(c.letGo))
+	writeList(&b, "No longer managed", folder.KeyTexts(c.abandoned))
 	if b.Len() == 0 {
 		writeList(&b, "Hosts", c.hosts)
 	}

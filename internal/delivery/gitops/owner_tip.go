@@ -17,11 +17,11 @@ type ownerTip struct {
 	edit Edit
 	want folder.Trees // the folders that the edit writes, with their trees
 
-	atTip       map[string]git.Hash
+	atTip       map[string]git.Hash         // ids of the owner's records by host
 	formerAtTip map[string]git.Hash         // the same under the owner's former name
 	recorded    map[string]hostRecord       // the records that were read
 	formerly    map[string]hostRecord       // the same under the owner's former name
-	asLeft      map[string]bool             // hosts whose record need not be read
+	skipped     map[string]bool             // hosts whose record need not be read
 	owned       map[folder.Key]bool         // folders in the records, or only in the state
 	taken       map[folder.Key]folderRecord // former owners' records of folders that are taken over
 	encoded     []byte
@@ -68,15 +68,15 @@ func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.O
 // readOwnRecords reads the folders in the owner's records. It skips hosts with the wanted folders, if the state knows the
 // record or the edit would write the same.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
-	s.owned, s.asLeft = map[folder.Key]bool{}, map[string]bool{}
+	s.owned, s.skipped = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
 		open := maps.Clone(entries)
 		leave := func(where func(host string, id git.Hash) bool) {
 			maps.DeleteFunc(open, func(host string, id git.Hash) bool {
 				_, now := s.atTip[host]
 				_, then := s.formerAtTip[host]
-				s.asLeft[host] = now && !then && where(host, id) // a record of the former name has to be read
-				return s.asLeft[host]
+				s.skipped[host] = now && !then && where(host, id) // a record of the former name has to be read
+				return s.skipped[host]
 			})
 		}
 		leave(s.isAsLeft)

@@ -20,7 +20,7 @@ func (s *ownershipCheck) run(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
 	for k := range folder.All(s.edit.Written) {
-		if s.asLeft[k.Host] {
+		if s.skipped[k.Host] {
 			continue
 		}
 		known[k] = true
@@ -29,7 +29,7 @@ func (s *ownershipCheck) run(ctx context.Context) error {
 		}
 	}
 	for k := range folder.All(s.want) {
-		if !s.asLeft[k.Host] && !s.owned[k] {
+		if !s.skipped[k.Host] && !s.owned[k] {
 			wanted = append(wanted, k)
 		}
 	}
@@ -156,7 +156,7 @@ func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 		}
 	}
 	for k := range folder.All(s.want) {
-		if s.asLeft[k.Host] && !s.edit.Written.Has(k.Host, k.DeploymentTarget) {
+		if s.skipped[k.Host] && !s.edit.Written.Has(k.Host, k.DeploymentTarget) {
 			keys = append(keys, k)
 		}
 	}

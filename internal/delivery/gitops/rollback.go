@@ -45,7 +45,7 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 
 // openPast opens a commit, under the first name of the owner with records there: the present one, names, or former names in
 // the records at the tip.
-func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *past, formerly string, err error) {
+func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *pastCommit, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
 	if err != nil || len(at.records) > 0 {
 		return at, "", err
@@ -76,7 +76,7 @@ func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names
 }
 
 // past is a commit in the branch's history as one owner sees it.
-type past struct {
+type pastCommit struct {
 	*layout
 	owner   Owner
 	commit  string
@@ -98,12 +98,12 @@ func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 }
 
 // openCommit opens a commit that the branch contains, and reads the owner's records.
-func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*past, error) {
+func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*pastCommit, error) {
 	work, err := w.openTree(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
-	at := &past{layout: work, owner: owner, commit: commit}
+	at := &pastCommit{layout: work, owner: owner, commit: commit}
 	at.entries, err = at.openOwner(ctx, owner, nil)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 
 // checkFilesOnly checks that folders contain only files and folders, as Apply writes them. A link or a submodule may have
 // been added by hand.
-func (p *past) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
+func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
 	level := make([]folderEntry, len(keys))
 	for i, k := range keys {

@@ -70,6 +70,7 @@ func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
 	return s.checkHolder(ctx, proposed)
 }
 
+// staging computes the change of an edit at a tip, in steps that share an ownerTip.
 type staging struct {
 	*ownerTip
 	now     string // time of the commit, as in records
@@ -89,10 +90,10 @@ func (s *staging) stageAbandon() {
 	remove(s.formerOwner(), s.formerAtTip)
 	for k := range s.owned {
 		if _, ok := s.treeOf(k); ok {
-			s.change.letGo = append(s.change.letGo, k)
+			s.change.abandoned = append(s.change.abandoned, k)
 		}
 	}
-	slices.SortFunc(s.change.letGo, folder.Key.Compare)
+	slices.SortFunc(s.change.abandoned, folder.Key.Compare)
 }
 
 // findUnplanned returns existing folders that are neither wanted nor may be removed. If the edit leaves others, they stay.
@@ -125,7 +126,7 @@ func (s *staging) stageFolders() {
 		}
 	}
 	for k, wanted := range folder.All(s.edit.Hosts) {
-		if wanted.Action != Keep && !s.asLeft[k.Host] {
+		if wanted.Action != Keep && !s.skipped[k.Host] {
 			s.stageFolder(k, wanted)
 		}
 	}
@@ -164,7 +165,7 @@ func (s *staging) stageFolder(k folder.Key, wanted FolderEdit) {
 	}
 	s.addChange(change)
 	s.change.put = append(s.change.put, putFile{
-		path: s.edit.Owner.folderPath(k.Host, k.DeploymentTarget), id: id, folder: true, files: wanted.Files, there: wanted.Files == nil,
+		path: s.edit.Owner.folderPath(k.Host, k.DeploymentTarget), id: id, isFolder: true, files: wanted.Files, exists: wanted.Files == nil,
 	})
 }
 

@@ -57,7 +57,7 @@ func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (
 // Errors: see ReadClaims.
 func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	found, err := withTip(ctx, l, func() (map[string]UnsignedRecord, error) {
-		entries, err := l.seen.openClaims(ctx, at)
+		entries, err := l.opened.openClaims(ctx, at)
 		if err != nil {
 			return nil, err
 		}

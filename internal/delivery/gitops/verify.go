@@ -18,7 +18,7 @@ func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	}
 	var trees []git.Hash
 	for _, file := range c.put {
-		if file.folder && file.there {
+		if file.isFolder && file.exists {
 			trees = append(trees, file.id)
 		}
 	}
@@ -28,7 +28,7 @@ func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	found := map[string][]git.Entry{}
 	var blobs []git.Hash
 	for _, file := range c.put {
-		if !file.folder || !file.there {
+		if !file.isFolder || !file.exists {
 			continue
 		}
 		entries, err := w.Entries(file.id)

@@ -145,7 +145,7 @@ func (w OwnerSnapshot) Label() string {
 // Errors: git.ErrCommit if the commit is not in the history, or see ReadBranch.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
 	return withTip(ctx, v.Branch, func() (OwnerSnapshot, error) {
-		at := &past{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
+		at := &pastCommit{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
 		var err error
 		if commit == "" {
 			at.records, err = v.work.readRecords(ctx, v.records)
