@@ -15,32 +15,32 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// arrangement is what an assignment's files depend on besides the assignment itself: the others on its clusters.
+// assignmentRole decides which shared objects an assignment writes.
 type assignmentRole struct {
-	// follows says that another assignment, on the same host or on its cluster type, writes the namespace
-	// and the workspace's objects in it.
+	// sharesNamespace means that another assignment, on the same host or on its cluster type, writes the namespace and
+	// the workspace's objects in it.
 	sharesNamespace bool
-	project         *argocdProject // the AppProject that it writes for its workspace, or nil
-	// elsewhere are the names of Secrets whose encrypted files another assignment in the namespace writes.
+	project         *argocdProject // the AppProject to write for the workspace, or nil
+	// secretsElsewhere names the Secrets whose encrypted files another assignment writes.
 	secretsElsewhere []string
-	// waits says that it is not known yet whether another writes one of them.
+	// isPending means that the writer of an encrypted file is not known yet.
 	isPending bool
 }
 
-// project is what an Argo CD project allows.
+// argocdProject is the content of an AppProject.
 type argocdProject struct {
 	sources, namespaces []any
-	isPending           bool // some of the sources are not known yet
-	// ofObjects is an assignment that has final objects, whose source is the GitOps repository; nil for none.
+	isPending           bool // some sources are not known yet
+	// objectsFrom is an assignment with final objects, whose source is the GitOps repository; nil for none.
 	objectsFrom *schedule.Assignment
 }
 
-// Arrange decides, before anything is rendered, which assignment writes an object that several need: the namespace
-// that deployment targets share, and the AppProject of a workspace, one for each Argo CD. Findings are about
-// objects that two assignments would write. Warnings are about an order that a reconciler cannot keep, and about
-// fields that it probably does not have. Without Arrange every assignment is rendered as if it were alone.
+// ChooseWriters decides, before anything is rendered, which assignment writes an object that several need: a namespace
+// that deployment targets share, and the AppProject of a workspace. Findings report objects that two assignments would
+// write. Warnings report an order that a reconciler cannot keep, and fields that it probably does not have. Without
+// ChooseWriters, every assignment is rendered as if it were alone.
 func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
-	catalog, _ := kinds.For("") // without a version, there is no error
+	catalog, _ := kinds.For("") // only an unknown version is an error
 	a := &writerChooser{
 		catalog: catalog, templates: t, roles: map[*schedule.Assignment]*assignmentRole{}, seen: map[string]bool{},
 		checkedSpelling: map[string]bool{},
@@ -68,13 +68,11 @@ func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings,
 	return a.findings, a.warnings
 }
 
-// namespaceOn is a namespace that deployment targets set by name, on the clusters of a host.
 type namespaceOn struct{ host, namespace string }
 
-// projectOn is a workspace's project on the clusters of a host.
 type projectOn struct{ host, workspace string }
 
-// objectOn is the name of reconciler objects on the clusters of a host, or on a hub, where that is "".
+// objectOn is the name of reconciler objects on the clusters of a host. On a hub, host is "".
 type objectOn struct{ host, name string }
 
 type writerChooser struct {
@@ -84,8 +82,8 @@ type writerChooser struct {
 	writers            map[namespaceOn][]*schedule.Assignment
 	projects           map[projectOn][]*schedule.Assignment
 	findings, warnings fleet.Findings
-	seen               map[string]bool // findings and warnings
-	checkedSpelling    map[string]bool // deployment targets and cluster types whose parameters were looked at
+	seen               map[string]bool
+	checkedSpelling    map[string]bool
 }
 
 func (a *writerChooser) roleOf(assignment *schedule.Assignment) *assignmentRole {
@@ -95,7 +93,7 @@ func (a *writerChooser) roleOf(assignment *schedule.Assignment) *assignmentRole 
 	return a.roles[assignment]
 }
 
-// add adds a finding once, however many hosts it is found on.
+// reportOnce adds a finding once for all hosts.
 func (a *writerChooser) reportOnce(to *fleet.Findings, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
 	if text := finding.String(); !a.seen[text] {
@@ -113,8 +111,8 @@ func (a *writerChooser) addWriter(assignment *schedule.Assignment) {
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
-// namespaces chooses which assignment writes each namespace that may be shared: the first by name. An assignment of
-// the cluster type comes before those of its clusters, since it also reaches them.
+// chooseNamespaceWriters chooses the writer of each shared namespace: the first assignment by name. Assignments of the
+// cluster type come before those of a cluster, which they also reach.
 func (a *writerChooser) chooseNamespaceWriters() {
 	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
 		a.checkSharedNamespace(all)
@@ -124,8 +122,8 @@ func (a *writerChooser) chooseNamespaceWriters() {
 	})
 }
 
-// eachNamespace calls do with the writers in each namespace on a host, and with all that share it there: on a cluster, those of
-// its cluster type come first.
+// eachNamespace calls do with the writers in each namespace of a host, and with all writers that share it there, those
+// of the cluster type first.
 func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
 	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
@@ -139,7 +137,7 @@ func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here,
 	}
 }
 
-// conflicts finds objects that two assignments would write into the namespace that they share.
+// checkSharedNamespace reports objects that two assignments would write into a shared namespace.
 func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	configs := map[string]*schedule.Assignment{}
 	for _, assignment := range sharing {
@@ -166,10 +164,10 @@ func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	}
 }
 
-// appProjects chooses which assignment writes each workspace's AppProject: the first by name on the cluster type,
-// since that reaches all of its clusters, and where there is none the first on each cluster.
+// chooseProjectWriters chooses the writer of each workspace's AppProject: the first assignment by name on the cluster
+// type, which reaches all of its clusters, or else the first on each cluster.
 func (a *writerChooser) chooseProjectWriters() {
-	onHub := map[string]projectOn{} // by name
+	onHub := map[string]projectOn{}
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
@@ -217,12 +215,12 @@ func projectOf(assignments []*schedule.Assignment) *argocdProject {
 	return made
 }
 
-// sourceURL is the repoURL of an Application, as the template argocd writes it.
+// sourceURL returns the repoURL of an Application.
 func sourceURL(manifests *fleet.Manifests) string {
 	return artifact.RepositoryURL(manifests.Manifests)
 }
 
-// order warns where a reconciler cannot wait for what a workload requires.
+// checkOrder warns if a reconciler cannot wait for a required workload.
 func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Assignment) {
 	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
 		return
@@ -241,9 +239,9 @@ func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Ass
 	}
 }
 
-// names finds assignments of two deployment targets whose reconciler objects would have one name on a cluster or a hub: the
-// second would replace the objects of the first. Who may choose names of deployment targets could do it on purpose. It
-// also finds parameters that name objects of another workspace's workloads.
+// checkNames reports two deployment targets whose reconciler objects have one name on a cluster or a hub. The second
+// would replace the objects of the first, perhaps on purpose. It also reports parameters that name objects of another
+// workspace.
 func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
@@ -303,7 +301,7 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	})
 	checked := map[*schedule.Target]bool{}
 	each(func(assignment *schedule.Assignment, on objectOn) {
-		if assignment.Host.Cluster != nil && on.host != "" { // its type's objects are there, too
+		if assignment.Host.Cluster != nil && on.host != "" { // which also has the objects of its type
 			distinct(assignment, assignment.Host.ClusterType.Name)
 			compare(assignment, named[objectOn{assignment.Host.ClusterType.Name, on.name}], on.name)
 		}
@@ -323,9 +321,9 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	a.findings = append(a.findings, clashes.list()...)
 }
 
-// placedFindings are findings that are each the same in several places, such as hosts, in the order in which they are found.
+// findingsByPlace collects findings that are equal in several places, such as hosts, in order of discovery.
 type findingsByPlace struct {
-	wording.Groups[fleet.Finding, string] // the places, by the finding with %s in place of them
+	wording.Groups[fleet.Finding, string] // places, by the finding with %s in their place
 	seen                                  map[placedFinding]bool
 }
 
@@ -334,7 +332,7 @@ type placedFinding struct {
 	place string
 }
 
-// add adds a finding, in whose text %%s stands for the place.
+// add adds a finding. %%s in its text stands for the place.
 func (p *findingsByPlace) add(place string, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
 	if p.seen[placedFinding{finding, place}] {
@@ -356,8 +354,8 @@ func (p *findingsByPlace) list() fleet.Findings {
 	return findings
 }
 
-// applications finds Applications on a hub that the ApplicationSet of another deployment target makes, too, for another
-// cluster: they are called as the set, "-" and the cluster.
+// checkApplicationNames reports Applications on a hub that two ApplicationSets would make. An Application is named
+// after the set and the cluster, joined by "-".
 func (a *writerChooser) checkApplicationNames(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
 	for _, cluster := range a.clustersOf(assignment.Host) {
 		for i := range len(cluster) {

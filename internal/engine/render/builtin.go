@@ -9,13 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Built-in templates are files: templates/<type>/<name>.<extension of the content type>, one manifest
-// each. Those of reconcilers are where all is that is known of them.
+// builtinFiles has the built-in templates: templates/<type>/<name>.<extension of the content type>, one manifest each.
+// Templates of reconcilers are in package reconciler.
 //
 //go:embed templates
 var builtinFiles embed.FS
 
-// builtins reads the built-in templates.
 func builtins() map[templateKey]*fleet.Template {
 	contentTypes := map[string]string{}
 	for contentType, extension := range extensions {
@@ -42,11 +41,10 @@ func builtins() map[templateKey]*fleet.Template {
 	return templates
 }
 
-// builtinTexts are the texts of the files in a folder of built-in templates, by the names of the files.
 func builtinTexts(folder string) map[string]string {
 	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
 	if err != nil {
-		panic(err) // the files are part of the binary
+		panic(err) // the files are in the binary
 	}
 	texts := map[string]string{}
 	for _, entry := range entries {
@@ -59,5 +57,5 @@ func builtinTexts(folder string) map[string]string {
 	return texts
 }
 
-// wrappedConfig is the folder of the templates that put a file of configuration into a ConfigMap.
+// wrappedConfig is the folder of the templates that put a configuration file into a ConfigMap.
 const wrappedConfig = "configmap"

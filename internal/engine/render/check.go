@@ -21,13 +21,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// maxConfigMap is the size, in bytes, that all values of a ConfigMap may have together in Kubernetes.
+// maxConfigMap is Kubernetes' limit on the values of a ConfigMap together, in bytes.
 const maxConfigMap = 1 << 20
 
-// Check checks the rendered files of an assignment as a cluster would read them. Files of YAML and JSON must
-// parse; Kubernetes documents must have apiVersion, kind, and a valid name and namespace, labels and
-// ConfigMap values must be strings, and no two documents of the folder may be the same object.
-// Findings name the template, the file and the line.
+// Check checks the rendered files of an assignment as a cluster reads them. YAML and JSON must parse. Kubernetes
+// documents need an apiVersion, a kind, and a valid name and namespace. Labels and values of ConfigMaps must be
+// strings. No object may occur twice. Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
 	check := t.newCheck(host, subject)
@@ -42,7 +41,8 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 				continue
 			}
 			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
-			// The objects of built-in templates are of different kinds. One of the user's may write any.
+			// Built-in templates write objects of different kinds, so their checked shapes cannot collide. A user's
+			// template may write any object.
 			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
 				open = append(open, uncheckedFile{template, &files[i], shape})
 			}
@@ -52,7 +52,7 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 	for _, u := range open {
 		isRight = isRight && (check.isQuicklyValid(u) || check.checkFile(u.template, *u.file))
 	}
-	if !isRight { // all are read with their lines, since an object may be in two of them
+	if !isRight { // read all files with their lines, since two of them may have the same object
 		clear(check.objects)
 		check.addEncrypted()
 		check.findings = nil
@@ -69,14 +69,12 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 	return check.findings
 }
 
-// unchecked is a file that a check has to look at.
 type uncheckedFile struct {
 	template *compiledTemplate
 	file     *AssignmentFile
-	shape    *shape // nil where it has none
+	shape    *shape
 }
 
-// shapeOf returns the shape of a file that has been rendered, or nil where it has none.
 func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, subject Subject, names slots, content []byte) *shape {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
@@ -89,7 +87,7 @@ func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, sub
 	return shape
 }
 
-// content checks one file, and says whether it found nothing wrong.
+// checkFile reports whether one file is correct.
 func (c *folderCheck) checkFile(template *compiledTemplate, file AssignmentFile) bool {
 	before := len(c.findings)
 	c.file, c.template = file.Name, template
@@ -102,7 +100,7 @@ func (c *folderCheck) checkFile(template *compiledTemplate, file AssignmentFile)
 	return len(c.findings) == before
 }
 
-// identity is what makes two documents the same object: Kubernetes serves each in all versions.
+// identity identifies an object. Kubernetes serves an object in all versions.
 type identity struct{ group, kind, namespace, name string }
 
 type position struct {
@@ -110,16 +108,15 @@ type position struct {
 	line int
 }
 
-// check is the state of one folder's check.
 type folderCheck struct {
 	subject    Subject
 	templates  *Templates
-	catalog    *kinds.Catalog // of the clusters
+	catalog    *kinds.Catalog
 	names      slots
-	reconciler *reconciler.Reconciler // the built-in one, or nil
+	reconciler *reconciler.Reconciler // built-in, or nil
 	file       string
 	template   *compiledTemplate
-	unusual    bool // the file has something that parsers read in different ways
+	unusual    bool // parsers disagree about a part of the file
 	objects    map[identity]position
 	findings   fleet.Findings
 }
@@ -169,7 +166,7 @@ func (c *folderCheck) checkYAML(content []byte) {
 	}
 }
 
-// hasUnusualBreaks looks for characters that end a line only in YAML 1.1, and for control characters.
+// hasUnusualBreaks finds control characters, and characters that break lines only in YAML 1.1.
 func hasUnusualBreaks(content []byte) bool {
 	for i, c := range content {
 		switch {
@@ -184,8 +181,8 @@ func hasUnusualBreaks(content []byte) bool {
 	return false
 }
 
-// isUnusual says whether Kubernetes, which reads YAML 1.1, may read a value in another way than the parser here,
-// which knows the lines.
+// isUnusual reports whether Kubernetes, which reads YAML 1.1, may read a value differently from yaml.v3, which has line
+// numbers.
 func isUnusual(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Style&yaml.TaggedStyle != 0 {
 		return true
@@ -200,15 +197,15 @@ func isUnusual(node *yaml.Node) bool {
 	return false
 }
 
-// strictly reads the documents with the parser of Kubernetes. Its errors are not shown, since they have no line
-// and may have values in them.
+// checkStrictly reads the documents with Kubernetes' parser. It hides the parser's errors, which have no line and may
+// quote values.
 func (c *folderCheck) checkStrictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
 		if _, err := fleet.ParseLooseYAML(document); err != nil {
 			c.report(line, "is YAML, but not as Kubernetes reads it: a tag, an anchor or a key that is not a string")
 		}
-		line += strings.Count(document, "\n") + 1 // that of the dashes
+		line += strings.Count(document, "\n") + 1
 	}
 }
 
@@ -216,7 +213,7 @@ var parting = regexp.MustCompile(`(?m)^---(?:[ \t].*)?(?:\n|\z)`)
 
 var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 
-// yamlProblem returns the line in the parser's message, and the message without what may be a value.
+// yamlProblem returns the line of a parser's error, and its message without possible values.
 func yamlProblem(err error) (int, string) {
 	match := yamlMessage.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -252,23 +249,22 @@ func (c *folderCheck) checkJSON(content []byte) {
 		}
 		return
 	}
-	var document yaml.Node // every JSON text is YAML too
+	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err == nil && len(document.Content) == 1 {
 		c.checkDocument(document.Content[0])
 	}
 }
 
-// mayWriteData says whether a template may write documents without apiVersion and kind, data for another program. Only
-// config templates may, and not for built-in reconcilers of Kubernetes, which would read it as a manifest.
+// mayWriteData reports whether a template may write documents without apiVersion and kind. Only config templates may,
+// and only if no agent on the cluster would read them as manifests.
 func (c *folderCheck) mayWriteData(template *compiledTemplate) bool {
 	return template.kind == "config" && !c.reconciler.HasAgent()
 }
 
-// document checks one document.
 func (c *folderCheck) checkDocument(node *yaml.Node) {
 	c.checkKeys(node, 0)
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
-		return // nothing but comments
+		return // only comments
 	}
 	apiVersion, kind := member(node, "apiVersion"), member(node, "kind")
 	if apiVersion == nil && kind == nil && c.mayWriteData(c.template) {
@@ -294,7 +290,7 @@ func (c *folderCheck) checkDocument(node *yaml.Node) {
 	c.checkObject(node, version, kindName)
 }
 
-// required returns the text of a member that must be a string and must not be empty.
+// requireText returns a member that must be a string and not empty.
 func (c *folderCheck) requireText(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
 	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
 		c.report(node.Line, "has no %s", name)
@@ -345,7 +341,6 @@ func (c *folderCheck) checkObject(node *yaml.Node, apiVersion, kind string) {
 	c.objects[identity] = position{c.file, node.Line}
 }
 
-// groupOf returns the API group of an apiVersion, "" for "v1".
 func groupOf(apiVersion string) string {
 	group, _, hasGroup := strings.Cut(apiVersion, "/")
 	if !hasGroup {
@@ -354,7 +349,7 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// nameProblem says what is wrong with a name, or "". Names are DNS subdomains, with exceptions for some kinds.
+// nameProblem returns the reason why a name is invalid, or "". Names are DNS subdomains, except for some kinds:
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 func nameProblem(group, kind, name string) string {
 	switch {
@@ -366,7 +361,7 @@ func nameProblem(group, kind, name string) string {
 	return fleet.CheckSubdomainName(name)
 }
 
-// texts checks that a map in metadata has only strings: true and 1 are not strings.
+// checkTexts requires strings in a map of metadata: true and 1 are errors.
 func (c *folderCheck) checkTexts(node *yaml.Node, name string) {
 	object := member(node, name)
 	if object == nil || object.Kind != yaml.MappingNode {
@@ -394,7 +389,6 @@ func (c *folderCheck) checkLabels(object *yaml.Node) {
 	}
 }
 
-// configMap checks the data of a ConfigMap.
 func (c *folderCheck) checkConfigMap(node *yaml.Node) {
 	size, largest, largestSize := 0, "", 0
 	for _, name := range []string{"data", "binaryData"} {
@@ -421,7 +415,7 @@ func (c *folderCheck) checkConfigMap(node *yaml.Node) {
 	}
 }
 
-// reportKey reports a key of a ConfigMap, at the config container that it comes from where that is known.
+// reportKey reports a key of a ConfigMap at the config container that sets it, if known.
 func (c *folderCheck) reportKey(line int, key, format string, arguments ...any) {
 	container := ""
 	if _, isConfig := c.subject.Config[key]; isConfig && c.subject.Origin != nil && c.template.isBuiltin {
@@ -434,8 +428,7 @@ func (c *folderCheck) reportKey(line int, key, format string, arguments ...any) 
 	c.findings.Report(fleet.PathOf("config_containers", container).Attribute("data").Key(key), format, arguments...)
 }
 
-// keys reports keys that appear twice, of which some parsers take the first and some the last, and keys that are
-// not strings.
+// checkKeys reports duplicate keys, which parsers resolve differently, and keys that are no strings.
 func (c *folderCheck) checkKeys(node *yaml.Node, depth int) {
 	c.unusual = c.unusual || isUnusual(node)
 	if depth > maxNest || node.Kind == yaml.AliasNode {
@@ -466,7 +459,6 @@ func isKey(node *yaml.Node) bool {
 	return node.Style != 0 || len(node.Value) > len("null") || node.ShortTag() != "!!null"
 }
 
-// member returns the value of a key of a mapping, or nil.
 func member(node *yaml.Node, name string) *yaml.Node {
 	node = resolve(node)
 	if node.Kind != yaml.MappingNode {
@@ -487,10 +479,10 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// oldBooleans are strings in YAML 1.2, and booleans in YAML 1.1, which Kubernetes reads.
+// oldBooleans are booleans in YAML 1.1, which Kubernetes reads, and strings in YAML 1.2.
 var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
-// isText says whether Kubernetes reads the value as a string.
+// isText reports whether Kubernetes reads the value as a string.
 func isText(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" {
 		return false

@@ -22,14 +22,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Templates are the templates of a fleet, parsed once for all assignments.
+// Templates holds the parsed templates of a fleet, for all assignments.
 type Templates struct {
 	environment string
 	hosts       map[string]*hostTemplates // by cluster type
 	workspaces  map[string]*workspace
-	clusters    map[string][]string       // names, by cluster type
-	waves       map[string]int            // by workload: the length of the longest chain of workloads that it requires
-	parameters  map[string]map[string]any // of deployment targets, by full name
+	clusters    map[string][]string
+	waves       map[string]int            // by workload, see [indexWaves]
+	parameters  map[string]map[string]any // by full name of the deployment target
 	problems    map[string]*targetProblems
 	shapes      shapeCache
 	entries     boundedCache[secretEntryKey, secretEntry]
@@ -37,43 +37,38 @@ type Templates struct {
 	runners     sync.Pool // of *runner
 }
 
-// host has the templates and parameters that the assignments of a cluster type are rendered with.
 type hostTemplates struct {
-	templates  []*compiledTemplate
-	reconciler *reconciler.Reconciler // of the built-in templates; nil for one of the user's own
-	isBuiltin  bool                   // all of its templates are built-in
-	// hasBuiltinConfig says that its template of type config is built-in.
+	templates        []*compiledTemplate
+	reconciler       *reconciler.Reconciler // of the template; nil if the template is the user's
+	isBuiltin        bool
 	hasBuiltinConfig bool
-	parameters       map[string]any // of the cluster type
-	catalog          *kinds.Catalog // of its clusters
-	// parametersID is equal for cluster types with the same parameters.
+	parameters       map[string]any
+	catalog          *kinds.Catalog
+	// parametersID is equal for cluster types with equal parameters.
 	parametersID string
-	service      *secretservice.Service       // of the built-in templates; nil for one of the user's own, and for none
-	hasSecrets   bool                         // it has a template of type secret
-	stores       map[string]fleet.SecretStore // of the cluster type
-	// storesID is equal for cluster types with the same stores.
+	service      *secretservice.Service // of the template; nil if there is none or it is the user's
+	hasSecrets   bool
+	stores       map[string]fleet.SecretStore
+	// storesID is equal for cluster types with equal stores.
 	storesID string
 }
 
-// hostOf returns that of an assignment of the fleet.
 func (t *Templates) hostOf(assignment *schedule.Assignment) *hostTemplates {
 	return t.hosts[assignment.Host.ClusterType.Name]
 }
 
-// compiled is a parsed template.
 type compiledTemplate struct {
 	kind, name  string
-	file        string // of the assignment's folder
+	file        string // name in the folder of the assignment
 	contentType string
-	separator   string // between manifests
+	separator   string
 	sources     []string
 	manifests   []*template.Template
-	mutates     bool // may change the maps that it is given
+	mutates     bool // may change the maps of its data
 	isBuiltin   bool
-	hasShape    bool // of a template of the user's own: its files have a [shape]
+	hasShape    bool // for a user's template: its files have a [shape]
 }
 
-// Files of an assignment's folder, by type of template.
 var fileNames = map[string]string{
 	"namespace":  "namespace",
 	"config":     "platform-config",
@@ -86,15 +81,14 @@ var extensions = map[string]string{
 	"yaml": ".yaml", "json": ".json", "env": ".env", "properties": ".properties", "sh": ".sh", "text": ".txt",
 }
 
-// policyTemplate is the template of type policy that every assignment is rendered with.
 const policyTemplate = "default"
 
-// maxSource is the size, in bytes, of the largest text of a template.
+// maxSource is the largest size of a template's text, in bytes.
 const maxSource = 1 << 20
 
-// Compile parses every template that the fleet's cluster types use, once. A template of the fleet
-// replaces the built-in one of its type and name. Findings name the template, the manifest and the
-// line; with findings the templates are nil.
+// Compile parses each template that the cluster types use once. A template of the fleet replaces the built-in one of
+// the same type and name. Findings name the template, the manifest and the line; if there are any, the templates are
+// nil.
 func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	compiler := newCompiler(f)
 	hosts := make(map[string]*hostTemplates, len(f.ClusterTypes))
@@ -107,14 +101,14 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 			compiler.findings.Report(path.Attribute("kubernetes_version"), "%s", err)
 			continue
 		}
-		for _, use := range []struct{ kind, name, attribute string }{ // in the order of the files' names
+		for _, use := range []struct{ kind, name, attribute string }{ // in the order of file names
 			{"namespace", cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService), "namespace_service"},
 			{"config", cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "config_type"},
 			{"secret", clusterType.SecretService, "secret_service"},
 			{"policy", policyTemplate, ""},
 			{"reconciler", cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "reconciler"},
 		} {
-			if use.name == "" { // no secret service
+			if use.name == "" {
 				continue
 			}
 			template, found := compiler.compile(use.kind, use.name)
@@ -158,8 +152,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	return templates, nil
 }
 
-// Validate parses one template and returns what is wrong with it. The paths of the findings are
-// relative to the template.
+// Validate parses one template. The paths of its findings are relative to the template.
 func Validate(template *fleet.Template) fleet.Findings {
 	_, findings := compileTemplate(template)
 	for i := range findings {
@@ -172,10 +165,10 @@ func Validate(template *fleet.Template) fleet.Findings {
 
 type templateKey struct{ kind, name string }
 
-// compiler parses each template once, however many cluster types use it.
+// compiler parses each template once for all cluster types.
 type compiler struct {
 	builtins map[templateKey]*fleet.Template
-	sources  map[templateKey]*fleet.Template // those of the fleet in place of built-in ones
+	sources  map[templateKey]*fleet.Template // of the fleet, over the built-in ones
 	compiled map[templateKey]*compiledTemplate
 	findings fleet.Findings
 }
@@ -205,7 +198,7 @@ func (c *compiler) compile(kind, name string) (*compiledTemplate, bool) {
 	return template, true
 }
 
-// parameters reads and checks the parameters of a cluster type. The user's own templates accept any.
+// readParameters reads and checks the parameters of a cluster type. A user's template accepts any.
 func (c *compiler) readParameters(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	if len(clusterType.Parameters) == 0 {
 		return
@@ -226,7 +219,7 @@ func (c *compiler) readParameters(path *fleet.Path, clusterType *fleet.ClusterTy
 	c.findings = append(c.findings, check.findings...)
 }
 
-// stores reads the stores of a cluster type, and checks those of a built-in secret service.
+// readStores reads the stores of a cluster type. It checks them if the secret service is built-in.
 func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
 	if host.service == nil {
@@ -243,7 +236,7 @@ func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, 
 	}
 }
 
-// argocdProjects finds Argo CD projects that are rendered for one workspace and used by another.
+// checkProjects reports Argo CD projects that are rendered for one workspace and used by another.
 func (c *compiler) checkProjects(f *fleet.Fleet) {
 	rendered := map[string]string{}
 	for _, team := range f.Workspaces {
@@ -266,8 +259,8 @@ func (c *compiler) checkProjects(f *fleet.Fleet) {
 	}
 }
 
-// wrapConfig replaces a config template by one that writes the file into a ConfigMap, where a reconciler of
-// Kubernetes would ignore the file or read it as a manifest.
+// wrapConfig replaces a config template by one that writes the file into a ConfigMap, if an agent on the cluster would
+// ignore the file or read it as a manifest.
 func (c *compiler) wrapConfig(host *hostTemplates) {
 	if !host.reconciler.HasAgent() || !host.hasBuiltinConfig {
 		return
@@ -286,7 +279,7 @@ func (c *compiler) wrappedTemplate(configType string) *compiledTemplate {
 			&fleet.Template{Name: configType, Type: "config", Manifests: []string{builtinTexts(wrappedConfig)[configType+".yaml"]}},
 		)
 		if findings != nil {
-			panic(findings) // the files are part of the binary
+			panic(findings)
 		}
 		template.isBuiltin = true
 		c.compiled[key] = template
@@ -294,7 +287,6 @@ func (c *compiler) wrappedTemplate(configType string) *compiledTemplate {
 	return c.compiled[key]
 }
 
-// names are the names of the templates of a type, sorted.
 func (c *compiler) templateNames(kind string) []string {
 	var names []string
 	for key := range c.sources {
@@ -333,12 +325,12 @@ func compileTemplate(source *fleet.Template) (*compiledTemplate, fleet.Findings)
 	return result, findings
 }
 
-// manifestName is the name of a manifest in the messages of text/template.
+// manifestName is the name of a manifest in messages of text/template.
 const manifestName = "manifest"
 
-// parseManifest parses a template's text and adds the guards, see [guard]. The functions of a [runner]
-// must be added before it runs. isRoot says that it will run with the data of an assignment, of which it adds to reads
-// what the text reads. more are functions beside those of all templates.
+// parseManifest parses a template's text and adds the guards, see [guard]. Add the functions of a [runner] before
+// running it. isRoot means that the text will run with the data of an assignment; reads then collects the fields that
+// it reads. more has functions beside those of all templates.
 func parseManifest(
 	text string,
 	isRoot bool,
@@ -359,18 +351,18 @@ func parseManifest(
 			mutates = mutates || guard.mutates
 		}
 	}
-	if mutates && isRoot { // again: the first time, guards were left out that are only needed after a change
+	if mutates && isRoot { // again, with the guards that only a template without changes can do without
 		parsed, _, err = parseManifest(text, false, reads, more)
 		return parsed, true, err
 	}
-	if parsed.Tree == nil { // nothing but definitions
+	if parsed.Tree == nil { // only definitions
 		empty := &parse.Tree{Name: manifestName, ParseName: manifestName, Root: &parse.ListNode{NodeType: parse.NodeList}}
 		parsed, err = parsed.AddParseTree(manifestName, empty)
 	}
 	return parsed, mutates, err
 }
 
-// problem is an error whose text can be shown to users as it is.
+// problem is an error whose text may be shown to users.
 type problem struct{ text string }
 
 func (p *problem) Error() string { return p.text }
@@ -380,18 +372,16 @@ func problemf(format string, arguments ...any) error {
 }
 
 var (
-	// template: manifest:3:12: executing "manifest" at <.X.y>: message
-	executionMessage = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
-	// template: manifest:3: message
+	executionMessage  = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+):(\d+): executing ".*?" at <.*?>: (.*)$`)
 	parseMessage      = regexp.MustCompile(`(?s)^template: ` + manifestName + `:(\d+): (.*)$`)
 	undefinedFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
 	calling           = regexp.MustCompile(`^error calling [^:]*: `)
 )
 
-// maxMessage bounds the message of an error, in which a template may have put whatever it likes.
+// maxMessage bounds the message of an error, which a template may choose freely.
 const maxMessage = 2 << 10
 
-// failure makes an Error of an error of text/template. Its message repeats none of the values that the template got.
+// failure converts an error of text/template. Its message repeats no value of the template's data.
 func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
 	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
 	explain(failure, c.sources[manifest], err)
@@ -401,7 +391,6 @@ func (c *compiledTemplate) failure(manifest int, err error, values ...any) *Temp
 	return failure
 }
 
-// explain fills in line, action and message.
 func explain(failure *TemplateError, source string, err error) {
 	text := err.Error()
 	if match := executionMessage.FindStringSubmatch(text); match != nil {
@@ -422,10 +411,9 @@ func explain(failure *TemplateError, source string, err error) {
 	}
 }
 
-// maxAction is how many characters of an action a message shows.
 const maxAction = 80
 
-// actionAt returns the action, "{{ ... }}", at a line and a column of a template.
+// actionAt returns the action, "{{ ... }}", at a position of a template.
 func actionAt(source string, line, column int) string {
 	offset := 0
 	for ; line > 1; line-- {

@@ -15,20 +15,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// workspace is a workspace, and what templates see of it in another form.
+// workspace is a workspace with its fields in the form that templates read.
 type workspace struct {
 	*fleet.Workspace
 	contributorGroups, readerGroups, limitRange []any
 	resourceQuota                               map[string]any
-	project                                     fleet.ArgocdProject // without a name where there is none
+	project                                     fleet.ArgocdProject // without a name if there is none
 }
 
-// data is what templates see. Names that Kalypso also has mean the same. Lists and maps are []any and
-// map[string]any, because that is what sprig's functions take. A runner fills the same maps for one
-// assignment after the other.
+// templateData is the data of templates. Names that Kalypso also has mean the same. Lists are []any and maps are
+// map[string]any, as sprig's functions require. A runner refills the same maps for each assignment.
 type templateData struct {
 	root, labels, hostLabels, manifests, config map[string]any
-	substituteProblem                           error // of what Flux is to substitute
+	substituteProblem                           error // of the values for Flux to substitute
 }
 
 func (d *templateData) fill(t *Templates, subject Subject) map[string]any {
@@ -114,8 +113,8 @@ func (d *templateData) setNames(name func(slot int) string) {
 	}
 }
 
-// values are the values of a chart: the parameter "values", and over it the configuration where config_as says so. A
-// parameter in the place of a reference whose secret comes from a Secret is left out, since reconcilers may prefer it to that.
+// chartValues returns the values of a chart: the parameter "values", overlaid with the configuration if config_as has
+// "values". It drops parameters in the place of a secret reference, because reconcilers may prefer them to the Secret.
 func (d *templateData) chartValues(
 	target *fleet.DeploymentTarget,
 	parameters map[string]any,
@@ -136,16 +135,14 @@ func (d *templateData) chartValues(
 	return overlay(values, config)
 }
 
-// defaultConfigName is the name of the ConfigMap of the configuration.
 const defaultConfigName = "platform-config"
 
-// configName returns the name of the ConfigMap, and whether it is written.
 func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 	name, written = target.Manifests.ConfigAs.ConfigMap()
 	return cmp.Or(name, defaultConfigName), written
 }
 
-// substitute returns the variables that a reconciler substitutes, or why it cannot.
+// substitutions returns the variables that a reconciler substitutes, or an error if it cannot.
 func (d *templateData) substitutions(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
 	if !target.Manifests.ConfigAs.IsSubstituted() {
 		return nil, nil
@@ -159,7 +156,7 @@ func (d *templateData) substitutions(target *fleet.DeploymentTarget, by *reconci
 	return d.config, nil
 }
 
-// fillOwner writes the labels of the owner and the assignment. The name of the owner may not be known yet.
+// fillOwner sets the labels of the owner and the assignment. The owner may be unknown.
 func fillOwner(root map[string]any, subject Subject) {
 	root["HostLabel"] = LabelValue(subject.Assignment.Host.FirstName())
 	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
@@ -169,7 +166,7 @@ func fillOwner(root map[string]any, subject Subject) {
 	}
 }
 
-// projectOf is the AppProject that an assignment writes: {sources, namespaces}, or nil.
+// projectOf returns the AppProject that an assignment writes: {sources, namespaces}, or nil.
 func (t *Templates) projectOf(subject Subject) map[string]any {
 	arranged := t.roles[subject.Assignment]
 	if arranged == nil || arranged.project == nil {
@@ -200,8 +197,8 @@ func fillNatural(into, values map[string]any) {
 	}
 }
 
-// fillManifests writes every key, so that templates can read each. Parameters are written beside them, too,
-// because Kalypso's manifests are a free map.
+// fillManifests sets every key, so that templates can read all of them, and copies the parameters beside them, because
+// Kalypso's manifests are a free map.
 func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
 	clear(into)
 	maps.Copy(into, parameters)
@@ -219,8 +216,7 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters m
 	into["parameters"] = parameters
 }
 
-// parametersOf are a deployment target's parameters over those of its cluster type. Nothing may change
-// them.
+// parametersOf returns the parameters of a deployment target over those of its cluster type: read only.
 func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any {
 	merged := overlay(t.hostOf(assignment).parameters, t.parameters[assignment.Target.Name])
 	if merged == nil {
@@ -229,8 +225,8 @@ func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any
 	return merged
 }
 
-// dependencies are the deployment targets that the assignment requires: each is {name, namespace, isChart,
-// object}. While the manifests of one of them are not known, the list is not, since isChart depends on them.
+// dependencyList returns the required deployment targets as {name, namespace, isChart, object}. The list is unknown
+// while any of their manifests are, because isChart depends on them.
 func (t *Templates) dependencyList(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
@@ -251,29 +247,27 @@ func (t *Templates) dependencyList(subject Subject) any {
 	return dependencies
 }
 
-// isChart says whether manifests are a Helm chart.
 func isChart(manifests *fleet.Manifests) bool {
 	return manifests.Storage == "helm" || manifests.Type == "helm" || manifests.Chart != ""
 }
 
-// manifestsOf says what manifests are, as reconcilers distinguish them.
 func manifestsOf(manifests *fleet.Manifests) reconciler.Manifests {
 	return reconciler.ManifestsOf(manifests.Storage, isChart(manifests))
 }
 
-// unknownRepo stands for a repository that is not known yet: a template that reads it fails.
+// unknownRepo replaces a repository that is not known yet: reading it is an error.
 type unknownRepo struct{}
 
-// URL fails.
+// URL returns [ErrUnknown].
 func (unknownRepo) URL() (string, error) { return "", ErrUnknown }
 
-// Branch fails.
+// Branch returns [ErrUnknown].
 func (unknownRepo) Branch() (string, error) { return "", ErrUnknown }
 
-// Path fails.
+// Path returns [ErrUnknown].
 func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
 
-// unknownList stands for a list that is not known yet and is not empty: a template that reads it fails.
+// unknownList replaces a non-empty list that is not known yet: reading it is an error.
 type unknownList struct{}
 
 func repoOf(repo *folder.Location) any {
@@ -303,7 +297,7 @@ func newWorkspace(of *fleet.Workspace) *workspace {
 	return team
 }
 
-// workspaceOf returns the workspace of a name, with nothing else where the fleet has none.
+// workspaceOf returns the workspace of a name. A workspace that the fleet does not define has only its name.
 func (t *Templates) workspaceOf(name string) *workspace {
 	if team := t.workspaces[name]; team != nil {
 		return team
@@ -311,7 +305,6 @@ func (t *Templates) workspaceOf(name string) *workspace {
 	return newWorkspace(&fleet.Workspace{Name: name})
 }
 
-// limitsOf are the limits of a LimitRange, as Kubernetes names their fields.
 func limitsOf(limits []fleet.Limit) []any {
 	if len(limits) == 0 {
 		return nil
@@ -334,7 +327,6 @@ func limitsOf(limits []fleet.Limit) []any {
 	return list
 }
 
-// indexParameters are those of the deployment targets that have any, by full name.
 func indexParameters(f *fleet.Fleet) map[string]map[string]any {
 	index := map[string]map[string]any{}
 	for workload, target := range f.Targets() {
@@ -352,7 +344,6 @@ func naturalObject(object map[string]any) map[string]any {
 	return natural(object).(map[string]any)
 }
 
-// indexClusters are the names of the clusters of each cluster type.
 func indexClusters(f *fleet.Fleet) map[string][]string {
 	index := map[string][]string{}
 	for i := range f.Clusters {
@@ -361,8 +352,7 @@ func indexClusters(f *fleet.Fleet) map[string][]string {
 	return index
 }
 
-// indexWaves returns, for each workload, the length of the longest chain of workloads that it requires. It ends at
-// cycles, which are errors elsewhere.
+// indexWaves returns the longest chain of required workloads for each workload. Cycles are errors elsewhere.
 func indexWaves(f *fleet.Fleet) map[string]int {
 	requires := make(map[string][]string, len(f.Workloads))
 	for i := range f.Workloads {
@@ -374,7 +364,7 @@ func indexWaves(f *fleet.Fleet) map[string]int {
 		if known, ok := waves[name]; ok {
 			return known
 		}
-		waves[name] = 0 // ends a cycle
+		waves[name] = 0
 		longest := 0
 		for _, required := range requires[name] {
 			longest = max(longest, wave(required)+1)
@@ -399,8 +389,8 @@ func toAnyList(names []string) []any {
 	return result
 }
 
-// natural returns a value with int64 and float64 in place of json.Number, or the value itself where it has none. A
-// number that neither can hold exactly is left as it is, and prints as it was written.
+// natural converts each json.Number of a value to int64 or float64, unless neither holds it exactly. Such a number
+// prints as it was written.
 func natural(value any) any {
 	isNumber := func(part any) bool { _, is := part.(json.Number); return is }
 	if !deep.Holds(value, isNumber) {
@@ -420,7 +410,7 @@ func naturalNumber(number json.Number) any {
 	}
 	float, err := strconv.ParseFloat(string(number), 64)
 	if err != nil || float == 0 {
-		return number // out of range, or perhaps a number so small that it only looks like zero
+		return number // out of range, or so small that it rounds to zero
 	}
 	exact, err := fleet.CanonicalNumber(number)
 	if err != nil || string(exact) != numberText(float) {

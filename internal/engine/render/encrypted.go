@@ -10,8 +10,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// ArrangeEncrypted decides which assignment writes an encrypted file that several in a namespace get. Call it after
-// [Templates.Arrange]. reach returns what reaches the assignment of a number. Findings are about files that cannot be used where they arrive, each once for all hosts.
+// ChooseEncryptedWriters decides which assignment writes an encrypted file that several in a namespace need. Call it
+// after [Templates.ChooseWriters]. reach returns the files of the assignment with index i. Findings report files that
+// cannot be used, each once for all hosts.
 func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedChooser{
 		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, referring: map[encryptedOn][]*schedule.Assignment{},
@@ -48,37 +49,36 @@ func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, r
 	return found
 }
 
-// EncryptedReach is what reaches an assignment: encrypted files, and whether references to secrets do, too. Files that are not
-// Known yet are none.
+// EncryptedReach holds the encrypted files that reach an assignment, and whether references to secrets do. Without
+// Known, the files are not known yet.
 type EncryptedReach struct {
 	Known      bool
 	Files      []encrypted.File
 	References bool
 }
 
-// encryptedIn is an encrypted file that reaches an assignment.
 type encryptedIn struct {
 	*schedule.Assignment
 	file *encrypted.File
 }
 
-// encryptedOn is a Secret of an encrypted file in a namespace that deployment targets set by name, on the clusters of a host.
+// encryptedOn is the Secret of an encrypted file in a namespace that deployment targets name, on the clusters of a
+// host.
 type encryptedOn struct{ host, namespace, name string }
 
 type encryptedChooser struct {
 	findingsByPlace
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
-	waiting   map[namespaceOn]string                 // the first deployment target by name whose files are not known yet
-	referring map[encryptedOn][]*schedule.Assignment // those whose references become a Secret, by cluster type
+	waiting   map[namespaceOn]string                 // first deployment target by name with unknown files
+	referring map[encryptedOn][]*schedule.Assignment // assignments whose references become a Secret, by cluster type
 }
 
-// report adds what is wrong with a file in a place, for which %%s stands in the text.
+// report adds a mistake in a file. %%s in its text stands for the place.
 func (a *encryptedChooser) report(file *encrypted.File, where, format string, arguments ...any) {
 	a.add(where, fleet.PathOf("config_containers", file.Container).Attribute("encrypted").Index(file.Index), format, arguments...)
 }
 
-// check finds what is wrong with a file of one assignment.
 func (a *encryptedChooser) checkFile(one encryptedIn) {
 	host, clusterType := a.templates.hostOf(one.Assignment), one.Host.ClusterType
 	if one.file.Namespace != one.Namespace {
@@ -111,7 +111,8 @@ func (a *encryptedChooser) checkFile(one encryptedIn) {
 	}
 }
 
-// share chooses which assignment writes a file that several in a namespace get, as [arranger.namespaces] does.
+// chooseWriters chooses the writer of each file that several assignments in a namespace need, as
+// [writerChooser.chooseNamespaceWriters] does.
 func (a *encryptedChooser) chooseWriters() {
 	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
@@ -147,7 +148,7 @@ func (a *encryptedChooser) chooseWriters() {
 	}
 }
 
-// waitsBefore says whether files are not known yet of a deployment target that would write a file in place of another.
+// hasPendingWriter reports whether a deployment target with unknown files may become the writer of a file.
 func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 	first, waits := a.waiting[namespaceOn{one.Host.Name, one.Namespace}]
 	if waits = waits && first < one.Target.Name; !waits && one.Host.Cluster != nil {
@@ -156,7 +157,7 @@ func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 	return waits
 }
 
-// encryptedFiles are the encrypted files of an assignment's folder, sorted by name: copies, byte for byte.
+// encryptedFiles returns unchanged copies of an assignment's encrypted files, sorted by name.
 func (t *Templates) encryptedFiles(subject Subject) []AssignmentFile {
 	var elsewhere []string
 	if arranged := t.roles[subject.Assignment]; arranged != nil {
@@ -172,7 +173,7 @@ func (t *Templates) encryptedFiles(subject Subject) []AssignmentFile {
 	return files
 }
 
-// encryptedObjects adds the objects of encrypted files to those that no other file may have.
+// addEncrypted adds the objects of encrypted files, which no other file may contain.
 func (c *folderCheck) addEncrypted() {
 	for i := range c.subject.Encrypted {
 		one := &c.subject.Encrypted[i]

@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// PlainTexts returns the texts of an assignment that look like a credential and are allowed: those of its configuration values
-// and parameters that were not refused when the fleet was read.
+// PlainTexts returns the allowed texts of an assignment that look like credentials: those in its configuration and
+// parameters.
 func (t *Templates) PlainTexts(subject Subject) []string {
 	return credential.Texts([]any{subject.Config, t.parametersOf(subject.Assignment)})
 }
 
-// isUnexposed reports credentials in a file that a custom template has rendered, and returns whether there are none, not even
-// allowed ones. Built-in templates render only values that were checked when the fleet was read.
+// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed credentials.
+// Built-in templates render only values that were checked with the fleet.
 func (c *folderCheck) isUnexposed(t *Templates, template *compiledTemplate, file AssignmentFile) bool {
 	text := string(file.Content)
 	if template.isBuiltin || !credential.MayHave(text) {
@@ -53,14 +53,13 @@ func (c *folderCheck) isUnexposed(t *Templates, template *compiledTemplate, file
 	return isUnexposed
 }
 
-// exposurePart is a part of a file, and the first step of the names of values in it.
+// exposurePart is a part of a file. name begins the names of the values in it.
 type exposurePart struct {
 	name  string
 	value any
 }
 
-// exposureParts returns the documents of a file of YAML or JSON, without those whose values are encrypted or checked otherwise,
-// or the file as one text.
+// exposureParts returns the documents of a YAML or JSON file, without encrypted ones, or the file as one text.
 func exposureParts(contentType, text, file string) (parts []exposurePart) {
 	if contentType != "yaml" && contentType != "json" {
 		return []exposurePart{{file, text}}

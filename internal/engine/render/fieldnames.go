@@ -7,9 +7,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// spelling warns of fields that are probably misspelt. Reconcilers get new fields, so a name that is not among those that
-// are known is no error. One that is similar to one of them is probably misspelt. Kubernetes refuses an object with such a
-// field, and with it everything on the host.
+// checkFieldNames warns of fields that are probably misspelt: unknown, but similar to a known one. They are no errors,
+// because reconcilers get new fields. Kubernetes refuses an object with a misspelt field, and with it everything on the
+// host.
 func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]any) {
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)
@@ -33,7 +33,6 @@ func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]
 	}
 }
 
-// spellings checks the parameters of an assignment, each once.
 func (a *writerChooser) checkSpelling(host *hostTemplates, assignment *schedule.Assignment) {
 	if host.reconciler == nil {
 		return

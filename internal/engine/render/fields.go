@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// mergeFields merges parameters over the specs of the objects in a file that a built-in template wrote. Fields
-// keep their order and their quotes, and new ones come last, sorted by name. A null removes a field.
+// mergeFields merges parameters over the specs of the objects in a file of a built-in template. Fields keep their order
+// and quotes; new ones come last, sorted. A null removes a field.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for _, kind := range parameterKinds {
@@ -25,8 +25,8 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 	return rewriteDocuments(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
 }
 
-// rewritten is a file of YAML documents after each of them was changed. Comments and the order of fields stay. A document that
-// has become the zero node is left out.
+// rewriteDocuments applies change to each document of a YAML file. Comments and the order of fields survive. Set a
+// document to the zero node to remove it.
 func rewriteDocuments(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
 	var output bytes.Buffer
 	encoder := yaml.NewEncoder(&output)
@@ -80,9 +80,9 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 		return err
 	}
 	if either := of.Either; either[0] != "" && member(spec, either[0]) != nil {
-		removeField(over.Content[0], either[1]) // of a cluster type, for its charts of other storages
+		removeField(over.Content[0], either[1]) // from the cluster type, for charts of other storages
 	}
-	if team.ServiceAccount != "" { // of a cluster type, for the other workspaces
+	if team.ServiceAccount != "" { // from the cluster type, for other workspaces
 		removeField(over.Content[0], of.Account)
 	}
 	if team.project.Name != "" {
@@ -92,7 +92,7 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	return nil
 }
 
-// mergeNode merges one mapping over another. The lists named added, by their paths, are extended instead of replaced.
+// mergeNode merges one mapping over another. It extends the lists at the paths added, and replaces other lists.
 func mergeNode(base, over *yaml.Node, added []string) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
@@ -103,7 +103,7 @@ func mergeNode(base, over *yaml.Node, added []string) {
 		case present == nil:
 			base.Content = append(base.Content, key, withoutNulls(value))
 		case present.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
-			if present.Style&yaml.FlowStyle != 0 { // an empty one, "{}"
+			if present.Style&yaml.FlowStyle != 0 { // an empty mapping, "{}"
 				present.Style &^= yaml.FlowStyle
 			}
 			mergeNode(present, value, pathsBelow(added, key.Value))
@@ -115,7 +115,6 @@ func mergeNode(base, over *yaml.Node, added []string) {
 	}
 }
 
-// below are the rests of the paths that begin with a step.
 func pathsBelow(paths []string, step string) []string {
 	var rests []string
 	for _, path := range paths {
@@ -126,7 +125,7 @@ func pathsBelow(paths []string, step string) []string {
 	return rests
 }
 
-// withoutNulls removes the nulls of a mapping that is new as a whole, so that it has no fields to remove.
+// withoutNulls removes the nulls from a new mapping, which has no fields for them to remove.
 func withoutNulls(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		for i := len(node.Content) - 2; i >= 0; i -= 2 {

@@ -13,14 +13,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// IsRendered says whether the manifests of an assignment are rendered into final objects. Of manifests that are not known
-// yet it is not known either, and false.
+// IsRendered reports whether the manifests of an assignment are rendered into final objects. It returns false while
+// they are unknown.
 func IsRendered(assignment *schedule.Assignment) bool {
 	target := assignment.Target.Target
 	return !target.ManifestsPending && fleet.RenderingOf(assignment.Host.ClusterType, target) != fleet.RenderPointers
 }
 
-// ArrangeFinals finds what cannot be rendered into final objects, before anything is.
+// CheckRenderable reports assignments that cannot be rendered into final objects, before anything is rendered.
 func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (findings fleet.Findings) {
 	var weakened findingsByPlace
 	seen := map[string]bool{}
@@ -72,7 +72,7 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 	return append(findings, weakened.list()...)
 }
 
-// checkStrength reports a deployment target with a weaker `render` than the cluster type of a host: it would escape rules for
+// checkStrength reports a deployment target whose render is weaker than its cluster type's: it would escape rules for
 // final objects.
 func (t *Templates) checkStrength(assignment *schedule.Assignment, to *findingsByPlace) {
 	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
@@ -85,7 +85,7 @@ func (t *Templates) checkStrength(assignment *schedule.Assignment, to *findingsB
 		target.Manifests.Render, clusterType.Render, team.Name)
 }
 
-// artifactOf is what manifests point to. isPinned is false where that may change.
+// artifactOf returns the artifact of manifests. isPinned is false if its content may change.
 func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool) {
 	of := artifact.Artifact{Storage: manifests.Storage, Repo: manifests.Repo, Chart: manifests.Chart, Pin: manifests.Pin}
 	if of.Storage == "git" && of.Pin == (folder.Pin{}) && folder.IsCommit(manifests.Commit) {
@@ -97,7 +97,8 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
 }
 
-// DropsFields reports whether the agent of an assignment may drop unknown fields of final objects. Other agents refuse such objects.
+// DropsFields reports whether the agent of an assignment may drop unknown fields of final objects. Other agents refuse
+// such objects.
 func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
 	of := t.hostOf(assignment).reconciler
 	if of == nil {
@@ -114,7 +115,8 @@ func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
 	return kind.Final != nil && kind.Final.Drops != nil && kind.Final.Drops(fields)
 }
 
-// Request is what is asked of rendering for an assignment whose files are these: what its reconciler would apply.
+// Request returns the request for the final objects of an assignment with these files, as its reconciler would apply
+// them.
 func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.Request, error) {
 	assignment := subject.Assignment
 	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
@@ -123,8 +125,8 @@ func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.R
 	return request, host.completeRequest(request, host.reconciler, files, "what its reconciler would apply is not known")
 }
 
-// requestOf is what is asked of rendering for manifests on the clusters of a type, before what reconciler objects say. isPinned is
-// false where that may change.
+// requestOf returns the part of a request that does not depend on reconciler objects. isPinned is false if the
+// artifact's content may change.
 func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (request *objects.Request, isPinned bool) {
 	request = &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
 	if request.Artifact, isPinned = artifactOf(manifests); request.Artifact.Chart == "" {
@@ -133,8 +135,8 @@ func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (requ
 	return request, isPinned
 }
 
-// complete completes a request by the objects of a reconciler that files have. What they say and cannot be asked is an error, which
-// begins with a clause.
+// completeRequest completes a request from the reconciler objects in files. Its error begins with clause and lists the
+// fields that rendering cannot honour.
 func (h *hostTemplates) completeRequest(request *objects.Request, by *reconciler.Reconciler, files []AssignmentFile, clause string) error {
 	rendered, err := h.reconcilerObjects(files)
 	if err != nil {
@@ -146,7 +148,6 @@ func (h *hostTemplates) completeRequest(request *objects.Request, by *reconciler
 	return nil
 }
 
-// reconcilerObjects are the objects in the file of the host's reconciler.
 func (h *hostTemplates) reconcilerObjects(files []AssignmentFile) (rendered []map[string]any, err error) {
 	for _, template := range h.templates {
 		if template.kind != "reconciler" {

@@ -27,28 +27,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The folder of an assignment that has final objects has them in a folder of their own. What follows the folder of the
-// host passes over that: kustomize, and Flux by it, takes of a folder with a kustomization only what that lists, and Argo CD no
-// file with the comment skipped.
+// Final objects are in a subfolder of the assignment's folder. The reconciler of the host's folder must skip it:
+// kustomize and Flux read only the files that a kustomization lists, and Argo CD skips files with the comment skipped.
 const (
 	kustomizationFile = "kustomization.yaml"
 	kustomization     = skipped + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:"
 	skipped           = "# +argocd:skip-file-rendering\n"
 )
 
-// HasObjects says whether the folder of an assignment has final objects in place of what points to them.
+// HasObjects reports whether the assignment's folder has final objects instead of pointers.
 func HasObjects(assignment *schedule.Assignment) bool {
 	return IsRendered(assignment) && fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target) == fleet.RenderObjects
 }
 
-// IsForObjects says whether a file of such a folder has final objects, or is there for them.
+// IsForObjects reports whether a file belongs to the final objects of such a folder.
 func IsForObjects(name string) bool {
 	return name == kustomizationFile || folder.IsInObjectsFolder(name)
 }
 
-// Follow returns the files of an assignment's folder with final objects, where files are those that [Templates.Render]
-// returned: the reconciler's object then follows the objects, and has what it needs of the GitOps repository in place of
-// sources of its own. The error is [ErrUnknown] while the repository is not known.
+// AddFinalObjects adds final objects to the rendered files of an assignment. The reconciler's object then follows them
+// instead of a source of its own. The error is [ErrUnknown] while the repository is not known.
 func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Result) ([]AssignmentFile, error) {
 	if subject.Repo == nil {
 		return nil, ErrUnknown
@@ -82,13 +80,13 @@ func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, res
 	return made, nil
 }
 
-// repositoryOf is the GitOps repository as the agent of an assignment's host knows it.
+// repositoryOf returns the URL of the GitOps repository as the agent of the host knows it.
 func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *folder.Location) string {
 	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
 	return cmp.Or(given, t.hostOf(assignment).reconciler.Repository, repo.URL)
 }
 
-// following is a file with a reconciler's objects without the sources among them, and with edits of the spec of the one that deploys.
+// followObjects removes the sources from a reconciler's file and applies edits to the spec of the deploying object.
 func followObjects(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
 	return rewriteDocuments(content, func(document *yaml.Node) error {
 		at := document.Content[0]
@@ -130,8 +128,8 @@ func setField(mapping *yaml.Node, at string, value any) error {
 	return present.Encode(value)
 }
 
-// objectFiles are the files with final objects, as a chart or a kustomization, and their digest. All objects that cannot be
-// there are in the error.
+// objectFiles returns the files with final objects, as a chart or a kustomization, and their digest. The error lists
+// every object that cannot be written.
 func objectFiles(result *objects.Result, asChart bool) (files []AssignmentFile, digest string, err error) {
 	var all, definitions [][]byte
 	var mistakes []error
@@ -215,7 +213,8 @@ func objectFiles(result *objects.Result, asChart bool) (files []AssignmentFile, 
 
 var separator = []byte("---\n")
 
-// parts joins objects to files of at most [MaxFile] bytes, which one object does not exceed. There is at least one file.
+// joinParts joins objects to files of at most [MaxFile] bytes; a single object is never larger. It returns at least one
+// file.
 func joinParts(all [][]byte) (files [][]byte) {
 	var file []byte
 	for i, object := range all {
@@ -230,17 +229,16 @@ func joinParts(all [][]byte) (files [][]byte) {
 	return append(files, file)
 }
 
-// subchart is the chart within the chart of final objects that has them. Helm stores the files of a chart in the Secret of its
-// release beside the objects, and leaves out those of its dependencies.
+// subchart is the dependency that has the final objects. Helm stores the files of the chart itself in the Secret of the
+// release, a second time beside the objects, but not the files of dependencies.
 const subchart = "rendered"
 
-// chartFiles returns the files of a chart that renders objects as they are.
 func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []AssignmentFile, err error) {
 	about := objects.Chart{}
 	if of != nil {
 		about = *of
 	}
-	// Flux upgrades where the version is another one, and uninstalls where the name is.
+	// Flux upgrades a release if the version changes, and uninstalls it if the name does.
 	joint := "+"
 	if strings.Contains(about.Version, "+") {
 		joint = "."
@@ -276,7 +274,6 @@ func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (fi
 	return files, nil
 }
 
-// kustomizationFiles returns the files of a kustomization of objects.
 func kustomizationFiles(all [][]byte) (files []AssignmentFile) {
 	listed := kustomization
 	for i, part := range all {
@@ -292,16 +289,16 @@ func kustomizationFiles(all [][]byte) (files []AssignmentFile) {
 	return append(files, AssignmentFile{Name: kustomizationFile, Content: []byte(listed + "\n")})
 }
 
-// maxRelease is the size of a Secret, in which Helm stores a release.
+// maxRelease is the largest size of a Secret, in which Helm stores a release.
 const maxRelease = 1 << 20
 
-// releaseSize returns about how many bytes Helm stores of a release with these objects: JSON, compressed, in base64.
+// releaseSize estimates the size of the release that Helm stores: JSON, compressed, in base64.
 func releaseSize(objects []byte) int {
-	const rest = 8 << 10 // the description of the chart and its state
+	const rest = 8 << 10 // description and state of the chart
 	if len(objects) < maxRelease/2 {
-		return len(objects) // and less
+		return len(objects) // an upper bound
 	}
-	text, _ := json.Marshal(string(objects)) // a string has no error
+	text, _ := json.Marshal(string(objects))
 	var compressed bytes.Buffer
 	writer, _ := gzip.NewWriterLevel(&compressed, gzip.BestCompression) // as Helm does
 	_, _ = writer.Write(text)
@@ -309,10 +306,10 @@ func releaseSize(objects []byte) int {
 	return rest + base64.StdEncoding.EncodedLen(compressed.Len())
 }
 
-// hasPlainSecret reports whether an object is a Secret with values that are not encrypted, or has one within it. The error is
-// about a Secret that is encrypted in part.
+// hasPlainSecret reports whether an object is, or contains, a Secret with unencrypted values. A partly encrypted Secret
+// is an error.
 func hasPlainSecret(o *objects.Object) (bool, error) {
-	if !maybeSecret.Match(o.YAML) { // as in most objects, which are not read
+	if !maybeSecret.Match(o.YAML) { // skips most objects unread
 		return false, nil
 	}
 	documents, err := fleet.ReadObjects(string(o.YAML))
@@ -339,8 +336,8 @@ func hasPlainSecret(o *objects.Object) (bool, error) {
 
 var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
 
-// FormerObjects are the final objects that a folder has, sorted; nil where it has none. Those without a namespace get that of the
-// wanted object of the same name, which has none either.
+// FormerObjects returns the final objects of a folder, sorted; nil if it has none. An object without a namespace gets
+// the namespace of the wanted object of the same name, which has none in its YAML either.
 func FormerObjects(files []folder.File, wanted []objects.Object) (former []objects.Object, err error) {
 	type name struct{ group, kind, name string }
 	namespaces := map[name]string{}

@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Former is what an assignment's folder was made from, as far as that is known.
+// FormerFolder is the recorded input of an assignment's existing folder.
 type FormerFolder struct {
-	ClusterType *fleet.ClusterType // of the host, as it was then; nil: as it is now
-	Manifests   *folder.Manifests  // of the deployment target; nil: not known
+	ClusterType *fleet.ClusterType // of the host at that time; nil if unchanged
+	Manifests   *folder.Manifests  // of the deployment target; nil if unknown
 	Files       []folder.File
 }
 
-// FormerRequest is [Templates.Request] for what an assignment's folder was made from. Its errors say why there is none, and are the
-// same each time.
+// FormerRequest is [Templates.Request] for the recorded input of an existing folder. Its error gives the reason why
+// that is impossible.
 func (t *Templates) FormerRequest(assignment *schedule.Assignment, former FormerFolder) (*objects.Request, error) {
 	clusterType := cmp.Or(former.ClusterType, assignment.Host.ClusterType)
 	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))

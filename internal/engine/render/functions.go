@@ -19,8 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Reasons why templates do not have a function of sprig. Two runs with the same input must give the same bytes, on
-// every machine.
+// Reasons to refuse a function of sprig. Two runs with the same input must give the same bytes on every machine.
 const (
 	readsEnvironment = "it reads the environment of the machine that renders"
 	readsNetwork     = "it reads the network"
@@ -30,7 +29,7 @@ const (
 	hidesNothing     = "its result would be committed unencrypted"
 )
 
-// refused are the functions of sprig's that templates do not have, and why.
+// refusedFunctions maps sprig functions that templates lack to the reason.
 var refusedFunctions = map[string]string{
 	"env": readsEnvironment, "expandenv": readsEnvironment,
 	"getHostByName": readsNetwork,
@@ -51,7 +50,7 @@ var refusedFunctions = map[string]string{
 	"derivePassword": hidesNothing,
 }
 
-// unknownFunction is the message about a function that templates do not have.
+// unknownFunction returns the error for a function that templates lack.
 func unknownFunction(name string) string {
 	if reason, ok := refusedFunctions[name]; ok {
 		return fmt.Sprintf("function %q is not for templates: %s", name, reason)
@@ -59,8 +58,8 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
 }
 
-// functions returns the functions that templates can call: those of sprig, without the refused ones, and with our
-// own in place of those that hide errors, depend on the order of a map, or return results without bound.
+// functions returns the functions of templates: sprig's, without the refused ones. Our own replace those that hide
+// errors, depend on the order of a map, or return unbounded results.
 func functions() template.FuncMap {
 	all := sprig.GenericFuncMap()
 	for name := range refusedFunctions {
@@ -75,7 +74,7 @@ func functions() template.FuncMap {
 		"toEnv":        toEnv,
 		"toProperties": toProperties,
 
-		// A runner has its own, once it runs.
+		// Placeholders: a runner has its own.
 		"toYaml":    func(any) (string, error) { return "", nil },
 		"stringify": func(any) (string, error) { return "", nil },
 		"tpl":       func(string, any) (string, error) { return "", nil },
@@ -97,7 +96,6 @@ func functions() template.FuncMap {
 	return all
 }
 
-// shorten implements the template function of that name: see [naming.Shorten].
 func shorten(longest int, name string) (string, error) {
 	if longest < naming.Shortest {
 		return "", problemf("shorten: a name cannot be shortened to %d characters; the least is %d", longest, naming.Shortest)
@@ -138,7 +136,7 @@ func fromYAML(text string) (any, error) {
 	value, err := fleet.ParseLooseYAML(text)
 	if err != nil {
 		message := strings.TrimPrefix(err.Error(), "yaml: ")
-		if strings.Contains(message, "anchor") { // the message would name what may be part of a value
+		if strings.Contains(message, "anchor") { // the message may quote a value
 			message = `a value that starts with "*" must be in quotes`
 		}
 		return nil, problemf("fromYaml: %s", message)
@@ -146,7 +144,7 @@ func fromYAML(text string) (any, error) {
 	return natural(value), nil
 }
 
-// keys returns the keys of maps, one map after the other, each map's sorted.
+// dictKeys returns the sorted keys of each map, one map after the other.
 func dictKeys(dicts ...map[string]any) []string {
 	names := []string{}
 	for _, dict := range dicts {
@@ -155,7 +153,6 @@ func dictKeys(dicts ...map[string]any) []string {
 	return names
 }
 
-// values returns the values of a map in the order of their keys.
 func dictValues(dict map[string]any) []any {
 	all := make([]any, 0, len(dict))
 	for _, key := range slices.Sorted(maps.Keys(dict)) {
@@ -164,7 +161,7 @@ func dictValues(dict map[string]any) []any {
 	return all
 }
 
-// dig returns a value inside of nested maps: dig "a" "b" "default" map. Where a key is missing it returns the default.
+// dig returns a value of nested maps, dig "a" "b" "default" map, or the default if a key is missing.
 func dig(arguments ...any) (any, error) {
 	if len(arguments) < 3 {
 		return nil, problemf("dig needs keys, a default and a map")
@@ -193,7 +190,7 @@ func dig(arguments ...any) (any, error) {
 	return value, nil
 }
 
-// quote puts each value in double quotes, as Go, JSON and YAML read them.
+// quote puts each value in double quotes that Go, JSON and YAML can read.
 func quote(values ...any) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// growing returns the functions whose result may be much larger than their arguments, with a check of its size
-// before the call. For all others the limit on their arguments is enough.
+// boundedFunctions returns the functions whose result may be much larger than their arguments. Each checks the size of
+// its result before the call. For all other functions, the limit on arguments is enough.
 func boundedFunctions(functions map[string]any) map[string]any {
 	var (
 		replaceAll        = functions["mustRegexReplaceAll"].(func(string, string, string) (string, error))
@@ -119,11 +119,11 @@ func boundedFunctions(functions map[string]any) map[string]any {
 	}
 }
 
-// maxPattern is the length, in bytes, of the longest regular expression, or constraint on versions. What they cost is its
-// length times that of the text.
+// maxPattern is the largest length of a regular expression or version constraint, in bytes. Matching costs its length
+// times that of the text.
 const maxPattern = 1000
 
-// withShortPattern returns functions whose first argument is a pattern, with a check of its length before the call.
+// withPatternLimit wraps the functions whose first argument is a pattern, to limit its length.
 func withPatternLimit(functions map[string]any) map[string]any {
 	checked := map[string]any{}
 	for name, function := range functions {
@@ -150,7 +150,7 @@ func withPatternLimit(functions map[string]any) map[string]any {
 	return checked
 }
 
-// limited refuses a size that is too large. It takes a float64, so that no product overflows.
+// checkSize refuses a size that is too large. It takes a float64 because products of sizes may overflow.
 func checkSize(what string, size float64) error {
 	if size > maxValue {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
@@ -176,7 +176,7 @@ func checkSequence(parameters []int) error {
 	}
 	count := (float64(last) - float64(first)) / float64(step)
 	if len(parameters) < 3 && count < 0 {
-		count = -count // seq counts down by itself
+		count = -count
 	}
 	return checkSize("a list of numbers", count)
 }
@@ -186,8 +186,7 @@ var (
 	formatStar   = regexp.MustCompile(`%[-+# 0\[\]\d.]*\*`)
 )
 
-// boundedPrintf is printf, but first checks how large the result can be: by widths, and by arguments that the format
-// uses several times.
+// boundedPrintf is printf with a check of the possible size: of widths, and of arguments that the format repeats.
 func boundedPrintf(format string, arguments ...any) (string, error) {
 	if formatStar.MatchString(format) {
 		return "", problemf("printf: a width that is an argument, *, is not for templates")

@@ -7,52 +7,52 @@ import (
 	"text/template/parse"
 )
 
-// guard rewrites a parsed template so that it cannot print a missing value, and cannot run for ever.
+// guard rewrites a parsed template so that it cannot print a missing value and cannot run forever.
 //
-// text/template passes a missing value as nil, and many functions print nil as nothing or as "<nil>". So every
-// argument and every printed value goes through a guard: a function that refuses nil, unless the called function
-// accepts it, and counts the size of the value. Loops and calls of other templates are counted, too.
+// text/template passes a missing value as nil, which many functions print as "" or "<nil>". A guard is a function
+// around each argument and each printed value. It measures the value, and refuses nil unless the called function
+// accepts it. Loops and calls of templates are counted, too.
 type guard struct {
 	tree    *parse.Tree
-	mutates bool            // a function was seen that changes maps
-	reads   map[string]bool // fields of the data that were seen, but for those that [isSlot] is for; "" is anything else
-	isRoot  bool            // "." is the data of the assignment, which the template does not change
+	mutates bool            // the template calls a function that changes maps
+	reads   map[string]bool // fields that the template reads, without those of [guard.isSlot]; "" is any other value
+	isRoot  bool            // "." is the unchanged data of the assignment
 }
 
-// Names of the functions that guards call. Templates cannot: they are added after parsing.
+// Functions that guards call. Templates cannot call them, because they are added after parsing.
 const (
-	printFunction = "_print" // (source, value): a value that is printed, which must not be nil
+	printFunction = "_print" // (source, value): a printed value, not nil
 	textFunction  = "_text"  // (source, value): an argument that a function formats as Go does
-	needFunction  = "_need"  // (shallow, source, value): an argument that must not be nil
-	takeFunction  = "_take"  // (shallow, value): an argument that may be nil
-	stepFunction  = "_step"  // one iteration of a loop
-	enterFunction = "_enter" // before a call of another template
+	needFunction  = "_need"  // (shallow, source, value): an argument, not nil
+	takeFunction  = "_take"  // (shallow, value): an argument, may be nil
+	stepFunction  = "_step"  // an iteration of a loop
+	enterFunction = "_enter" // before a call of a template
 	leaveFunction = "_leave" // after it
 )
 
-// asking are the functions that accept a missing value.
+// acceptsMissing lists the functions that accept a missing value.
 var acceptsMissing = newSet(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
 	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
 )
 
-// shallow are the functions that do not read the values inside of a map or a list. Their arguments may have values in
-// them that are not known yet, as "." has with .Repo.
+// readsShallowly lists the functions that do not read inside maps and lists. Their arguments may contain unknown
+// values, as "." has with .Repo.
 var readsShallowly = newSet(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
 	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
 	"tpl",
 )
 
-// formatting are the functions that format values as Go does, which prints a null inside of them as "<nil>".
+// formatsValues lists the functions that format values as Go does, which prints an inner null as "<nil>".
 var formatsValues = newSet(
 	"print", "println", "printf", "html", "js", "urlquery", "quote", "squote", "toString", "toStrings", "cat", "join",
 )
 
-// mutating are the functions that change a map, or may run a template that does.
+// mutatesMaps lists the functions that change a map, or run a template that may.
 var mutatesMaps = newSet("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
 
-// lazy are the functions whose arguments text/template does not evaluate unless needed.
+// isLazy lists the functions whose arguments text/template evaluates only if needed.
 var isLazy = newSet("and", "or")
 
 func newSet(names ...string) map[string]bool {
@@ -63,7 +63,6 @@ func newSet(names ...string) map[string]bool {
 	return set
 }
 
-// body guards a list of nodes.
 func (g *guard) guardBody(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -100,7 +99,7 @@ func (g *guard) guardBody(list *parse.ListNode) {
 	list.Nodes = nodes
 }
 
-// branch guards a node whose body may have another ".".
+// guardBranch guards a node whose body may have another ".".
 func (g *guard) guardBranch(node *parse.BranchNode, isSameDot bool) {
 	g.guardPipe(node.Pipe)
 	wasRoot := g.isRoot
@@ -110,12 +109,11 @@ func (g *guard) guardBranch(node *parse.BranchNode, isSameDot bool) {
 	g.guardBody(node.ElseList)
 }
 
-// pipe guards the arguments of every function that the pipeline calls.
 func (g *guard) guardPipe(pipe *parse.PipeNode) {
 	if pipe == nil {
 		return
 	}
-	sources := make([]string, len(pipe.Cmds)) // before anything below is rewritten
+	sources := make([]string, len(pipe.Cmds))
 	for i := range pipe.Cmds {
 		sources[i] = sourceOf(pipe.Cmds[:i])
 	}
@@ -136,7 +134,7 @@ func (g *guard) guardPipe(pipe *parse.PipeNode) {
 	pipe.Cmds = commands
 }
 
-// argument guards one word of a command. The word with index 0 is the function, or the value itself.
+// guardArgument guards one word of a command. Word 0 is the function, or the value itself.
 func (g *guard) guardArgument(function string, index int, node parse.Node) parse.Node {
 	source := node.String()
 	switch node := node.(type) {
@@ -168,14 +166,14 @@ func (g *guard) guardArgument(function string, index int, node parse.Node) parse
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
-// fixed are the fields of the data, and of its manifests, that are always short strings.
+// fixedFields and fixedManifests list the fields of the data that are always short strings.
 var (
 	fixedFields = newSet("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
 		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject", "SecretName")
 	fixedManifests = newSet("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
 
-// isSlot says whether an action only writes a name that a [shape] has a slot for.
+// isSlot reports whether an action only prints a name with a slot in a [shape].
 func (g *guard) isSlot(pipe *parse.PipeNode) bool {
 	if !g.isRoot || len(pipe.Decl) > 0 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
 		return false
@@ -184,7 +182,7 @@ func (g *guard) isSlot(pipe *parse.PipeNode) bool {
 	return ok && len(field.Ident) == 1 && slotFields[field.Ident[0]]
 }
 
-// isFixed says whether a word is certain to be a short string, and so needs no guard.
+// isFixed reports whether a word is always a short string, which needs no guard.
 func (g *guard) isFixed(node parse.Node) bool {
 	field, ok := node.(*parse.FieldNode)
 	if !ok || !g.isRoot {
@@ -199,10 +197,10 @@ func (g *guard) isFixed(node parse.Node) bool {
 	return false
 }
 
-// bounded are the functions whose result is not larger than their arguments, or that check its size.
+// boundsResult lists the functions whose result is no larger than their arguments, or that check its size.
 var boundsResult = newSet("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
 
-// isHarmless says whether the result of commands can be passed to a function without a guard.
+// isHarmless reports whether a function can take the result of commands without a guard.
 func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
 	last := commands[len(commands)-1].Args
 	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
@@ -211,7 +209,7 @@ func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool 
 	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
 
-// isSafe says whether the result of a pipeline can be printed without a guard.
+// isSafe reports whether the result of a pipeline can be printed without a guard.
 func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0]
 	if identifier, ok := last.(*parse.IdentifierNode); ok {
@@ -220,7 +218,7 @@ func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	return len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 && g.isFixed(last)
 }
 
-// stringFunctions are the functions that always return a string, never nil.
+// stringFunctions returns the functions that always return a string.
 var stringFunctions = sync.OnceValue(func() map[string]bool {
 	names := newSet("print", "printf", "println", "html", "js", "urlquery")
 	for name, function := range functions() {
@@ -231,7 +229,6 @@ var stringFunctions = sync.OnceValue(func() map[string]bool {
 	return names
 })
 
-// pass is the command that calls a guard with a value.
 func (g *guard) guardCall(function string, position parse.Pos, source string) *parse.CommandNode {
 	if function == "" || acceptsMissing[function] {
 		return g.newCall(position, takeFunction, g.newFlag(position, readsShallowly[function]))
@@ -260,7 +257,7 @@ func (g *guard) newFlag(position parse.Pos, flag bool) *parse.BoolNode {
 	return &parse.BoolNode{NodeType: parse.NodeBool, Pos: position, True: flag}
 }
 
-// sourceOf is the text of commands before they were guarded: "index .Labels "region" | upper".
+// sourceOf returns the text of commands before they are guarded, such as "index .Labels "region" | upper".
 func sourceOf(commands []*parse.CommandNode) string {
 	text := ""
 	for i, command := range commands {

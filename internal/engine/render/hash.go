@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// hash is a number for a value, the same for equal values whatever the order of their keys. It is the
-// number that Kalypso's function gives, that of github.com/mitchellh/hashstructure in its version 1:
-// FNV-1 of the bytes of each scalar, over which lists are hashed in order and maps by exclusive or.
+// hash returns a number for a value, equal for equal values in any order of keys. Kalypso's function gives the same
+// number: version 1 of github.com/mitchellh/hashstructure, with FNV-1 over the bytes of each scalar, over lists in
+// order, and exclusive or over maps.
 func hash(value any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(value))
 	return strconv.FormatUint(sum, 10), err
@@ -22,7 +22,7 @@ func hashOf(value reflect.Value) (uint64, error) {
 		value = value.Elem()
 	}
 	if !value.IsValid() {
-		return hashBytes(make([]byte, 8)), nil // null is the integer 0
+		return hashBytes(make([]byte, 8)), nil // null hashes like the integer 0
 	}
 	if number, ok := value.Interface().(json.Number); ok {
 		return hashBytes([]byte(number)), nil

@@ -10,19 +10,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// hubProject is the name of a workspace's AppProject on a hub. Folders of several hosts and environments are
-// applied there, and each has a project of its own.
+// hubProject returns the name of a workspace's AppProject on a hub, which has one for each host and environment.
 func hubProject(project, environment, host string) string {
 	return LabelValue(project + "-" + environment + "-" + host)
 }
 
-// rendersProject says whether the workspace of an assignment has its AppProject rendered.
 func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
 	return t.workspaceOf(assignment.Target.Workload.Workspace).project.Render
 }
 
-// literal escapes values, so that an ApplicationSet does not read them as actions of its templates: a value with
-// "{{" in it arrives as it is.
+// escapeActions escapes "{{" in values, which an ApplicationSet would read as actions of its templates.
 func escapeActions(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 	if bytes.Count(content, []byte("{{")) == by.Actions {
 		return content, nil
@@ -44,7 +41,7 @@ func escapeActions(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 	})
 }
 
-// escape escapes "{{" in every text, except in those of without.
+// escapeBraces escapes "{{" in every text except those in without.
 func escapeBraces(node *yaml.Node, without map[*yaml.Node]bool) {
 	if node == nil || without[node] {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled].
-// files are those that [Templates.Render] returned; they are read only where a template is the user's own.
+// Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled]. It reads
+// files, the result of [Templates.Render], only for users' templates.
 func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.ObjectRef {
 	host := t.hostOf(subject.Assignment)
 	var objects []folder.ObjectRef
@@ -37,7 +37,7 @@ func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.Ob
 	}
 	for i := range subject.Encrypted {
 		one := &subject.Encrypted[i]
-		if slices.ContainsFunc(files, func(file AssignmentFile) bool { return file.Name == one.FileName() }) { // else another folder has it
+		if slices.ContainsFunc(files, func(file AssignmentFile) bool { return file.Name == one.FileName() }) { // otherwise another folder has it
 			group, kind := one.Object()
 			objects = appendReconciled(objects, identity{group, kind, one.Namespace, one.Name})
 		}
@@ -54,7 +54,6 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.ObjectR
 	return []folder.ObjectRef{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
-// builtinSecrets are the objects by which a built-in secret service brings the Secrets of an assignment.
 func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.ObjectRef) {
 	if len(subject.Secrets) == 0 {
 		return nil
@@ -68,7 +67,6 @@ func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (
 	return objects
 }
 
-// appendReconciled appends an object if it is one of a reconciler.
 func appendReconciled(to []folder.ObjectRef, of identity) []folder.ObjectRef {
 	if of.name == "" || !reconciler.IsReconciled(of.group, of.kind) {
 		return to

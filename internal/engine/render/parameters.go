@@ -14,16 +14,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Parameters that built-in templates read themselves.
 const (
 	valuesParameter  = "values"     // of a chart
 	secretParameter  = "secret_ref" // credentials of the source
 	projectParameter = "project"    // of an Argo CD Application
 
-	repositoryParameter = "gitops_repository" // as the agent of a cluster type knows it; what follows final objects has it
+	repositoryParameter = "gitops_repository" // the GitOps repository as the agent knows it, for final objects
 )
 
-// parameterNames are the names of all parameters of built-in templates, sorted.
+// parameterNames lists the parameters of all built-in templates, sorted.
 var parameterNames = func() []string {
 	names := []string{valuesParameter, secretParameter, projectParameter, repositoryParameter}
 	for _, kind := range parameterKinds {
@@ -33,13 +32,13 @@ var parameterNames = func() []string {
 	return names
 }()
 
-// parameterKinds are the kinds over whose specs parameters are merged, by the names of these.
+// parameterKinds lists the kinds whose specs have a parameter, sorted by its name.
 var parameterKinds = slices.SortedFunc(
 	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.ObjectKind) bool { return kind.Parameter == "" })),
 	func(a, b *reconciler.ObjectKind) int { return cmp.Compare(a.Parameter, b.Parameter) },
 )
 
-// parametersFor are the names of the parameters that a built-in reconciler reads, sorted.
+// parametersFor returns the parameters of a built-in reconciler, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
 		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects() ||
@@ -47,9 +46,8 @@ func parametersFor(of *reconciler.Reconciler) []string {
 	})
 }
 
-// parameterCheck collects what is wrong with parameters.
 type parameterChecker struct {
-	path     *fleet.Path // of the parameters
+	path     *fleet.Path
 	findings fleet.Findings
 }
 
@@ -57,7 +55,7 @@ func (c *parameterChecker) report(path *fleet.Path, format string, arguments ...
 	c.findings.Report(path, format, arguments...)
 }
 
-// known reports parameters that no built-in template has, and those of another type.
+// checkNames reports unknown parameters and parameters of the wrong type.
 func (c *parameterChecker) checkNames(parameters map[string]any, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if slices.Contains(names, name) {
@@ -90,7 +88,7 @@ func (c *parameterChecker) checkType(name string, value any) {
 	}
 }
 
-// fields reports parameters that would change what Flotilla decides, for the workloads of a workspace.
+// checkDecided reports parameters that would change a decision of Flotilla, for the workloads of a workspace.
 func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspace) {
 	for _, kind := range parameterKinds {
 		path := c.path.Attribute(kind.Parameter)
@@ -114,7 +112,7 @@ func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspa
 	}
 }
 
-// decided reports a field that Flotilla decides, also where a null would remove an object around it.
+// checkDecidedField reports a value at a field that Flotilla decides, or a null above it.
 func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string]any, field, by string) {
 	steps := strings.Split(field, ".")
 	for i, step := range steps {
@@ -132,7 +130,7 @@ func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string
 	}
 }
 
-// unused reports the parameters of a deployment target that are for manifests of another kind.
+// checkUnused reports parameters of a deployment target that only apply to other kinds of manifests.
 func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
@@ -153,12 +151,12 @@ func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fle
 	}
 }
 
-// targetProblems are the mistakes in a deployment target's parameters and config_as, found once for all of its hosts.
-// The templates of a host decide which of them matter.
+// targetProblems holds the mistakes in a deployment target's parameters and config_as. They are found once; each host's
+// templates decide which of them matter.
 type targetProblems struct {
 	unknown error // parameters that no built-in template reads
-	misused error // fields that Flotilla decides, that the workspace does not allow, and parameters that reach nothing
-	outside error // a source or a namespace that the workspace does not allow
+	misused error // fields that Flotilla decides or the workspace forbids, and parameters without effect
+	outside error // a source or a namespace that the workspace forbids
 }
 
 func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
@@ -198,7 +196,6 @@ func errorOf(findings fleet.Findings) error {
 	return findings
 }
 
-// problemsOn returns the problems of a deployment target that matter on a host, or nil.
 func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignment) error {
 	var unknown, misused, outside, form error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
@@ -224,7 +221,7 @@ func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignm
 	)
 }
 
-// verifyProblem says that a cluster type requires signatures which the reconciler would not check for these manifests.
+// verifyProblem reports that the reconciler would not check the signatures that the cluster type requires.
 func (t *Templates) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
 		return nil
@@ -244,7 +241,6 @@ func (t *Templates) verifyProblem(host *hostTemplates, assignment *schedule.Assi
 	}}
 }
 
-// deploysProblem says that a built-in reconciler deploys no such manifests.
 func deploysProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if !host.reconciler.HasAgent() || host.reconciler.KindFor(manifestsOf(&assignment.Target.Target.Manifests)) != nil {
 		return nil
@@ -256,7 +252,7 @@ func deploysProblem(host *hostTemplates, assignment *schedule.Assignment) error 
 	}}
 }
 
-// imageProblem reports a range of versions where a reconciler takes one image.
+// imageProblem reports a range of versions for a reconciler that takes one image.
 func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	target := assignment.Target.Target
 	manifests := &target.Manifests
@@ -276,7 +272,6 @@ func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	}}
 }
 
-// forms reports forms of configuration that are not possible for the manifests.
 func (c *parameterChecker) checkForms(path *fleet.Path, target *fleet.DeploymentTarget) {
 	if _, among := target.Manifests.ConfigAs.Values(); among && !isChart(&target.Manifests) {
 		c.report(path, `"values" is for charts, which these manifests are not`)
@@ -286,7 +281,6 @@ func (c *parameterChecker) checkForms(path *fleet.Path, target *fleet.Deployment
 	}
 }
 
-// formProblem says which form of configuration a built-in reconciler does not have.
 func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	_, among := forms.Values()
@@ -296,7 +290,7 @@ func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 		return nil
 	case forms.IsSubstituted() && host.reconciler.NoVariable == nil:
 		form = "substitute"
-	case among && !host.reconciler.HasAgent(): // values are given when somebody deploys it
+	case among && !host.reconciler.HasAgent(): // the person who deploys it gives the values
 		form = "values"
 	default:
 		return nil
@@ -308,7 +302,7 @@ func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	}}
 }
 
-// overlay returns base with the values of over in it. Objects are merged; other values of over replace those of base. Neither is changed.
+// overlay returns base merged with over: objects merge deeply, other values of over win. It changes neither.
 func overlay(base, over map[string]any) map[string]any {
 	if len(base) == 0 {
 		return over

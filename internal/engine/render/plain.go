@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// isPlainlyRight says whether a file is plain YAML in which [check.content] would certainly find nothing. False means
-// that it has to look, which takes twenty times as long: it knows all of YAML, and the lines.
+// isQuicklyValid reports whether a file is plain YAML without mistakes. If it returns false, [folderCheck.checkFile]
+// has to read the file, which takes twenty times as long: it knows all of YAML, and the lines.
 func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	if u.template.contentType != "yaml" {
 		return u.template.contentType != "json"
@@ -38,8 +38,8 @@ func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	return true
 }
 
-// shapedObjects returns the objects in a file of a shape, without reading it. The file with marks in place of names is
-// read once: where each mark is a whole text, a file with names that need no quotes is as right.
+// objectsOfShape returns the objects in a file of a shape without reading the file. The shape is read once, with marks
+// for names. If each mark is a whole value, a file with plain names is as valid as the marked one.
 func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bool) {
 	if u.shape == nil {
 		return nil, false
@@ -66,8 +66,8 @@ func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bo
 	return objects, true
 }
 
-// markedObjects returns the objects in a file of a shape, with marks for names. Other names do not make a ConfigMap too
-// large, since plain documents are small. A document of data is not right on all hosts.
+// markedObjects returns the objects of a shape, with marks for names. Names cannot make a ConfigMap too large, since
+// plain documents are small. Data documents are refused, because they are not allowed on all hosts.
 func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok bool) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
@@ -77,7 +77,7 @@ func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok boo
 	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
 }
 
-// hasPartOfMark says whether a text has a mark that is only a part of it, or an object one in a key.
+// hasPartOfMark reports whether a mark is part of a longer text or of a key.
 func hasPartOfMark(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -93,8 +93,8 @@ func hasPartOfMark(value any) bool {
 	return false
 }
 
-// plainObjects returns the documents of a file and its objects. ok is false where it is not plain YAML, or something may
-// be wrong with it.
+// readPlainObjects returns the documents of a file and its objects. ok is false if the file is not plain YAML or may
+// have a mistake.
 func (c *folderCheck) readPlainObjects(template *compiledTemplate, content string) (documents []any, found []identity, ok bool) {
 	documents, ok = fleet.ReadPlainYAML(content)
 	for _, document := range documents {
@@ -116,7 +116,7 @@ func identityOf(object map[string]any) identity {
 	kind, _ := object["kind"].(string)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
-	// clones, since the texts are parts of the file
+	// Clone keeps the file's text from staying in memory.
 	return identity{strings.Clone(groupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
 }
 
@@ -144,7 +144,7 @@ func isValidObject(of identity, object map[string]any) bool {
 	return areTexts
 }
 
-// haveTexts says whether a map below an object has only texts, and each is as it must be. There may be no such map.
+// hasTexts reports whether the map at name has only valid strings. A missing map is valid.
 func hasTexts(object map[string]any, name string, isRight func(key, value string) bool) bool {
 	entries, given := object[name]
 	if !given {

@@ -12,20 +12,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// reachCheck finds what a deployment target reaches that its workspace does not allow.
+// reachChecker reports what a deployment target reaches beyond the limits of its workspace.
 type reachChecker struct {
 	*parameterChecker
-	team *fleet.Workspace
-	// teams are all workspaces, by name.
+	team  *fleet.Workspace
 	teams map[string]*workspace
-	// owners are the workspaces that list a Secret, by its name.
+	// owners are the workspaces of a Secret.
 	owners map[string][]string
-	// objects are the workspaces whose workloads have reconciler objects of a name. With it, nothing but such names is
-	// checked.
+	// objects are the workspaces of a name of reconciler objects. If set, only such names are checked.
 	objects map[string][]string
 }
 
-// parameters checks those of a deployment target. What a cluster type's parameters reach is the platform's own.
+// checkParameters checks the parameters of a deployment target. Parameters of a cluster type are the platform's own.
 func (c *reachChecker) checkParameters(parameters map[string]any) {
 	if name, given := parameters[secretParameter]; given {
 		c.checkValue(c.path.Attribute(secretParameter), secretParameter, reconciler.Secrets, name)
@@ -39,7 +37,7 @@ func (c *reachChecker) checkParameters(parameters map[string]any) {
 		switch value, given := parameters[name]; {
 		case isObject:
 			c.checkFields(c.path.Attribute(name), kind, "", fields)
-		case given && value == nil: // it takes away what a cluster type says
+		case given && value == nil: // removes the cluster type's value
 			if c.checkTrust(c.path.Attribute(name), kind, "") {
 				c.checkValue(c.path.Attribute(name), name, kind.ReachBelow(""), nil)
 			}
@@ -47,7 +45,7 @@ func (c *reachChecker) checkParameters(parameters map[string]any) {
 	}
 }
 
-// fields checks what is below a field, whose path is "" for the spec itself.
+// checkFields checks a value and everything below it. at is the path of its field, "" for the spec.
 func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind, at string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -66,7 +64,7 @@ func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind
 		}
 	}
 	reach := kind.ReachOf(at)
-	if _, isText := value.(string); reach == reconciler.Nothing && !isText { // it takes away what a cluster type says below it
+	if _, isText := value.(string); reach == reconciler.Nothing && !isText { // removes the cluster type's values below
 		reach = kind.ReachBelow(at)
 	}
 	if c.checkTrust(path, kind, at) {
@@ -74,8 +72,9 @@ func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind
 	}
 }
 
-// trusts reports a field that decides what is trusted, unless the workspace allows it. That belongs to the platform in every
-// workspace: a team that replaces keys or certificates makes what the cluster type requires ineffective.
+// checkTrust reports a field that decides what is trusted, unless the workspace allows it. This also holds for
+// workspaces without limits: a team that replaces keys or certificates would defeat the requirements of the cluster
+// type.
 func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
 	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
@@ -91,12 +90,11 @@ func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind,
 	return false
 }
 
-// allows reports whether the parameters of the workspace list a field, or one above it.
 func (c *reachChecker) allows(field string) bool {
 	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) })
 }
 
-// field checks one value at a field, by the field's path from the name of the parameter on.
+// checkValue checks one value. field is its path including the name of the parameter.
 func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconciler.Reach, value any) {
 	name, isText := value.(string)
 	last := field[strings.LastIndex(field, ".")+1:]
@@ -156,22 +154,20 @@ func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconcil
 	c.report(path, "reaches %s, which workspace %q does not allow its workloads: %s", reach, c.team.Name, way)
 }
 
-// isPartOfReference are the texts beside the name in a reference to a Secret.
+// isPartOfReference lists the fields beside the name in a reference to a Secret.
 var isPartOfReference = map[string]bool{"kind": true, "key": true, "valuesKey": true, "targetPath": true, "apiVersion": true}
 
-// isOwnPath says whether a text is certainly a path in the workload's own source. Kustomize also reads "git@host/path" and
-// "github.com/path" as URLs.
+// isOwnPath reports whether a text is certainly a path in the workload's own source. Kustomize also reads
+// "git@host/path" and "github.com/path" as URLs.
 func isOwnPath(text string) bool {
 	const github = "github.com/"
 	return !strings.ContainsAny(text, ":@") && !strings.EqualFold(text[:min(len(text), len(github))], github)
 }
 
-// isAtOrBelow says whether a path is another one, or below it.
 func isAtOrBelow(path, above string) bool {
 	return path == above || strings.HasPrefix(path, above+".")
 }
 
-// source checks where the manifests come from. path is that of the manifests.
 func (c *reachChecker) checkSource(path *fleet.Path, manifests *fleet.Manifests) {
 	if c.team.Sources == nil || access.IsWithin(c.team.Sources, sourceURL(manifests)) {
 		return
@@ -180,7 +176,6 @@ func (c *reachChecker) checkSource(path *fleet.Path, manifests *fleet.Manifests)
 		cmp.Or(strings.Join(c.team.Sources, ", "), "none"))
 }
 
-// namespace checks the namespace that a deployment target names.
 func (c *reachChecker) checkNamespace(path *fleet.Path, namespace string) {
 	if namespace == "" || !c.team.IsConfined() || slices.Contains(c.team.Parameters, "namespace") {
 		return
@@ -199,12 +194,11 @@ func (c *reachChecker) checkNamespace(path *fleet.Path, namespace string) {
 	}
 }
 
-// isNamespaceOf says whether a namespace is called as those of a workspace are.
+// isNamespaceOf reports whether a namespace has the prefix of a workspace.
 func isNamespaceOf(team, namespace string) bool {
 	return namespace == team || strings.HasPrefix(namespace, team+"-")
 }
 
-// secretOwners are the workspaces that list each Secret.
 func secretOwners(f *fleet.Fleet) map[string][]string {
 	owners := map[string][]string{}
 	for i := range f.Workspaces {

@@ -8,27 +8,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// entryOf is the text of a reference in the file of "external-secrets" whose references are all of one store; isRight says that
-// a check has found nothing in a file with it.
+// secretEntry is the text of one reference in a file of "external-secrets" with a single store. isValid means that a
+// check accepted a file with it.
 type secretEntry struct {
 	text    []byte
 	isValid bool
 }
 
-// entryKey is all that decides an entry. The store does not: it is in the head of the file.
+// secretEntryKey identifies an entry. The store is missing because only the head of the file has it.
 type secretEntryKey struct {
 	template *compiledTemplate
 	key      string
 	of       fleet.SecretReference
 }
 
-// maxEntries is how many entries are kept.
 const maxEntries = 1 << 17
 
-// externalSecrets puts the file of the built-in template "external-secrets" together from a head, which has a shape, and an
-// entry for each reference, since hardly any two assignments have the same references. ok is false where the file is more
-// than that. Without it, the way from the reference fleet to its files takes half as much again, by BenchmarkSecrets. The
-// file is right where its head and its entries are.
+// renderExternalSecrets composes the file of the built-in template "external-secrets" from a head, which has a shape,
+// and one entry for each reference, because hardly any two assignments have the same references. Without it, rendering
+// the reference fleet takes half as long again (BenchmarkSecrets). ok is false if the file has another structure. The
+// file is valid if head and entries are.
 func (t *Templates) renderExternalSecrets(host *hostTemplates, template *compiledTemplate, subject Subject) (file AssignmentFile, ok bool, err error) {
 	_, amongValues := subject.Assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {
@@ -47,7 +46,7 @@ func (t *Templates) renderExternalSecrets(host *hostTemplates, template *compile
 		template:  template,
 		subject:   subject,
 		runner:    t.runners.Get().(*runner),
-	} // what the caller's is filled with stays
+	} // a runner of its own keeps the data of the caller's
 	defer t.runners.Put(row.runner)
 	head, isRight, err := row.renderHead(store)
 	if err != nil || head == nil {
@@ -64,7 +63,6 @@ func (t *Templates) renderExternalSecrets(host *hostTemplates, template *compile
 	return AssignmentFile{Name: template.file, Content: bytes.Join(parts, nil), isValid: isRight}, true, nil
 }
 
-// referenceRow renders the parts of a file.
 type secretFile struct {
 	*Templates
 	host     *hostTemplates
@@ -73,7 +71,7 @@ type secretFile struct {
 	runner   *runner
 }
 
-// head is what comes before the entries of references that are all of one store.
+// renderHead returns the part before the entries, for references of one store.
 func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err error) {
 	subject := r.subject
 	subject.ConfigVersion = "head\n" + store
@@ -83,7 +81,7 @@ func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err er
 	if shape != nil && shape != noShape {
 		file, isRight = shape.fill(slotsOf(subject)), shape.checked.Load()
 	} else {
-		subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any other has this head, too
+		subject.Secrets = map[string]fleet.SecretReference{"KEY": {Store: store, Key: "key"}} // any reference gives the same head
 		if file, err = r.renderFile(subject); err != nil {
 			return nil, false, err
 		}
@@ -100,7 +98,6 @@ func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err er
 	return file[:at:at], isRight, nil
 }
 
-// entry is what a reference is in the file.
 func (r *secretFile) renderEntry(key string) (secretEntry, error) {
 	at := secretEntryKey{r.template, key, r.subject.Secrets[key]}
 	at.of.Store = ""
@@ -123,12 +120,11 @@ func (r *secretFile) renderFile(subject Subject) ([]byte, error) {
 	return r.runner.renderFile(r.Templates, r.host, r.template, subject)
 }
 
-// isRight says whether a check finds nothing wrong in a file.
 func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
 	return r.newCheck(r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
 }
 
-// entriesAt is where the entries of a file begin; 0 where it has none.
+// entriesAt returns the start of the entries in a file; 0 if it has none.
 func entriesAt(file []byte) int {
 	const before = "\n  data:\n"
 	at := bytes.Index(file, []byte(before))

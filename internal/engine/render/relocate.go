@@ -13,9 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Relocate moves the files of a folder from one place to another: objects that follow final objects in the folder follow them at the
-// new place. The places are those of the folder itself. isSame reports that no file changes. Files of a branch may say anything: a
-// file that is not YAML stays as it is.
+// RelocatePointers rewrites the objects in a folder that follow its own final objects, after the folder moves from one
+// place to another. isSame means that no file changes. A file that is not YAML stays unchanged, because files of a
+// branch may have any content.
 func RelocatePointers(files []folder.File, from, to folder.Location) (relocated []folder.File, isSame bool) {
 	isSame = true
 	for i, file := range files {
@@ -68,8 +68,8 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 	return content, err == nil && changed
 }
 
-// CheckPlace returns an error if an object among the files of a folder follows final objects elsewhere than in the folder itself, at
-// its place.
+// CheckPointers returns an error if an object among the files follows final objects outside the folder, which is at the
+// given place.
 func CheckPointers(files []folder.File, at folder.Location) error {
 	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
@@ -99,20 +99,20 @@ func CheckPointers(files []folder.File, at folder.Location) error {
 	return nil
 }
 
-// mayFollow reports whether a file may have objects that follow final objects.
+// mayFollow reports whether a file may contain objects that follow final objects.
 func mayFollow(file folder.File) bool {
 	extension := path.Ext(file.Name)
 	return (extension == ".yaml" || extension == ".yml") && !strings.Contains(file.Name, "/") &&
 		bytes.Contains(file.Content, []byte("/"+folder.ObjectsFolder))
 }
 
-// follower is what an object that deploys says of what it follows.
+// follower is the pointer of an object that follows final objects.
 type follower struct {
-	prefix, path       string // "./", where the path begins so, and the rest of it
+	prefix, path       string // "./" or "", and the path without it
 	repository, branch string
 }
 
-// eachFollower calls do with the spec of the document if it is an object that can follow final objects.
+// eachFollower calls do if the document is an object that can follow final objects.
 func eachFollower(document *yaml.Node, do func(spec *yaml.Node, fields *reconciler.Final, of follower) error) error {
 	if len(document.Content) == 0 {
 		return nil
@@ -146,7 +146,6 @@ func eachFollower(document *yaml.Node, do func(spec *yaml.Node, fields *reconcil
 	return do(spec, fields, of)
 }
 
-// nodeAt returns the node at a path of a mapping, whose steps are separated by dots; nil if there is none.
 func nodeAt(mapping *yaml.Node, at string) *yaml.Node {
 	for step := range strings.SplitSeq(at, ".") {
 		if mapping == nil || mapping.Kind != yaml.MappingNode {

@@ -1,5 +1,5 @@
-// Package render renders assignments into the files of their folders: it runs the templates of each assignment's
-// cluster type, and checks the files. The same input gives the same bytes, on every machine and in every run.
+// Package render renders the templates of a fleet into the files of each assignment's folder, and checks these files.
+// The same input gives the same bytes on every machine and in every run.
 package render
 
 import (
@@ -17,43 +17,42 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Subject is what templates are rendered for: an assignment and its snapshot.
+// Subject is the input of one rendering: an assignment and its snapshot.
 type Subject struct {
 	Assignment    *schedule.Assignment
 	Environment   string
-	Owner         string                           // name of the folder's owner; empty: not known yet, see [ErrUnknown]
-	ConfigVersion string                           // the snapshot's
-	ValuesVersion string                           // of Config alone: equal ones, equal Config; empty: it is not known
-	Config        map[string]any                   // the snapshot's values; read only, so assignments may share them
-	Secrets       map[string]fleet.SecretReference // the snapshot's references by key; read only
-	Encrypted     []encrypted.File                 // files that are copied as they are: see [Templates.ArrangeEncrypted]
-	Repo          *folder.Location                 // nil: not known yet, see [ErrUnknown]
-	// Origin returns the name of the config container that a key of Config comes from, or "", for messages. It may
-	// be nil.
+	Owner         string // owner of the folder; "" if not known yet, see [ErrUnknown]
+	ConfigVersion string
+	ValuesVersion string                           // of Config alone: equal versions mean equal Config; "" if unknown
+	Config        map[string]any                   // shared between assignments: read only
+	Secrets       map[string]fleet.SecretReference // by key: read only
+	Encrypted     []encrypted.File                 // copied unchanged
+	Repo          *folder.Location                 // nil if not known yet, see [ErrUnknown]
+	// Origin returns the config container of a key of Config, or "". Messages name it. It may be nil.
 	Origin func(key string) string
 }
 
-// File is one file of an assignment's folder.
+// AssignmentFile is one file of an assignment's folder.
 type AssignmentFile struct {
 	Name    string
 	Content []byte
 
-	objects []folder.ObjectRef // the reconciler objects in it, once it was read
+	objects []folder.ObjectRef // the reconciler objects in the file, if isRead
 	isRead  bool
-	isValid bool // a check of what it is made of has found nothing
+	isValid bool // a check has already accepted its parts
 }
 
-// ErrUnknown is the error where something is not known yet, so that a folder can only be rendered at apply: the
-// manifests of the assignment or of one that it requires, which of those in its namespace writes an encrypted file, or .Repo or .Owner for a template that reads them.
+// ErrUnknown reports that a folder can only be rendered at apply, because an input is not known yet: the manifests of
+// the assignment or of a required one, the encrypted files of its namespace, or the repository or owner that a template
+// reads.
 var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
-// MaxFile is the size, in bytes, of the largest file that may be rendered.
+// MaxFile is the largest size of a rendered file, in bytes.
 const MaxFile = 4 << 20
 
-// Render returns the files of the assignment's folder, sorted by name. A template that renders
-// only white space writes no file. Every template that fails is in the error, as an [*Error]; the error is
-// [ErrUnknown] only where there is no other. The files are not checked: see [Templates.Check]. Render may be called
-// from several goroutines.
+// Render returns the files of the assignment's folder, sorted by name. A template that renders only white space writes
+// no file. The error joins one [*TemplateError] for each template that fails; it is [ErrUnknown] only if nothing else
+// is wrong. Call [Templates.Check] to check the files. Render is safe for concurrent use.
 func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	host := t.hostOf(subject.Assignment)
 	if subject.Assignment.Target.Target.ManifestsPending {
@@ -69,7 +68,7 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	defer t.runners.Put(runner)
 
 	runner.isFilled = false
-	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // their names come first
+	files := slices.Grow(t.encryptedFiles(subject), len(host.templates)) // they sort first
 	var failures []error
 	arranged := t.roles[subject.Assignment]
 	unknown := arranged != nil && arranged.isPending
@@ -112,7 +111,6 @@ func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	return files, nil
 }
 
-// file renders one template for an assignment; nil is no file.
 func (e *runner) renderFile(t *Templates, host *hostTemplates, template *compiledTemplate, subject Subject) ([]byte, error) {
 	key, hasShape := t.shapeKeyOf(host, template, subject)
 	if !hasShape {
@@ -130,21 +128,20 @@ func (e *runner) renderFile(t *Templates, host *hostTemplates, template *compile
 	ofConfig := template.kind == "config" || template.kind == "secret"
 	switch {
 	case known.shape != nil: // noShape
-	case ofConfig && known.first == nil: // half of all configurations are one assignment's alone
+	case ofConfig && known.first == nil: // half of all configurations belong to a single assignment
 		shapes.keep(&key, shapeEntry{first: subject.Assignment}, maxShapes)
-	case !ofConfig || known.first != subject.Assignment: // an apply renders each once more
+	case !ofConfig || known.first != subject.Assignment: // an apply renders each assignment once more
 		shapes.keep(&key, shapeEntry{shape: e.makeShape(t, template, subject, content)}, maxShapes)
 	}
 	return content, nil
 }
 
-// direct renders one template for an assignment.
 func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subject Subject) ([]byte, error) {
 	if !e.isFilled {
 		e.data.fill(t, subject)
 		e.isFilled, e.hasSecrets = true, false
 	}
-	if !e.hasSecrets && (template.kind == "secret" || !template.isBuiltin) { // no other reads them
+	if !e.hasSecrets && (template.kind == "secret" || !template.isBuiltin) { // no other template reads them
 		e.data.root["Secrets"] = secretsOf(subject.Secrets, subject.Assignment.Host.ClusterType.SecretStores)
 		e.hasSecrets = true
 	}
@@ -174,7 +171,7 @@ func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subjec
 	return content, err
 }
 
-// tooLarge is the error for a configuration that is too large for a ConfigMap. It names the largest key.
+// tooLarge returns an error if the configuration does not fit into a ConfigMap. The error names the largest key.
 func tooLarge(subject Subject) error {
 	total, largest, largestSize := 0, "", 0
 	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
@@ -208,7 +205,7 @@ func tooLarge(subject Subject) error {
 	return findings
 }
 
-// shape renders one template again, with marks in place of names. plain is the file without marks.
+// makeShape renders a template again with marks in place of names. plain is the file without marks.
 func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject)
 	e.data.setNames(mark)
@@ -220,7 +217,7 @@ func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Sub
 	return shapeFrom(marked, plain, names)
 }
 
-// run renders one template into one file; nil is no file.
+// execute returns nil if the manifests write only white space.
 func (e *runner) execute(template *compiledTemplate, data map[string]any) ([]byte, error) {
 	if template.mutates {
 		data = deep.Copy(data).(map[string]any)
@@ -240,7 +237,7 @@ func (e *runner) execute(template *compiledTemplate, data map[string]any) ([]byt
 	return bytes.Clone(e.output.buffer), nil
 }
 
-// output collects a file, up to [MaxFile].
+// fileBuffer collects a file of at most [MaxFile] bytes.
 type fileBuffer struct {
 	buffer []byte
 }
@@ -255,8 +252,8 @@ func (o *fileBuffer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// finish ends the manifest that starts at start. A manifest of only white space is removed. Any other ends in a
-// newline and follows the ones before it after the separator.
+// endManifest ends the manifest at start: it drops white space, adds a missing final newline, and separates it from the
+// previous one.
 func (o *fileBuffer) endManifest(start int, separator string) {
 	manifest := o.buffer[start:]
 	if len(bytes.TrimSpace(manifest)) == 0 {
@@ -274,13 +271,13 @@ func (o *fileBuffer) endManifest(start int, separator string) {
 	copy(o.buffer[start:], separator)
 }
 
-// Error says why a template could not be compiled or rendered.
+// TemplateError reports a template that does not parse or does not render.
 type TemplateError struct {
-	Type     string // the template's
-	Name     string // the template's
-	Manifest int    // index into the template's manifests
-	Line     int    // in that manifest, from 1; 0 where it is not known
-	Action   string // the action there, "{{ .Manifests.repo }}"; empty where it is not known
+	Type     string
+	Name     string
+	Manifest int
+	Line     int    // of the manifest, from 1; 0 if unknown
+	Action   string // such as "{{ .Manifests.repo }}"; "" if unknown
 	Message  string
 	cause    error
 }
@@ -289,7 +286,7 @@ func (e *TemplateError) Error() string {
 	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
 }
 
-// position is the end of the message: ", line 3, {{ .X }}: message".
+// position returns the end of the message: ", line 3, {{ .X }}: message".
 func (e *TemplateError) position() string {
 	text := ""
 	if e.Line > 0 {
@@ -303,7 +300,7 @@ func (e *TemplateError) position() string {
 
 func (e *TemplateError) Unwrap() error { return e.cause }
 
-// Finding returns the error as a finding about the fleet.
+// Finding converts the error to a finding about the fleet.
 func (e *TemplateError) Finding() fleet.Finding {
 	return fleet.Finding{Path: fleet.PathOf("templates", e.Name).String(), Message: e.Error()}
 }

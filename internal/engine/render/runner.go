@@ -11,31 +11,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Limits of what one template may do for one file. A template that never ends, or needs more and more memory, is
-// an error.
+// Limits for the rendering of one file. They stop templates that never end or that need ever more memory.
 const (
-	maxIterations = 100_000  // iterations of loops and calls of templates
-	maxDepth      = 100      // templates that call templates, tpl included
+	maxIterations = 100_000  // of loops and of calls of templates
+	maxDepth      = 100      // of templates that call templates, tpl included
 	maxValue      = 1 << 20  // bytes and elements of one value that is printed or passed to a function
-	maxWork       = 64 << 20 // the same, all values together
+	maxWork       = 64 << 20 // bytes and elements of all these values
 	maxNest       = 1000     // levels of one value
-	maxKeptTexts  = 64       // parsed texts that a runner keeps for tpl
+	maxKeptTexts  = 64       // parsed texts of tpl in memory
 )
 
-// runner runs templates, one at a time. Its functions count the work of the running template.
+// runner runs templates, one at a time, and limits the work of each.
 type runner struct {
-	sets  map[*compiledTemplate][]*template.Template // with the functions of this runner
-	texts map[string]*template.Template              // parsed for tpl
+	sets  map[*compiledTemplate][]*template.Template
+	texts map[string]*template.Template
 	yaml  yamlWriter
 	data  templateData
-	// isFilled says that data is that of the current assignment.
+	// isFilled reports that data belongs to the current assignment.
 	isFilled   bool
-	hasSecrets bool // the references of the current assignment are in it, too
+	hasSecrets bool // data has the secret references of the assignment
 	output     fileBuffer
 	iterations int
 	depth      int
 	work       int
-	more       template.FuncMap // of [Texts]
+	more       template.FuncMap // of [TextRenderer]
 	isStrict   bool             // a missing key of a map is an error
 }
 
@@ -43,27 +42,25 @@ func newRunner() *runner {
 	return &runner{sets: map[*compiledTemplate][]*template.Template{}, texts: map[string]*template.Template{}}
 }
 
-// begin resets the counts for a new file.
 func (e *runner) reset() {
 	e.output.buffer = e.output.buffer[:0]
 	e.iterations, e.depth, e.work = 0, 0, 0
 }
 
-// manifests returns the template's manifests with the functions of this runner.
 func (e *runner) boundManifests(t *compiledTemplate) []*template.Template {
 	if set, ok := e.sets[t]; ok {
 		return set
 	}
 	set := make([]*template.Template, len(t.manifests))
 	for i, manifest := range t.manifests {
-		// Clone fails only where html/template has escaped.
+		// Clone fails only after html/template has escaped the template.
 		set[i] = template.Must(manifest.Clone()).Funcs(e.functionMap())
 	}
 	e.sets[t] = set
 	return set
 }
 
-// functions are the functions that count the work of the running template, or keep results.
+// functionMap returns the functions that depend on the runner: guards, caches and tpl.
 func (e *runner) functionMap() template.FuncMap {
 	return e.withMore(template.FuncMap{
 		printFunction: e.guardPrinted,
@@ -79,12 +76,11 @@ func (e *runner) functionMap() template.FuncMap {
 	})
 }
 
-// Guards panic with their errors, and text/template returns these. A second result would cost an allocation for
-// every value.
+// Guards panic with their errors; text/template returns them. An error result would allocate for every value.
 
 func (e *runner) guardPrinted(source string, value any) any {
 	if number, ok := value.(float64); ok {
-		return numberText(number) // Go would write 1500000.5 as 1.5000005e+06
+		return numberText(number) // Go prints 1500000.5 as 1.5000005e+06
 	}
 	return e.guardFormatted(source, value)
 }
@@ -138,7 +134,6 @@ func (e *runner) leaveTemplate() string {
 	return ""
 }
 
-// tpl renders a text as a template.
 func (e *runner) renderNested(text string, data any) (string, error) {
 	made, err := e.executeText(text, data)
 	if err != nil {
@@ -147,13 +142,12 @@ func (e *runner) renderNested(text string, data any) (string, error) {
 	return made, nil
 }
 
-// runText runs a text as a template.
 func (e *runner) executeText(text string, data any) (string, error) {
 	e.enterTemplate()
 	defer e.leaveTemplate()
 	parsed, ok := e.texts[text]
 	if !ok {
-		e.work += 15 * len(text) // parsing is work
+		e.work += 15 * len(text)
 		if err := e.addWork(len(text)); err != nil {
 			return "", err
 		}
@@ -177,7 +171,6 @@ func (e *runner) executeText(text string, data any) (string, error) {
 	return string(inner.buffer), nil
 }
 
-// textProblem is an error in a text that tpl renders.
 func textProblem(text string, err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return ErrUnknown
@@ -187,7 +180,6 @@ func textProblem(text string, err error) error {
 	return problemf("in the text given to tpl%s", failure.position())
 }
 
-// count adds to the work of the template.
 func (e *runner) addWork(size int) error {
 	if size > maxValue {
 		return problemf("a value is larger than %d MiB", maxValue>>20)
@@ -199,8 +191,8 @@ func (e *runner) addWork(size int) error {
 	return nil
 }
 
-// weigh counts the size of a value. It refuses a value that is not known yet and, unless shallow, one that has such
-// a value in it.
+// measure adds the size of a value to the work. An unknown value is an error. With shallow, only the value itself must
+// be known.
 func (e *runner) measure(value any, shallow bool) error {
 	scale := valueSize{shallow: shallow}
 	if err := scale.add(value, 0); err != nil {
@@ -209,8 +201,8 @@ func (e *runner) measure(value any, shallow bool) error {
 	return e.addWork(scale.size)
 }
 
-// scale measures a value, and stops where it is too large: a list that has one list in it twice, for forty levels,
-// is small in memory and endless when it is printed.
+// valueSize measures a value up to the limit. A list that contains one list twice, over forty levels, is small in
+// memory and endless in print.
 type valueSize struct {
 	shallow bool
 	size    int
@@ -255,7 +247,7 @@ func (s *valueSize) add(value any, depth int) error {
 	return nil
 }
 
-// addReflected is for types that only functions return.
+// addReflected measures types that only functions return.
 func (s *valueSize) addReflected(value reflect.Value, depth int) error {
 	switch value.Kind() {
 	case reflect.String:
@@ -279,12 +271,11 @@ func (s *valueSize) addReflected(value reflect.Value, depth int) error {
 	return nil
 }
 
-// numberText writes a number without an exponent.
+// numberText formats a number without an exponent.
 func numberText(number float64) string {
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
 
-// textOf is how a scalar prints.
 func scalarText(value any) (string, bool) {
 	switch value := value.(type) {
 	case string:

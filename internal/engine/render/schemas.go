@@ -14,13 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// schema reports what the schema of an object's kind does not allow in it. Unknown fields of parameters are warnings: see
-// [arranger.spelling].
+// checkSchema reports violations of the schema of an object's kind. Unknown fields of parameters are warnings: see
+// [writerChooser.checkFieldNames].
 func (c *folderCheck) checkSchema(node *yaml.Node, kind string) {
 	value, _ := valueOf(node)
 	object, isObject := value.(map[string]any)
 	if !isObject {
-		return // which is reported elsewhere
+		return // reported elsewhere
 	}
 	for _, violation := range c.catalog.Check(object) {
 		isKnown := !violation.IsUnknown || !c.template.isBuiltin && !c.catalog.MayLackFields(object)
@@ -39,7 +39,7 @@ func (c *folderCheck) checkSchema(node *yaml.Node, kind string) {
 	}
 }
 
-// valueOf returns the value of a node as JSON has it. Dates are texts, as Kubernetes reads them. ok is false if keys are no texts.
+// valueOf converts a node to its JSON value. Dates are strings, as in Kubernetes. ok is false if a key is not a string.
 func valueOf(node *yaml.Node) (value any, ok bool) {
 	switch node = resolve(node); node.Kind {
 	case yaml.MappingNode:
@@ -73,7 +73,7 @@ func valueOf(node *yaml.Node) (value any, ok bool) {
 	return nil, false
 }
 
-// isOfForm reports whether [check.object] checks a part of an object, too.
+// isOfForm reports whether [fileCheck.checkObject] also checks this part of an object.
 func isOfForm(kind string, steps []string) bool {
 	switch {
 	case len(steps) == 0:
@@ -86,7 +86,7 @@ func isOfForm(kind string, steps []string) bool {
 	return false
 }
 
-// lineAt returns the line of the last step of an object that is there.
+// lineAt returns the line of the last existing step.
 func lineAt(node *yaml.Node, steps []string) int {
 	for _, step := range steps {
 		var next *yaml.Node
@@ -115,8 +115,8 @@ func indexOf(step string) (index int, isIndex bool) {
 	return index, err == nil
 }
 
-// attributeOf returns the attribute of the fleet that a part of a reconciler's object is from, or nil, and the last steps that the
-// attribute does not have.
+// attributeOf returns the attribute of the fleet behind a part of a reconciler's object, or nil, and the remaining
+// steps below the attribute.
 func (c *folderCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
 	of, spec := reconciler.KindNamed(kind), []string{"spec"}
 	if of != nil && of.Template != "" {
@@ -147,7 +147,6 @@ func (c *folderCheck) attributeOf(kind string, steps []string) (path *fleet.Path
 	return pathBelow(path.Attribute("parameters").Attribute(of.Parameter), steps[:len(steps)-len(rest)]), rest
 }
 
-// pathBelow returns the path that steps lead to from an attribute.
 func pathBelow(path *fleet.Path, steps []string) *fleet.Path {
 	for _, step := range steps {
 		if index, isIndex := indexOf(step); isIndex {
@@ -159,7 +158,6 @@ func pathBelow(path *fleet.Path, steps []string) *fleet.Path {
 	return path
 }
 
-// stepsIn returns how many of the first steps lead to something in a value.
 func countSteps(value any, steps []string) int {
 	for i, step := range steps {
 		switch of := value.(type) {

@@ -10,10 +10,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// defaultSecretName is the name of the Secret with what references name.
 const defaultSecretName = "platform-secrets"
 
-// secretName returns the name of the Secret; "" where config_as wants none, or is not known yet.
+// secretName returns the name of the Secret; "" if config_as asks for none or is not known yet.
 func secretName(target *fleet.DeploymentTarget) string {
 	name, written := target.Manifests.ConfigAs.Secret()
 	if !written || target.ManifestsPending {
@@ -22,20 +21,19 @@ func secretName(target *fleet.DeploymentTarget) string {
 	return cmp.Or(name, defaultSecretName)
 }
 
-// storesID is a text that is equal for equal stores.
 func storesID(stores map[string]fleet.SecretStore) string {
 	if len(stores) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(stores)
 	if err != nil {
-		panic(err) // they hold only strings
+		panic(err) // only strings
 	}
 	return string(text)
 }
 
-// secretsOf is what templates see of references: a list, sorted by key, of {key, store, storeName, storeKind, provider,
-// parameters, remoteKey, property, version}. A store that the cluster type lacks is an error of [Templates.ArrangeSecrets].
+// secretsOf returns the references for templates: a list, sorted by key, of {key, store, storeName, storeKind,
+// provider, parameters, remoteKey, property, version}. [Templates.CheckSecrets] reports unknown stores.
 func secretsOf(references map[string]fleet.SecretReference, stores map[string]fleet.SecretStore) []any {
 	if len(references) == 0 {
 		return nil
@@ -55,12 +53,12 @@ func secretsOf(references map[string]fleet.SecretReference, stores map[string]fl
 	return list
 }
 
-// valuesSuffix ends the name of a Secret with values of a chart, after the name of the reconciler's objects. Where an agent has
-// such Secrets in its own namespace, the name belongs to the workload as that of its objects does.
+// valuesSuffix ends the name of a Secret with values of a chart, after the name of the reconciler's objects. In the
+// namespace of an agent, such a name belongs to the workload, like the names of its objects.
 const valuesSuffix = "-platform-values"
 
-// valuesSecretOf is what templates see of the Secret with those values of a chart that references name: {name, namespace,
-// labels, data}, or nil. data is the text of each key, as a template of External Secrets Operator.
+// valuesSecretOf returns the Secret with values of a chart for templates: {name, namespace, labels, data}, or nil. data
+// has a template of External Secrets Operator for each key.
 func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
 	host := t.hostOf(assignment)
@@ -79,7 +77,7 @@ func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
 	}
 }
 
-// without is a copy of values in which nothing is in the place of references, which are below some keys.
+// withoutReferences returns a copy of values without the keys of references, which are below the path below.
 func withoutReferences(values map[string]any, below []string, references map[string]fleet.SecretReference) map[string]any {
 	values = maps.Clone(values)
 	if len(below) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// ArrangeSecrets finds references to secrets that cannot arrive where they reach, each once for all hosts. reach returns the
-// references that reach the assignment of a number, by key and sorted, and the container that decides a key.
+// CheckSecrets reports references to secrets that cannot be delivered, each once for all hosts. reach returns the
+// references of the assignment with index i, sorted by key, and the config container of a key.
 func (t *Templates) CheckSecrets(
 	assignments []*schedule.Assignment,
 	reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
@@ -51,7 +51,7 @@ type referenceOn struct {
 }
 
 type secretChecker struct {
-	writerChooser // whose writers are those of a Secret
+	writerChooser // its writers write Secrets
 	checked       map[referenceOn]bool
 }
 
@@ -59,7 +59,7 @@ func (a *secretChecker) report(path *fleet.Path, format string, arguments ...any
 	a.reportOnce(&a.findings, path, format, arguments...)
 }
 
-// references finds what is wrong with references on the clusters of a type. It returns whether there are any.
+// checkReferences checks references on the clusters of a type. It reports whether there are any.
 func (a *secretChecker) checkReferences(
 	clusterType string, host *hostTemplates, references iter.Seq2[string, fleet.SecretReference], origin func(key string) string,
 ) (hasAny bool) {
@@ -91,7 +91,7 @@ func secretPath(container, key string) *fleet.Path {
 	return fleet.PathOf("config_containers", container).Attribute("secrets").Key(key)
 }
 
-// reference finds what is wrong with one reference on the clusters of a type.
+// checkReference checks one reference on the clusters of a type.
 func (a *secretChecker) checkReference(
 	clusterType string,
 	host *hostTemplates,
@@ -138,7 +138,7 @@ func (a *secretChecker) checkReference(
 	}
 }
 
-// forms finds forms of configuration in which references reach nothing.
+// checkForms reports forms of configuration that deliver no references.
 func (a *secretChecker) checkForms(host *hostTemplates, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference]) {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	if len(forms) == 0 {
@@ -162,7 +162,7 @@ func (a *secretChecker) checkForms(host *hostTemplates, assignment *schedule.Ass
 	}
 }
 
-// noSecretValues says why the secrets of references cannot be among the values of a chart on a host; "" where they can.
+// noSecretValues returns the reason why a chart on a host cannot have secrets among its values, or "".
 func noSecretValues(host *hostTemplates, references map[string]fleet.SecretReference) string {
 	switch {
 	case host.reconciler == nil:
@@ -183,7 +183,7 @@ func noSecretValues(host *hostTemplates, references map[string]fleet.SecretRefer
 	return ""
 }
 
-// shared finds Secrets that two assignments would bring into the namespace that they share.
+// checkSharedNames reports Secrets that two assignments would write into a shared namespace.
 func (a *secretChecker) checkSharedNames() {
 	eachNamespace(a.writers, func(_, all []*schedule.Assignment) {
 		first := map[string]*schedule.Assignment{}

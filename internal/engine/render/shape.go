@@ -11,48 +11,47 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// The files that a template writes for one deployment target differ between its hosts only in a few names. So the
-// template is run once more with marks in place of the names, and for further hosts only the names are put where the
-// marks were. Files of configuration are written in the same way for assignments with the same configuration. A check of
-// one such file of a built-in template is enough for all, since the names are DNS labels in quotes and cannot change the
-// structure. For files of one's own templates, see [check.shapedObjects].
+// A template's files for one deployment target differ between hosts only in a few names. A shape is a file with slots
+// for these names, made by a second rendering with marks in their place. Further hosts only fill the slots. Files of
+// configuration have shapes, too, shared by assignments with equal configuration. One check of a built-in template's
+// shape covers all its files, because names are quoted DNS labels, which cannot change the structure. For users'
+// templates see [folderCheck.objectsOfShape].
 
-// shapeKey is all that decides a file, except for the names in its slots.
+// shapeKey identifies a file except for the names in its slots.
 type shapeKey struct {
 	template      *compiledTemplate
-	target        string // full name of the deployment target, or name of the workspace, ConfigMap or Secret
+	target        string // deployment target (full name), workspace, ConfigMap or Secret
 	environment   string
 	owner         string
-	configVersion string // of what is read of it
+	configVersion string // if the file depends on it
 	parameters    string // of the cluster type, or its stores
 	requires      string
 }
 
-// shape is a file in pieces.
 type shape struct {
 	pieces  [][]byte
-	slots   []int       // the slot after each piece except the last
-	checked atomic.Bool // [Templates.Check] has found nothing in it
+	slots   []int       // after each piece but the last
+	checked atomic.Bool // [Templates.Check] found no mistake
 
-	read    sync.Once  // by [check.shapedObjects]
-	isValid bool       // it is certain that nothing is wrong in it
-	objects []identity // in it, with marks for names
+	read    sync.Once  // by [folderCheck.objectsOfShape]
+	isValid bool       // certainly without mistakes
+	objects []identity // with marks for names
 }
 
-// noShape stands for a file that cannot be written by a shape.
+// noShape marks a file that has no shape.
 var noShape = &shape{}
 
-// slots are the names that are put into a shape: those of the assignment, and of its dependencies.
+// slots lists the names to fill in: of the assignment and of its dependencies.
 type slots []string
 
 const (
 	namespaceSlot  = iota
-	objectSlot     // the name of the reconciler's objects
-	hostSlot       // the host's label
-	dependencySlot // the first of those of dependencies
+	objectSlot     // name of the reconciler's objects
+	hostSlot       // label of the host
+	dependencySlot // of the first dependency
 )
 
-// slotsOf are the names of an assignment.
+// slotsOf returns the names of an assignment.
 func slotsOf(subject Subject) slots {
 	assignment := subject.Assignment
 	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
@@ -69,13 +68,11 @@ func slotsOf(subject Subject) slots {
 	return names
 }
 
-// slotMark is the first part of the mark for a slot while a shape is made. No file has it by accident. A file that has
-// it on purpose gets no shape.
+// slotMark begins the mark of a slot. No file has it by accident; a file that has it on purpose gets no shape.
 const slotMark = "flotilla4f1d9c0a7be2635d8"
 
 func mark(slot int) string { return slotMark + strconv.Itoa(slot) + "x" }
 
-// slotOf returns the slot of a mark.
 func slotOf(text string) (slot int, isMark bool) {
 	number, begins := strings.CutPrefix(text, slotMark)
 	if !begins {
@@ -85,8 +82,7 @@ func slotOf(text string) (slot int, isMark bool) {
 	return slot, err == nil
 }
 
-// shapeFrom splits a file at its marks. It returns noShape where the pieces with names in place of the marks are not
-// the file that was rendered without marks.
+// shapeFrom splits a file at its marks. It returns noShape if filling in the names does not give the plain file.
 func shapeFrom(marked, plain []byte, names slots) *shape {
 	made := &shape{}
 	for {
@@ -109,7 +105,6 @@ func shapeFrom(marked, plain []byte, names slots) *shape {
 	return made
 }
 
-// fill writes the file with names in the slots.
 func (s *shape) fill(names slots) []byte {
 	size := 0
 	for _, piece := range s.pieces {
@@ -128,7 +123,6 @@ func (s *shape) fill(names slots) []byte {
 	return content
 }
 
-// matches says whether a file is the shape with these names in its slots.
 func (s *shape) matches(content []byte, names slots) bool {
 	for i, piece := range s.pieces {
 		rest, ok := bytes.CutPrefix(content, piece)
@@ -148,29 +142,27 @@ func (s *shape) matches(content []byte, names slots) bool {
 	return false
 }
 
-// seen is what is known of files with the same key.
+// shapeEntry is the cached state of a key.
 type shapeEntry struct {
-	shape *shape               // nil: one assignment has had such a file
-	first *schedule.Assignment // that one
+	shape *shape // nil while only one assignment had such a file
+	first *schedule.Assignment
 }
 
-// shapes keeps shapes, in shards. It is safe for concurrent use.
+// shapeCache caches shapes in shards. It is safe for concurrent use.
 type shapeCache struct {
 	once   sync.Once
 	seed   maphash.Seed
 	shards [64]boundedCache[shapeKey, shapeEntry]
 }
 
-// maxShapes is how many shapes a shard keeps.
 const maxShapes = 4096
 
-// with returns the shard that keeps what has a key.
 func (s *shapeCache) with(key *shapeKey) *boundedCache[shapeKey, shapeEntry] {
 	s.once.Do(func() { s.seed = maphash.MakeSeed() })
 	return &s.shards[(maphash.String(s.seed, key.target)^maphash.String(s.seed, key.configVersion))%uint64(len(s.shards))]
 }
 
-// kept keeps a bounded number of values: all are forgotten when there would be more. It is safe for concurrent use.
+// boundedCache is a map that drops all values once it is full. It is safe for concurrent use.
 type boundedCache[K comparable, V any] struct {
 	sync.RWMutex
 	all map[K]V
@@ -191,18 +183,17 @@ func (k *boundedCache[K, V]) keep(key *K, value V, most int) {
 	k.all[*key] = value
 }
 
-// slotFields are the fields of the data that have a slot.
+// slotFields lists the data fields with a slot.
 var slotFields = newSet("Namespace", "Name", "HostLabel")
 
-// sharedFields are those that all assignments of a deployment target have in common on cluster types with the same
-// parameters, and configFields those that they have in common with the same configuration.
+// sharedFields lists the data fields that are equal for all assignments of a deployment target on cluster types with
+// equal parameters; configFields those that are equal for equal configuration.
 var (
 	sharedFields = newSet("DeploymentTargetName", "TargetLabel", "Environment", "Workspace", "Workload", "Labels", "Manifests")
 	configFields = newSet("ConfigData", "ConfigVersion")
 )
 
-// hasShape says whether what a template of the user's own reads, but for names that it only writes, is decided by the key
-// of a shape.
+// hasShape reports whether a shape's key determines all fields that a user's template reads, except for names in slots.
 func hasShape(template *compiledTemplate, reads map[string]bool) bool {
 	for field := range reads {
 		if !sharedFields[field] && (template.kind != "config" || !configFields[field]) {
@@ -212,7 +203,7 @@ func hasShape(template *compiledTemplate, reads map[string]bool) bool {
 	return !template.mutates
 }
 
-// shapeKeyOf returns the key of a template's file; ok is false for a file that has no shape.
+// shapeKeyOf returns the key of a template's file. ok is false if the file has no shape.
 func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, subject Subject) (key shapeKey, ok bool) {
 	assignment := subject.Assignment
 	key = shapeKey{template: template, environment: subject.Environment}
@@ -242,7 +233,7 @@ func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, 
 			return key, false
 		}
 		if host.reconciler.OnHub() && (assignment.Host.Cluster != nil || t.rendersProject(assignment)) {
-			return key, false // names that no slot is for
+			return key, false // has names without a slot
 		}
 		key.target, key.parameters, key.owner = assignment.Target.Name, host.parametersID, subject.Owner
 		if len(assignment.Requires) > 0 {
@@ -250,7 +241,7 @@ func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, 
 		}
 		if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 			key.configVersion = subject.ValuesVersion
-			_, amongValues := forms.Values() // stores decide whether references are
+			_, amongValues := forms.Values() // the delivery of references depends on stores
 			return key, subject.ValuesVersion != "" && (!amongValues || len(subject.Secrets) == 0)
 		}
 	}

@@ -6,28 +6,28 @@ import (
 	"text/template"
 )
 
-// Texts renders texts of an object that are Go templates each, such as those of an ApplicationSet, with the functions and
-// within the limits of the templates of a fleet. A missing value that would be printed is an error.
+// TextRenderer renders texts that are Go templates, such as those of an ApplicationSet, with the functions and limits
+// of a fleet's templates. Printing a missing value is an error.
 type TextRenderer struct {
 	runner *runner
-	spent  int // by the objects before
+	spent  int
 }
 
-// maxTexts is how much work all objects take together, where an iteration of a loop counts as perIteration bytes.
+// maxTexts bounds the work for all objects. An iteration of a loop counts as perIteration bytes.
 const (
 	maxTexts     = 16 * maxWork
 	perIteration = 100
 )
 
-// NewTexts returns what renders texts, with functions beside those of a fleet's templates, or in their place.
+// NewTextRenderer returns a TextRenderer. functions add to, or replace, those of a fleet's templates.
 func NewTextRenderer(functions template.FuncMap) *TextRenderer {
 	runner := newRunner()
 	runner.more = functions
 	return &TextRenderer{runner: runner}
 }
 
-// Begin begins with an object, which may take as much work as one file of an assignment. isStrict says that a template fails that
-// asks for a key which a map does not have.
+// BeginObject starts an object, with the limits of one file of an assignment. With isStrict, reading a missing key of a
+// map is an error.
 func (t *TextRenderer) BeginObject(isStrict bool) error {
 	e := t.runner
 	t.spent += e.work + perIteration*e.iterations
@@ -53,7 +53,6 @@ func (t *TextRenderer) Render(text string, data map[string]any) (string, error) 
 	return made, nil
 }
 
-// withMore adds the runner's own functions to others.
 func (e *runner) withMore(functions template.FuncMap) template.FuncMap {
 	maps.Copy(functions, e.more)
 	return functions

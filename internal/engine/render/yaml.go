@@ -18,8 +18,7 @@ func (w *yamlWriter) toYAML(value any) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// stringify writes a map with every value as a string, as in a ConfigMap's data; objects and lists become their YAML
-// text. A scalar becomes a string, and a list is written as by [toYAML].
+// stringify writes a map with all values as strings, as in a ConfigMap's data. Objects and lists become YAML text.
 func (w *yamlWriter) stringify(value any) (string, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -53,8 +52,7 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 	return w.toYAML(w.texts)
 }
 
-// marshal writes common values itself, and others with the library, which takes ten times as long. Tests make sure
-// that both write the same bytes.
+// marshal writes common values itself and others with the library, which takes ten times as long.
 func (w *yamlWriter) marshal(value any) (string, error) {
 	w.buffer = w.buffer[:0]
 	if w.write(value) {
@@ -72,8 +70,8 @@ func libraryYAML(value any) (string, error) {
 	return string(text), err
 }
 
-// exactNumbers replaces numbers that the library would write with an exponent or as strings by nodes. It is an error
-// where a value has no YAML form.
+// exactNumbers replaces numbers that the library would write as strings or with an exponent by nodes. A value without a
+// YAML form is an error.
 func exactNumbers(value any) (any, error) {
 	switch value := value.(type) {
 	case json.Number:
@@ -117,15 +115,14 @@ func exactNumbers(value any) (any, error) {
 	return value, nil
 }
 
-// isMerge says whether a text is one that the library writes without quotes, although YAML 1.1 reads more than a text in
-// it: a merge of another object, or a default value.
+// isMerge reports whether a text needs quotes that the library omits: YAML 1.1 reads it as a merge or a default value.
 func isMerge(text string) bool { return text == "<<" || text == "=" }
 
 func quotedNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: yaml.DoubleQuotedStyle}
 }
 
-// quotedKeys is a map with keys for which [isMerge] holds.
+// quotedKeys encodes a map with keys that need quotes by [isMerge].
 func quotedKeys(object map[string]any) (any, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, key := range slices.SortedFunc(maps.Keys(object), compareKeys) {
@@ -150,7 +147,7 @@ func quotedKeys(object map[string]any) (any, error) {
 	return node, nil
 }
 
-// numberNode is a node without a tag: the library would write a tag that differs from its own choice.
+// numberNode returns a node without a tag, because the library would write a tag that it did not choose.
 func numberNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }
