@@ -88,7 +88,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	if h.APIVersion == "" || h.Kind == "" || name == "" {
 		return fmt.Errorf("%s has a document that is no Kubernetes object: apiVersion, kind or metadata.name is missing", file)
 	}
-	normal, err := toYAML(text)
+	normal, err := yaml.JSONToYAML(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

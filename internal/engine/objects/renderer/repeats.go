@@ -63,7 +63,7 @@ func (r *repeats) toYAML(value any) string {
 	if text, has := r.yaml.get(string(inJSON)); has {
 		return text
 	}
-	written, err := toYAML(inJSON)
+	written, err := yaml.JSONToYAML(inJSON)
 	if err != nil {
 		return ""
 	}
