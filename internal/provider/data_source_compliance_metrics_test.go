@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/prometheustest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -55,12 +56,10 @@ func TestComplianceGivesMetrics(t *testing.T) {
 			report("drone-1", first, nil), report("large-1", first, nil),
 			report("drone-2", first, map[string]any{"ready": nil, "verdict": "failed"}),
 		}},
-		"rolling_out": map[string]any{
-			"app-core": fmt.Sprintf(
-				`stage 1 of 2 "canary", 1 of 2 hosts, since %s, waits for an approval (app-core@0123abcd)`,
-				since.Format(time.RFC3339),
-			),
-		},
+		"progress": rollout.MarshalProgress([]rollout.Progress{{
+			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 2, StageName: "canary", HostsDone: 1, Hosts: 2, Since: since,
+			WaitsFor: rollout.WaitsForApproval, Condition: rollout.Waiting,
+		}}),
 	})
 	asked, err := time.Parse(time.RFC3339, values["time"].(string))
 	if err != nil {
@@ -76,12 +75,12 @@ func TestComplianceGivesMetrics(t *testing.T) {
 		`flotilla_clusters{verdict="unknown"}`:  0,
 		"flotilla_commits_behind{}":             1,
 		"flotilla_health_score{}":               overview["health_score"],
-		`flotilla_rollouts{stage="1",stage_name="canary",state="waiting",waits_for="an approval"}`:                                                     1,
-		`flotilla_rollout_since_timestamp_seconds{deployment_target="app-core",stage="1",stage_name="canary",state="waiting",waits_for="an approval"}`: since.Unix(),
-		`flotilla_assignment_clusters{host="large",deployment_target="app-core",wanted_version="main",verdict="behind"}`:                               1,
-		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="failed"}`:                               1,
-		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="ready"}`:                                1,
-		`flotilla_omitted_series{metric="flotilla_assignment_clusters"}`:                                                                               0,
+		`flotilla_rollouts{stage="1",stage_name="canary",state="waiting",waits_for="approval"}`:                                                     1,
+		`flotilla_rollout_since_timestamp_seconds{deployment_target="app-core",stage="1",stage_name="canary",state="waiting",waits_for="approval"}`: since.Unix(),
+		`flotilla_assignment_clusters{host="large",deployment_target="app-core",wanted_version="main",verdict="behind"}`:                            1,
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="failed"}`:                            1,
+		`flotilla_assignment_clusters{host="drone",deployment_target="app-core",wanted_version="main",verdict="ready"}`:                             1,
+		`flotilla_omitted_series{metric="flotilla_assignment_clusters"}`:                                                                            0,
 	} {
 		if got := lines[name]; got != fmt.Sprint(want) {
 			t.Errorf("%s is %q, want %v; there is %v", name, got, want, values["metrics"])
@@ -95,7 +94,7 @@ func TestComplianceGivesMetrics(t *testing.T) {
 	}
 	for name := range lines {
 		if strings.HasPrefix(name, "flotilla_rollout") {
-			t.Errorf("without rolling_out it has %s", name)
+			t.Errorf("without progress it has %s", name)
 		}
 	}
 }
@@ -161,9 +160,9 @@ func TestComplianceRefusesRolloutsThatAreNone(t *testing.T) {
 		t,
 		bare(t),
 		nil,
-		map[string]any{"rolling_out": map[string]any{"app-core": "soon", "app-edge": "later"}, "feedback": map[string]any{"cluster": true}},
+		map[string]any{"progress": `{"app-core":{"stage":3}}`, "feedback": map[string]any{"cluster": true}},
 	)
-	for _, want := range []string{`ElementKeyString("app-core")`, `"soon" is not what rolling_out says of a deployment target. Set it to rolling_out of the assignment.`, `ElementKeyString("app-edge")`, "cluster: unknown attribute"} {
+	for _, want := range []string{`AttributeName("progress")`, `It has no progress of a rollout under "app-core". Set it to progress of the assignment.`, "cluster: unknown attribute"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("it says %s, and not %s", said, want)
 		}

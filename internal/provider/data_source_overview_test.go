@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -175,9 +176,10 @@ func TestOverviewShowsRolloutsAndPromotions(t *testing.T) {
 	url := bare(t)
 	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
 	values := mustReadOverview(t, url, map[string]any{
-		"rolling_out": map[string]any{
-			"app-core": `stage 1 of 3 "canary \"x\"", 1 of 2 hosts, since 2026-01-01T13:00:00Z, waits for an approval (app-core@0123abcd)`,
-		},
+		"progress": rollout.MarshalProgress([]rollout.Progress{{
+			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 3, StageName: `canary "x"`, HostsDone: 1, Hosts: 2,
+			Since: time.Now(), WaitsFor: rollout.WaitsForApproval, Condition: rollout.Waiting,
+		}}),
 		"promotions": map[string]any{"dev to stage": map[string]any{
 			"candidate": map[string]any{
 				"app": "2.0",
@@ -231,7 +233,7 @@ func TestOverviewRefusesConfigurationThatIsWrong(t *testing.T) {
 		"bounds that are a number":        {map[string]any{"health": 75}, "Must be an object, not a number."},
 		"bounds beyond all":               {map[string]any{"health": map[string]any{"good": 101}}, "good: must be a whole number from 0 to 100, not 101."},
 		"bounds the wrong way round":      {map[string]any{"health": map[string]any{"good": 30}}, "poor: must not be above good, which is 30."},
-		"rolling_out that nobody said":    {map[string]any{"rolling_out": map[string]any{"app-core": "soon"}}, `"soon" is not what rolling_out says of a deployment target`},
+		"progress of no assignment":       {map[string]any{"progress": "soon"}, `It is no JSON object of rollouts. Set it to progress of the assignment.`},
 		"promotions that are a list":      {map[string]any{"promotions": []any{}}, "This must be a map of promotions"},
 		"a promotion that is nothing":     {map[string]any{"promotions": map[string]any{"p": "x"}}, `must be an object, not a string`},
 		"a misspelt promotion":            {map[string]any{"promotions": map[string]any{"p": map[string]any{"promotd": "x"}}}, `promotd: unknown attribute; did you mean "promoted"?`},
@@ -345,8 +347,11 @@ func TestOverviewShowsHostileTextAsItIs(t *testing.T) {
 	evidence := evidenceOf(t, url, nil, report("drone-1", tip, map[string]any{"ready": false, "message": payload}))
 	values := mustReadOverview(t, url, map[string]any{
 		"fleet": fleet, "evidence": evidence, "show_values": true,
-		"rolling_out": map[string]any{"app-core": "stage 1 of 2 " + strconv.Quote(payload) + ", 1 of 2 hosts, waits for a hold"},
-		"promotions":  map[string]any{payload: map[string]any{"candidate": payload, "waiting_for": payload}},
+		"progress": rollout.MarshalProgress([]rollout.Progress{{
+			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 2, StageName: payload, HostsDone: 1, Hosts: 2,
+			WaitsFor: rollout.WaitsForHold, Condition: rollout.Waiting,
+		}}),
+		"promotions": map[string]any{payload: map[string]any{"candidate": payload, "waiting_for": payload}},
 	})
 	html, _ := values["html"].(string)
 	for _, bad := range []string{"<script>alert", "<img", "\x1b"} {

@@ -29,10 +29,8 @@ func TestAChangeByHandOfWhatStaysIsCountedAtOnce(t *testing.T) {
 					}
 					do(l)
 					l.apply()
-					if got := fmt.Sprint(l.runner.Now().Values(assignment)["rolling_out"]); !strings.Contains(
-						got,
-						`w0-live:stage 1 of 3 "canary", `+hosts+" hosts",
-					) {
+					got := fmt.Sprint(l.runner.Now().Values(assignment)["rolling_out"])
+					if !strings.Contains(got, "w0-live") || !strings.Contains(got, `summary:stage 1 of 3 "canary", `+hosts+" hosts") {
 						t.Errorf("rolling_out is %s", got)
 					}
 				})

@@ -118,20 +118,20 @@ func TestTheGuideOnStagedRolloutsRemovesLast(t *testing.T) {
 		s.edit(everywhere, without("us"))
 		ofAll(s, "america-1")
 		s.run("1 1 - 1") // a change that only removes
-		s.saysThat(`removal stage 2 of 3 "regions", on 1 of 1 host`)
+		s.saysThat(`removal stage 1 of 1 "regions", on 1 of 1 host`)
 		ofAll(s, "america-1")
 		s.run("1 1 - 1")
 		s.edit(without("us"), without("eu"))
 		ofAll(s, "europe-1")
 		s.run("1 1 1 1")
-		s.saysThat(`stage 2 of 3 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
+		s.saysThat(`stage 1 of 1 "regions", on 1 of 2 hosts: waits for clusters to be ready`)
 		return s
 	}
 	s := moved()
 	s.report("ready", "america-1")
 	s.runAfter(20*time.Minute, "1 1 1 1") // it soaks
 	s.runAfter(20*time.Minute, "1 - 1 1")
-	s.saysThat(`removal stage 2 of 3 "regions", on 2 of 2 hosts`)
+	s.saysThat(`removal stage 1 of 1 "regions", on 2 of 2 hosts`)
 	ofAll(s, "europe-1")
 	if plan := s.run("1 - 1 1"); afterProd(plan)["rolled_out"] != true {
 		t.Errorf("it does not end: %s", s.said)

@@ -116,7 +116,7 @@ func TestAMeasurementHoldsAndLetsGoARollout(t *testing.T) {
 			"2",
 			"2 2 1",
 			"waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 \"canary\": errors: 9 % (fails where value > 5.0)",
-			"failed (app-core@",
+			"state:failed",
 		)
 		l.figures(map[string]float64{"canary": 9, "region": 0.1})
 		if plan := l.expect("2", "2 2 1", "Rollout has failed", "errors: 9 %"); !plan.Empty() {

@@ -234,7 +234,7 @@ func TestRolloutHaltsAndNewerContentMendsIt(t *testing.T) {
 	r.report("canary", verdict.Ready)
 	r.run("2", "2 2 1")
 	r.report("region", verdict.Failed)
-	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "failed (app-core@") {
+	if plan := r.run("2", "2 2 1"); !strings.Contains(said(plan), "state:failed") {
 		t.Errorf("a halt says %s", said(plan))
 	}
 	r.warns("2", "Rollout has failed", "1 cluster has failed")

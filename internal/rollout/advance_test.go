@@ -118,8 +118,8 @@ func TestAChangeGoesFromStageToStageAsItIsProven(t *testing.T) {
 	out := s.expect(t, "2 1 1")
 	if out.RolledOut || len(out.RollingOut()) != 1 ||
 		!strings.HasPrefix(
-			out.RollingOut()["app"],
-			`stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready (app@`,
+			out.RollingOut()["app"].Text,
+			`stage 1 of 3 "canary", 1 of 3 hosts, since 2026-01-01T13:00:00Z, waits for clusters to be ready`,
 		) {
 		t.Errorf("%v", out.RollingOut())
 	}
@@ -196,7 +196,7 @@ func TestAFailureHaltsAndNewerContentMendsIt(t *testing.T) {
 	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 	s.report("region", verdict.Failed)
-	if out := s.expect(t, "2 2 1"); !out.Progress[0].Failed || !strings.Contains(out.RollingOut()["app"], ", failed (") {
+	if out := s.expect(t, "2 2 1"); !out.Progress[0].IsHalted() || out.RollingOut()["app"].Condition != rollout.Failed {
 		t.Errorf("%v", out.RollingOut())
 	}
 	s.want("3")
@@ -217,11 +217,11 @@ func TestAClusterThatIsNotReadyInTimeHasFailed(t *testing.T) {
 			Tree:   "canary-v2-tree",
 			Status: verdict.Status{Verdict: is, Since: s.Now},
 		}
-		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed {
+		if out := s.expect(t, "2 1 1"); out.Progress[0].IsHalted() {
 			t.Errorf("%s fails before the deadline", is)
 		}
-		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed != fails {
-			t.Errorf("%s fails after the deadline: %v", is, out.Progress[0].Failed)
+		if out := s.expect(t, "2 1 1"); out.Progress[0].IsHalted() != fails {
+			t.Errorf("%s fails after the deadline: %v", is, out.Progress[0].IsHalted())
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestContentThatFailedIsRolledBackAndNotTriedAgainWithoutApproval(t *testing
 	lost.State, lost.Lost = nil, true // and the records know it, too
 	lost.expect(t, "1 1 1")
 	s.Settings.Approvals = []string{retry}
-	if out := s.expect(t, "2 1 1"); out.Progress[0].Content == "" || !strings.HasSuffix(out.RollingOut()["app"], "("+retry+")") {
+	if out := s.expect(t, "2 1 1"); out.Progress[0].Content == "" || out.RollingOut()["app"].Approval != retry {
 		t.Errorf("tried again as %q: %v", retry, out.RollingOut())
 	}
 	s.expect(t, "2 1 1")
@@ -270,7 +270,7 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 	s.expect(t, "2 1 1")
 	s.report("canary", verdict.Ready)
 	out := s.expect(t, "2 1 1")
-	if out.Progress[0].WaitsFor != "an approval" {
+	if out.Progress[0].WaitsFor != rollout.WaitsForApproval {
 		t.Errorf("%v", out.Lines())
 	}
 	approval := "app@" + out.Progress[0].Content

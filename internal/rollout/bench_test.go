@@ -3,12 +3,13 @@ package rollout_test
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -91,8 +92,15 @@ func TestTheProgressOfALargeRolloutStaysSmall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.RollingOut()) != len(out.Progress) || len(text) > 200*len(out.Progress) {
-			t.Errorf("%d assignments: rolling_out has %d KiB, and %d entries", assignments, len(text)>>10, len(out.RollingOut()))
+		targets := 0
+		for _, summary := range out.RollingOut() {
+			targets += 1 + summary.Others
+		}
+		if targets != len(out.Progress) || strings.Count(string(text), "\n") > 60 || len(text) > 4<<10 {
+			t.Errorf("%d assignments, %d deployment targets: rolling_out has %d of them in %s", assignments, len(out.Progress), targets, text)
+		}
+		if progress := rollout.MarshalProgress(out.Progress); len(progress) > 200*len(out.Progress) {
+			t.Errorf("%d assignments: progress has %d KiB", assignments, len(progress)>>10)
 		}
 		if lines := out.Lines(); len(lines) > 10 {
 			t.Errorf("%d lines: %q", len(lines), lines)

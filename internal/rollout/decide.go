@@ -36,7 +36,7 @@ func (r *run) decide(t *target) {
 				r.write(t, m)
 				continue
 			}
-			if waits.add(why); why == waitsForWindow {
+			if waits.add(why); why == WaitsForWindow {
 				waits.addWindow(r.stageOf(m))
 			}
 			r.keep(m)
@@ -93,59 +93,62 @@ func (r *run) room(t *target) int {
 	return max(0, most-t.counts.open)
 }
 
-// What a folder waits for, in the order in which it is reported: the first has to happen first.
+// Wait is a condition that a folder waits for before it changes.
+type Wait string
+
+// The conditions that folders wait for.
 const (
-	waitsForFix      = "newer content, since this one failed"
-	waitsForProgress = "newer content, since this one is stuck"
-	waitsForReady    = "clusters to be ready"
-	waitsForTime     = "the soak time, since only time counts"
-	waitsForStage    = "the stages before"
-	waitsForApproval = "an approval"
-	waitsForRequired = "what it requires"
-	waitsForRequest  = "the open pull request"
-	waitsForWindow   = "a window"
-	waitsForHold     = "a hold"
+	WaitsForContent      Wait = "newer_content" // the present content has failed
+	WaitsForApproval     Wait = "approval"
+	WaitsForRequirements Wait = "requirements"
+	WaitsForRequest      Wait = "pull_request"
+	WaitsForWindow       Wait = "window"
+	WaitsForClusters     Wait = "clusters"
+	WaitsForSoak         Wait = "soak" // only time counts
+	WaitsForStages       Wait = "stages"
+	WaitsForHold         Wait = "hold"
 )
 
-// whatIsWaitedFor is all that a folder can wait for, what has to be done first before all others.
-var whatIsWaitedFor = []string{
-	waitsForFix, waitsForProgress, waitsForApproval, waitsForRequired, waitsForRequest, waitsForWindow, waitsForReady, waitsForTime, waitsForStage, waitsForHold,
+// waitOrder has all conditions in the order in which a change reports them: the first one must be met first.
+var waitOrder = []Wait{
+	WaitsForContent, WaitsForApproval, WaitsForRequirements, WaitsForRequest, WaitsForWindow, WaitsForClusters, WaitsForSoak, WaitsForStages,
+	WaitsForHold,
 }
 
 // waits says what a folder that is not as it is wanted waits for; "" where it is written now.
-func (r *run) waits(t *target, m *member, room *int) string {
+func (r *run) waits(t *target, m *member, room *int) Wait {
 	switch {
 	case m.hold != nil:
-		return waitsForHold
+		return WaitsForHold
 	case t.state != nil && !t.expedited && m.touched != nil:
 		if why := r.waitsInRollout(t, m, room); why != "" {
 			return why
 		}
 	case t.released && m.wanted && !r.areProven(m):
-		return waitsForRequired
+		return WaitsForRequirements
 	case !t.expedited && !r.isOpen(m):
-		return waitsForWindow
+		return WaitsForWindow
 	}
 	return ""
 }
 
-func (r *run) waitsInRollout(t *target, m *member, room *int) string {
+func (r *run) waitsInRollout(t *target, m *member, room *int) Wait {
 	s := t.state
 	switch {
 	case s.Failed || t.failing:
-		return t.waitsForNewer()
+		return WaitsForContent
 	case m.stage > s.Passed:
-		return waitsForStage
+		return WaitsForStages
 	case m.stage == s.Passed && r.stages[m.stage].Approval && !r.Settings.Approvals.For(t.name, s.id()):
-		return waitsForApproval
+		return WaitsForApproval
 	case m.wanted && !r.areProven(m):
-		return waitsForRequired
+		return WaitsForRequirements
 	case r.Proposed && r.isInRequest(t):
-		return waitsForRequest
+		return WaitsForRequest
 	case !r.isOpen(m):
-		return waitsForWindow
+		return WaitsForWindow
 	case m.stage == s.Passed && *room == 0:
-		return waitsForReady
+		return WaitsForClusters
 	}
 	if m.stage == s.Passed && *room > 0 {
 		*room--
@@ -153,13 +156,8 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) string {
 	return ""
 }
 
-// waitsForNewer is what content waits for that failed, or is stuck.
-func (t *target) waitsForNewer() string {
-	if t.failing && t.stuck || t.state.Stuck {
-		return waitsForProgress
-	}
-	return waitsForFix
-}
+// isStuck reports whether the content has failed only because clusters were not ready in time.
+func (t *target) isStuck() bool { return t.failing && t.stuck || t.state.Stuck }
 
 // isInRequest reports whether a part of the change has been written and is not proven.
 func (r *run) isInRequest(t *target) bool {
@@ -199,7 +197,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 		if m.touched.Proven = false; !m.counts() {
 			continue
 		}
-		waits.add(t.waitsForNewer())
+		waits.add(WaitsForContent)
 		if m.pending() {
 			r.keep(m)
 			continue

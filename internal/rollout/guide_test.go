@@ -3,12 +3,12 @@ package rollout_test
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
@@ -19,7 +19,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 	s := newSite(t, nil)
 	var table strings.Builder
 	table.WriteString("| run | before it | version on canary, region, last | what waits, and why |\n|---|---|---|---|\n")
-	var before map[string]string
+	before := ""
 	for i, run := range []struct {
 		before string
 		happen func()
@@ -39,7 +39,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		if lines := out.Lines(); len(lines) > 0 {
 			_, waits, _ = strings.Cut(lines[0], " at ")
 		}
-		if now := out.RollingOut(); !maps.Equal(now, before) {
+		if now := rollout.MarshalProgress(out.Progress); now != before {
 			before = now
 		} else { // so Terraform shows nothing
 			waits = "the plan is empty: it waits as before"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,22 +13,153 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// RollingOut says by deployment target how far it is.
-func (o *Outcome) RollingOut() map[string]string {
-	said := make(map[string]string, len(o.Progress))
-	for _, p := range o.Progress {
-		said[p.DeploymentTarget] = p.String()
+// MaxRollingOut is the maximum number of objects in the attribute rolling_out.
+const MaxRollingOut = 10
+
+// RollingOut summarizes the progress of all deployment targets that are under way, by deployment target. If there are more than
+// [MaxRollingOut], targets that are equally far share the summary of the first of them; the most urgent summaries are kept.
+func (o *Outcome) RollingOut() map[string]Summary {
+	groups := make([]*progressGroup, 0, len(o.Progress))
+	if len(o.Progress) <= MaxRollingOut {
+		for _, p := range o.Progress {
+			groups = append(groups, &progressGroup{Progress: p, targets: 1})
+		}
+	} else {
+		groups = o.groups()
+		slices.SortStableFunc(groups, func(a, b *progressGroup) int { return compareBool(b.IsHalted(), a.IsHalted()) })
 	}
-	return said
+	byName := make(map[string]Summary, len(groups))
+	for _, group := range groups[:min(len(groups), MaxRollingOut)] {
+		byName[group.DeploymentTarget] = group.summary()
+	}
+	return byName
 }
 
-// progressGroup is deployment targets that are equally far: the first of them, with the hosts of all.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// Summary is the progress of a deployment target, or of several that are equally far, in short.
+type Summary struct {
+	Text      string // for people
+	Condition Condition
+	WaitsFor  Wait
+	Approval  string // see [Progress.Approval]; "" for several deployment targets
+	Others    int    // number of further deployment targets
+}
+
+func (g *progressGroup) summary() Summary {
+	s := Summary{Text: g.text(g.targets), Condition: g.Condition, WaitsFor: g.WaitsFor, Approval: g.Approval(), Others: g.targets - 1}
+	if s.Others > 0 {
+		s.Text = wording.Count(g.targets, "deployment target", "deployment targets") + ": " + s.Text
+	}
+	return s
+}
+
+// Text is the progress in words, such as `stage 1 of 3 "canary", 1 of 7 hosts, since 2026-11-22T01:02:03Z, waits for a window`.
+func (p Progress) Text() string { return p.text(1) }
+
+func (p Progress) text(targets int) string {
+	var b strings.Builder
+	if name := p.stageText(); name != "" {
+		b.WriteString(name + ", ")
+	}
+	fmt.Fprintf(&b, "%d of %s", p.HostsDone, wording.Count(p.Hosts, "host", "hosts"))
+	if !p.Since.IsZero() {
+		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
+	}
+	switch {
+	case p.Condition == RolledBack && p.Stuck:
+		b.WriteString(", was stuck and was rolled back")
+	case p.Condition == RolledBack:
+		b.WriteString(", failed and was rolled back")
+	case p.IsHalted():
+		b.WriteString(", " + string(p.Condition))
+	case targets > 1:
+		b.WriteString(", wait for " + p.WaitText())
+	default:
+		b.WriteString(", waits for " + p.WaitText())
+	}
+	return b.String()
+}
+
+// waitTexts has the words for each condition that is waited for.
+var waitTexts = map[Wait]string{
+	WaitsForContent:      "newer content, since this one failed",
+	WaitsForApproval:     "an approval",
+	WaitsForRequirements: "what it requires",
+	WaitsForRequest:      "the open pull request",
+	WaitsForWindow:       "a window",
+	WaitsForClusters:     "clusters to be ready",
+	WaitsForSoak:         "the soak time, since only time counts",
+	WaitsForStages:       "the stages before",
+	WaitsForHold:         "a hold",
+}
+
+// WaitText names the condition that is waited for, such as "clusters to be ready".
+func (p Progress) WaitText() string {
+	if p.WaitsFor == WaitsForContent && p.Stuck {
+		return "newer content, since this one is stuck"
+	}
+	return waitTexts[p.WaitsFor]
+}
+
+// stageText names the stage, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" if no rollout is under way.
+func (p Progress) stageText() string {
+	text := fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)
+	switch {
+	case p.Stages == 0:
+		return ""
+	case p.mixed && p.StageName == "":
+		text = "last stage"
+	case p.mixed:
+		text = "stage"
+	}
+	if p.Removes {
+		text = "removal " + text
+	}
+	if p.StageName != "" {
+		text += " " + strconv.Quote(p.StageName)
+	}
+	return text
+}
+
+// stageText names the stage of a number, as the change of a target has it.
+func (r *run) stageText(t *target, number int) string {
+	var p Progress
+	r.setStage(t, &p, number)
+	return p.stageText()
+}
+
+// progressGroup is a group of deployment targets that are equally far: the progress of the first of them, with the hosts of all.
 type progressGroup struct {
 	Progress
 	targets int
 }
 
-// addTime keeps the earliest time of all; none where that of some is not known.
+// add adds a deployment target that is equally far.
+func (g *progressGroup) add(p Progress) {
+	if g.targets++; g.reason == "" {
+		g.reason = p.reason
+	}
+	if p.Stage != g.Stage || p.Stages != g.Stages {
+		g.mixed = true
+	}
+	g.Content = ""
+	g.addTime(p)
+	g.HostsDone, g.Hosts, g.Waiting = g.HostsDone+p.HostsDone, g.Hosts+p.Hosts, g.Waiting+p.Waiting
+	if p.Since.Before(g.Since) {
+		g.Since = p.Since
+	}
+}
+
+// addTime keeps the earliest time of all, and none if that of some is not known.
 func (g *progressGroup) addTime(p Progress) {
 	switch {
 	case p.never:
@@ -40,37 +172,25 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groups puts together what waits for the same at the same stage, the most folders first.
+// groups groups the deployment targets that wait for the same condition at the same stage, the most folders first.
 func (o *Outcome) groups() []*progressGroup {
 	type likeness struct {
-		stage, of int
+		isStaged  bool
+		number    int
 		removes   bool
-		waitsFor  string
-		failed    bool
-		retried   bool
+		waitsFor  Wait
+		condition Condition
 	}
 	groups := map[likeness]*progressGroup{}
 	var order []*progressGroup
 	for _, p := range o.Progress {
-		like := likeness{p.Stage, p.Of, p.Removes, p.WaitsFor, p.Failed, p.WentBack}
-		group := groups[like]
-		if group == nil {
-			group = &progressGroup{Progress: p, targets: 1}
-			groups[like], order = group, append(order, group)
+		like := likeness{p.Stages > 0, p.number, p.Removes, p.WaitsFor, p.Condition}
+		if group := groups[like]; group != nil {
+			group.add(p)
 			continue
 		}
-		if group.targets == 1 {
-			group.Content = ""
-		}
-		group.targets++
-		if group.reason == "" {
-			group.reason = p.reason
-		}
-		group.addTime(p)
-		group.Done, group.Hosts, group.Waiting = group.Done+p.Done, group.Hosts+p.Hosts, group.Waiting+p.Waiting
-		if p.Since.Before(group.Since) {
-			group.Since = p.Since
-		}
+		group := &progressGroup{Progress: p, targets: 1}
+		groups[like], order = group, append(order, group)
 	}
 	slices.SortStableFunc(order, func(a, b *progressGroup) int { return cmp.Compare(b.Waiting, a.Waiting) })
 	return order
@@ -86,7 +206,7 @@ func (o *Outcome) Split() (failed, others *Outcome) {
 	failed, others = &Outcome{}, &Outcome{PassedOver: o.PassedOver}
 	for _, p := range o.Progress {
 		part := others
-		if p.Failed {
+		if p.IsHalted() {
 			part = failed
 		}
 		part.Progress = append(part.Progress, p)
@@ -135,23 +255,23 @@ func (p Progress) line(targets int) string {
 	if targets > 1 {
 		name = wording.Count(targets, "deployment target", "deployment targets")
 	}
-	where := ""
-	if p.Of > 0 {
-		where = " at " + p.stageName()
+	where := p.stageText()
+	if where != "" {
+		where = " at " + where
 	}
-	text := fmt.Sprintf("%s%s, on %d of %s: waits for ", name, where, p.Done, wording.Count(p.Hosts, "host", "hosts"))
+	text := fmt.Sprintf("%s%s, on %d of %s: waits for %s", name, where, p.HostsDone, wording.Count(p.Hosts, "host", "hosts"), p.WaitText())
 	detail := p.timed(targets)
 	switch {
 	case targets > 1 && p.reason != "":
-		return text + p.WaitsFor + ", such as: " + p.reason
+		return text + ", such as: " + p.reason
 	case detail == "":
-		return text + p.WaitsFor
+		return text
 	case p.isMost:
-		return text + p.reason + "; " + detail
-	case !p.Failed && p.reason != "":
-		return text + p.WaitsFor + ": " + detail + "; " + p.reason
+		return strings.TrimSuffix(text, p.WaitText()) + p.reason + "; " + detail
+	case !p.IsHalted() && p.reason != "":
+		return text + ": " + detail + "; " + p.reason
 	}
-	return text + p.WaitsFor + ": " + detail
+	return text + ": " + detail
 }
 
 // timed is the detail of one target, or of none where there are several, with the earliest time at which something goes on.

@@ -2,7 +2,10 @@ package rollout
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,50 +15,69 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Progress is how far the change of one deployment target is after a step. It has nothing that changes with
-// reports alone, so that it stays the same until something is decided.
+// Progress is the progress of the change of one deployment target after a step. Reports alone never change its exported fields
+// and its JSON, so that it stays the same until something is decided.
 type Progress struct {
-	DeploymentTarget string
-	// Content is what of the target is approved, see [Progress.Approval]; "" where no rollout is under way.
-	Content   string
-	Stage, Of int    // from 1
-	Name      string // of the stage; "" for that of the hosts that no stage names
-	// Removes says that what was written is proven in all stages, and that the stage is one of what is removed.
-	Removes     bool
-	Done, Hosts int
-	Since       time.Time // when it got to its stage
-	WaitsFor    string
-	// Failed says that it halts, or was rolled back, until something changes.
-	Failed bool
-	// Stuck says that it halts since it is not ready in time.
-	Stuck bool
-	// WentBack says that it failed, or was stuck, and was rolled back.
-	WentBack bool
-	// Retry is the approval with which it is tried again; "" where nothing was rolled back.
-	Retry string
-	// Waiting is how many folders are not as they are wanted.
-	Waiting int
-	// NotBefore is the earliest time at which something of it may go on, as far as windows and the soak time decide that, and
-	// as long as clusters say what they say now; else zero.
-	NotBefore time.Time
-	never     bool // they decide, and no window opens
-	detail    string
+	DeploymentTarget string `json:"-"`
+	// Content names the content in approvals, see [Progress.Approval]; "" if no rollout is under way.
+	Content string `json:"content,omitempty"`
+	// Stage is the position of the current stage among the Stages that have hosts of the change, from 1. Both are 0 if no
+	// rollout is under way.
+	Stage     int    `json:"stage,omitempty"`
+	Stages    int    `json:"stages,omitempty"`
+	StageName string `json:"stage_name,omitempty"` // "" for the stage of the hosts that no stage names
+	// Removes reports whether Stage counts the stages in which folders are removed: what was added and changed is proven.
+	Removes   bool      `json:"removes,omitempty"`
+	HostsDone int       `json:"hosts_done"`
+	Hosts     int       `json:"hosts"`
+	Since     time.Time `json:"since,omitzero"` // when the change entered its stage
+	WaitsFor  Wait      `json:"waits_for"`
+	Condition Condition `json:"state"`
+
+	// Stuck reports whether the content has failed because clusters were not ready in time, rolled back or not.
+	Stuck bool `json:"stuck,omitempty"`
+	// Retry is the approval with which content is tried again that was rolled back; otherwise "".
+	Retry string `json:"-"`
+	// Waiting is the number of folders that are not as wanted.
+	Waiting int `json:"-"`
+	// NotBefore is the earliest time at which the change may proceed, if windows and the soak time decide that and
+	// clusters keep reporting what they report now; otherwise zero.
+	NotBefore time.Time `json:"-"`
+
+	never  bool // windows decide, and none opens
+	number int  // the number of the stage in the settings
+	mixed  bool // a group of changes that have different numbers of stages
+	detail string
 	// reason is the most common one why clusters are waited for, or failed, where others than agents say so; isMost says that
 	// it is what is waited for.
 	reason string
 	isMost bool
 }
 
+// Condition is the condition of a change that is under way.
+type Condition string
+
+// The conditions.
+const (
+	Waiting    Condition = "waiting"
+	Failed     Condition = "failed"      // it halts
+	Stuck      Condition = "stuck"       // it halts because clusters were not ready in time
+	RolledBack Condition = "rolled_back" // its hosts went back to the content before
+)
+
+// IsHalted reports whether the change waits for newer content, or for its clusters to recover.
+func (p Progress) IsHalted() bool { return p.Condition != Waiting }
+
 // waits counts folders by what they wait for.
 type waits struct {
 	total   int
-	by      map[string]int
+	by      map[Wait]int
 	windows map[int]bool // the stages of those that wait for a window
 }
 
-func (w *waits) add(why string) {
+func (w *waits) add(why Wait) {
 	if w.by == nil {
-		w.by = map[string]int{}
+		w.by = map[Wait]int{}
 	}
 	w.total++
 	w.by[why]++
@@ -69,27 +91,27 @@ func (w *waits) addWindow(stage int) {
 }
 
 // first is what has to be done first.
-func (w *waits) first() string {
-	for _, why := range whatIsWaitedFor {
-		if w.by[why] > 0 && (why != waitsForStage || w.by[waitsForReady] == 0) {
-			if why == waitsForStage {
-				return waitsForReady
+func (w *waits) first() Wait {
+	for _, why := range waitOrder {
+		if w.by[why] > 0 && (why != WaitsForStages || w.by[WaitsForClusters] == 0) {
+			if why == WaitsForStages {
+				return WaitsForClusters
 			}
 			return why
 		}
 	}
-	return waitsForReady
+	return WaitsForClusters
 }
 
 func (r *run) progressOf(t *target, waits *waits) *Progress {
-	p := &Progress{DeploymentTarget: t.name, WaitsFor: waits.first(), Waiting: waits.total}
+	p := &Progress{DeploymentTarget: t.name, WaitsFor: waits.first(), Waiting: waits.total, Condition: Waiting}
 	for _, m := range t.members {
 		if t.state == nil && m.done && !m.wanted || t.state != nil && m.touched == nil { // the next plan does not see it
 			continue
 		}
 		p.Hosts++
 		if m.done {
-			p.Done++
+			p.HostsDone++
 		}
 	}
 	if t.state != nil {
@@ -103,31 +125,50 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 // underWay fills in the progress of a change that goes through the stages.
 func (r *run) underWay(t *target, p *Progress) {
 	s := t.state
-	p.Content, p.Since, p.Of = s.id(), s.Since, r.ways
-	p.Stage = min(s.Passed+1, p.Of)
-	if p.Removes = t.removes && s.Passed >= r.ways; p.Removes {
-		p.Stage = min(s.Passed-r.ways+1, p.Of)
-	}
-	p.Name = r.stages[p.Stage-1].Name
-	switch p.Failed = s.Failed || t.failing; {
-	case p.Failed:
-		p.WaitsFor = t.waitsForNewer()
-		p.Stuck = p.WaitsFor == waitsForProgress
-	case p.WaitsFor != waitsForReady:
+	p.Content, p.Since = s.id(), s.Since
+	r.setStage(t, p, s.Passed)
+	halted := s.Failed || t.failing
+	switch {
+	case halted:
+		p.WaitsFor = WaitsForContent
+	case p.WaitsFor != WaitsForClusters:
 	case t.counts.hosts == 0 && t.counts.held > 0:
-		p.WaitsFor = waitsForHold
+		p.WaitsFor = WaitsForHold
 	case r.isTimed(t):
-		p.WaitsFor = waitsForTime
+		p.WaitsFor = WaitsForSoak
 	}
-	if s.Failed {
-		p.WentBack, p.Retry = true, gate.Mark(t.name, s.next())
+	p.Stuck = halted && t.isStuck()
+	switch {
+	case s.Failed:
+		p.Condition, p.Retry = RolledBack, gate.Mark(t.name, s.next())
+	case p.Stuck:
+		p.Condition = Stuck
+	case halted:
+		p.Condition = Failed
 	}
 	switch {
-	case p.Failed:
+	case halted:
 		p.reason = t.counts.fails.text()
-	case p.WaitsFor == waitsForReady:
+	case p.WaitsFor == WaitsForClusters:
 		p.reason, p.isMost = t.counts.waits.text(), t.counts.waits.isMost()
 	}
+}
+
+// setStage sets the stage with a number. Stages without hosts of the change do not count.
+func (r *run) setStage(t *target, p *Progress, number int) {
+	first := slices.IndexFunc(t.stages, func(stage int) bool { return stage >= r.ways })
+	if first < 0 {
+		first = len(t.stages)
+	}
+	stages := t.stages[:first]
+	if p.Removes = number >= r.ways && first < len(t.stages) || first == 0; p.Removes {
+		stages = t.stages[first:]
+	}
+	p.Stages = len(stages)
+	position, _ := slices.BinarySearch(stages, number)
+	position = min(position, p.Stages-1)
+	p.Stage, p.number = position+1, stages[position]
+	p.StageName = r.stages[p.number].Name
 }
 
 // isTimed says whether only time proves the stage that a change is at: no cluster reports of any of its hosts.
@@ -166,9 +207,9 @@ func (r *run) holds(t *target) string {
 // detail says more of what is waited for. It may change with each report.
 func (r *run) detail(t *target, p *Progress) string {
 	switch p.WaitsFor {
-	case waitsForHold:
+	case WaitsForHold:
 		return r.holds(t)
-	case waitsForReady:
+	case WaitsForClusters:
 		c := t.counts
 		if c.total() == 0 {
 			return ""
@@ -178,9 +219,9 @@ func (r *run) detail(t *target, p *Progress) string {
 			append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...),
 			", ",
 		)
-	case waitsForFix, waitsForProgress:
+	case WaitsForContent:
 		return r.detailOfFailure(t, p)
-	case waitsForApproval:
+	case WaitsForApproval:
 		return strconv.Quote(p.Approval())
 	}
 	return ""
@@ -204,7 +245,7 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 	}
 	text := strings.Join(parts, ", ")
 	if t.failedAt != t.state.Passed {
-		text += " at " + r.stageName(t.failedAt)
+		text += " at " + r.stageText(t, t.failedAt)
 	}
 	if p.reason != "" {
 		text += ": " + p.reason
@@ -219,7 +260,7 @@ func (r *run) detailOfFailure(t *target, p *Progress) string {
 	return text
 }
 
-// Approval is what is approved, as `<deployment target>@<content>`; "" where no rollout is under way.
+// Approval is the text that approves the content, `<deployment target>@<content>`; "" if no rollout is under way.
 func (p Progress) Approval() string {
 	if p.Content == "" {
 		return ""
@@ -227,54 +268,39 @@ func (p Progress) Approval() string {
 	return gate.Mark(p.DeploymentTarget, p.Content)
 }
 
-// String is what `rolling_out` says of the target.
-func (p Progress) String() string {
-	var b strings.Builder
-	if p.Of > 0 {
-		b.WriteString(p.stageName() + ", ")
+// MarshalProgress returns the JSON object of the progress of deployment targets by name. [ParseProgress] reads it.
+func MarshalProgress(all []Progress) string {
+	byName := make(map[string]Progress, len(all))
+	for _, p := range all {
+		p.Since = p.Since.UTC().Truncate(time.Second)
+		byName[p.DeploymentTarget] = p
 	}
-	fmt.Fprintf(&b, "%d of %s", p.Done, wording.Count(p.Hosts, "host", "hosts"))
-	if !p.Since.IsZero() {
-		fmt.Fprintf(&b, ", since %s", p.Since.UTC().Format(time.RFC3339))
-	}
-	b.WriteString(", " + p.ending())
-	if approval := p.Approval(); approval != "" {
-		b.WriteString(" (" + approval + ")")
-	}
-	return b.String()
+	text, _ := json.Marshal(byName) // never fails: every field has a JSON form
+	return string(text)
 }
 
-// ending is what `rolling_out` says last, before the content.
-func (p Progress) ending() string {
-	switch {
-	case p.WentBack && p.Stuck:
-		return "was stuck and was rolled back"
-	case p.WentBack:
-		return "failed and was rolled back"
-	case p.Stuck:
-		return "stuck"
-	case p.Failed:
-		return "failed"
+// ParseProgress reads the text of [MarshalProgress], ordered by deployment target. Text of any other form is an error.
+func ParseProgress(text string) ([]Progress, error) {
+	var byName map[string]*Progress
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&byName); err != nil || byName == nil || decoder.More() {
+		return nil, errors.New("it is no JSON object of rollouts")
 	}
-	return "waits for " + p.WaitsFor
+	all := make([]Progress, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		p := byName[name]
+		if p == nil || !p.isValid() {
+			return nil, fmt.Errorf("it has no progress of a rollout under %q", name)
+		}
+		p.DeploymentTarget = name
+		all = append(all, *p)
+	}
+	return all, nil
 }
 
-// stageName is such as `stage 1 of 3 "canary"`, or `removal stage 1 of 3 "canary"`.
-func (p Progress) stageName() string {
-	name := fmt.Sprintf("stage %d of %d", p.Stage, p.Of)
-	if p.Removes {
-		name = removalOf + name
-	}
-	if p.Name != "" {
-		name += " " + strconv.Quote(p.Name)
-	}
-	return name
-}
-
-// removalOf comes before the name of a stage in which folders are removed.
-const removalOf = "removal "
-
-// stageName names a stage by its number.
-func (r *run) stageName(number int) string {
-	return Progress{Stage: number%r.ways + 1, Of: r.ways, Name: r.stages[number].Name, Removes: number >= r.ways}.stageName()
+// isValid reports whether a step can have made the progress.
+func (p *Progress) isValid() bool {
+	return slices.Contains(waitOrder, p.WaitsFor) && slices.Contains([]Condition{Waiting, Failed, Stuck, RolledBack}, p.Condition) &&
+		0 <= p.HostsDone && p.HostsDone <= p.Hosts && 0 <= p.Stage && p.Stage <= p.Stages && (p.Stages == 0) == (p.Content == "")
 }

@@ -33,7 +33,7 @@ func TestACanaryThatFailsAfterItsStagePassedHalts(t *testing.T) {
 	s.expect(t, "2 2 2")
 	s.report("rest", verdict.Ready)
 	s.report("canary", verdict.Failed)
-	if out := s.expect(t, "2 2 2"); out.RolledOut || !out.Progress[0].Failed {
+	if out := s.expect(t, "2 2 2"); out.RolledOut || !out.Progress[0].IsHalted() {
 		t.Errorf("with a failed canary it ends: %v", out.Lines())
 	}
 	s.report("canary", verdict.Ready)
@@ -92,10 +92,10 @@ func TestAFailureHaltsAtOnceUnlessItMayPass(t *testing.T) {
 		report := s.reports["canary"]
 		report.Since = s.Now.Add(time.Hour)
 		s.reports["canary"] = report
-		if out := s.expect(t, "2 1 1"); out.Progress[0].Failed != halts {
+		if out := s.expect(t, "2 1 1"); out.Progress[0].IsHalted() != halts {
 			t.Errorf("failed_for = %s: %v", failedFor, out.Lines())
 		}
-		if out := s.expect(t, "2 1 1"); !out.Progress[0].Failed {
+		if out := s.expect(t, "2 1 1"); !out.Progress[0].IsHalted() {
 			t.Errorf("failed_for = %s, an hour later: %v", failedFor, out.Lines())
 		}
 	}
@@ -123,16 +123,16 @@ func TestStuckAndFailedAreTwoWords(t *testing.T) {
 	s.report("canary", verdict.Progressing)
 	out := s.expect(t, "2 1 1")
 	says(t, out, "waits for newer content, since this one is stuck: 1 cluster is not ready in time")
-	if said := out.RollingOut()["app"]; !strings.Contains(said, ", stuck (") || strings.Contains(said, "failed") {
+	if said := out.RollingOut()["app"].Text; !strings.Contains(said, ", stuck") || strings.Contains(said, "failed") {
 		t.Errorf("rolling_out says %s", said)
 	}
-	checkSaid(t, out)
+	checkRoundTrip(t, out.Progress)
 	s.Settings.RollBack = true
 	out = s.expect(t, "1 1 1")
-	if said := out.RollingOut()["app"]; !strings.Contains(said, ", was stuck and was rolled back (") {
+	if said := out.RollingOut()["app"].Text; !strings.Contains(said, ", was stuck and was rolled back") {
 		t.Errorf("rolling_out says %s", said)
 	}
-	checkSaid(t, out)
+	checkRoundTrip(t, out.Progress)
 }
 
 func TestARolloutWhoseNumbersAllowItEnds(t *testing.T) {
@@ -285,7 +285,7 @@ func TestAHeldHostSaysWhatHoldsIt(t *testing.T) {
 	s.Holds = []rollout.Hold{{Hosts: []string{"canary"}, Reason: "the store is being moved", Until: noon.Add(30 * time.Hour)}}
 	out := s.expect(t, "1 1 1")
 	says(t, out, `waits for a hold: the store is being moved, until 2026-01-02T18:00:00Z`)
-	if said := out.RollingOut()["app"]; !strings.Contains(said, "waits for a hold") {
+	if said := out.RollingOut()["app"].Text; !strings.Contains(said, "waits for a hold") {
 		t.Errorf("rolling_out says %s", said)
 	}
 }

@@ -85,7 +85,7 @@ func (r *run) notePassedOver(t *target) {
 		"unknown",
 	)
 	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes %s without %s: %s",
-		gate.Mark(t.name, t.state.id()), r.stageName(t.state.Passed),
+		gate.Mark(t.name, t.state.id()), r.stageText(t, t.state.Passed),
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 

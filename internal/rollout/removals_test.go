@@ -39,15 +39,15 @@ func TestNothingIsRemovedBeforeWhatTakesItsPlaceIsProven(t *testing.T) {
 	s := moving(t, nil)
 	s.expect(t, "1 1 ")
 	s.report("canary", verdict.Ready)
-	says(t, s.expect(t, "1 1 1"), "at stage 3 of 3, on 2 of 3 hosts: waits for clusters to be ready")
+	says(t, s.expect(t, "1 1 1"), "at stage 2 of 2, on 2 of 3 hosts: waits for clusters to be ready")
 	s.expect(t, "1 1 1")
 	s.report("rest", verdict.Ready)
 	out := s.expect(t, "1  1")
-	says(t, out, `at removal stage 2 of 3 "region", on 3 of 3 hosts: waits for clusters to be ready`)
-	if said := out.RollingOut()["app"]; !strings.HasPrefix(said, `removal stage 2 of 3 "region", 3 of 3 hosts, since `) {
+	says(t, out, `at removal stage 1 of 1 "region", on 3 of 3 hosts: waits for clusters to be ready`)
+	if said := out.RollingOut()["app"].Text; !strings.HasPrefix(said, `removal stage 1 of 1 "region", 3 of 3 hosts, since `) {
 		t.Errorf("rolling_out says %s", said)
 	}
-	checkSaid(t, out)
+	checkRoundTrip(t, out.Progress)
 	s.reports["region"] = rollout.Report{Known: true, Status: verdict.Status{Verdict: verdict.Ready}}
 	if out := s.expect(t, "1  1"); !out.RolledOut {
 		t.Errorf("once the folder is gone from the cluster: %v", out.Lines())
@@ -72,7 +72,7 @@ func TestAnAdditionThatFailsKeepsWhatIsThere(t *testing.T) {
 	s.report("rest", verdict.Ready)
 	s.expect(t, "1  1")
 	s.report("canary", verdict.Failed)
-	says(t, s.expect(t, " 1 "), "at removal stage 2 of 3")
+	says(t, s.expect(t, " 1 "), "at removal stage 1 of 1")
 }
 
 func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWhatIsHeldKeepsBackRemovalsOnlyWhereAllOfItsStageIs(t *testing.T) {
 	s.Holds = []rollout.Hold{{Hosts: []string{"rest"}, Reason: "audit"}}
 	s.expect(t, "1 1 ")
 	s.report("canary", verdict.Ready)
-	says(t, s.expect(t, "1 1 "), "at stage 3 of 3, on 1 of 3 hosts: waits for a hold: audit")
+	says(t, s.expect(t, "1 1 "), "at stage 2 of 2, on 1 of 3 hosts: waits for a hold: audit")
 	s.Hosts["other"], s.Wanted["other"] = &rollout.Host{}, map[string]string{"app": "other-v1-tree"}
 	s.expect(t, "1 1 ")
 	s.run(t)

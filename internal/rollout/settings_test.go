@@ -183,7 +183,7 @@ func FuzzDecode(f *testing.F) {
 		s.Settings = settings
 		for range 3 {
 			out, _ := s.run(t)
-			checkSaid(t, out)
+			checkRoundTrip(t, out.Progress)
 			out.Lines()
 			for _, p := range out.Progress {
 				if !p.NotBefore.IsZero() && !p.NotBefore.After(s.Now) {

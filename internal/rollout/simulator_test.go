@@ -89,7 +89,7 @@ func (w *world) advance(in rollout.Input) *rollout.Outcome {
 		}
 		out = rollout.Advance(in)
 	}
-	checkSaid(w.t, out)
+	checkRoundTrip(w.t, out.Progress)
 	return out
 }
 
@@ -159,11 +159,11 @@ func (w *world) step() {
 // say what they say now.
 func (w *world) checkTimes(out *rollout.Outcome) {
 	for _, p := range out.Progress {
-		isTimed := p.WaitsFor == "clusters to be ready" || p.WaitsFor == "the soak time, since only time counts"
+		isTimed := p.WaitsFor == rollout.WaitsForClusters || p.WaitsFor == rollout.WaitsForSoak
 		if p.NotBefore.IsZero() {
 			continue
 		}
-		if !p.NotBefore.After(w.now) || !isTimed && p.WaitsFor != "a window" {
+		if !p.NotBefore.After(w.now) || !isTimed && p.WaitsFor != rollout.WaitsForWindow {
 			w.t.Errorf("at %s %q waits for %s until %s", w.now, p.DeploymentTarget, p.WaitsFor, p.NotBefore)
 		}
 		if !isTimed || p.NotBefore.Sub(w.now) > 2*time.Hour { // others may fail, or be given up, by then

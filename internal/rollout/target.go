@@ -23,12 +23,12 @@ type target struct {
 	expedited bool
 
 	state    *Target // nil where nothing is under way
+	stages   []int   // numbers of the stages that have hosts of the change, in order
 	counts   counts  // of the stage that it is at
 	failing  bool    // too many clusters have failed, at the stage failedAt
 	failedAt int
 	lasting  bool // for long enough to go back
 	stuck    bool // all of them since they are not ready in time
-	removes  bool // it reaches folders that are removed
 	writes   int
 	progress *Progress
 }
@@ -313,9 +313,16 @@ func (r *run) isExpedited(t *target) bool {
 func (r *run) arrange(t *target) {
 	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
 	r.arrangeFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
-	if t.removes = slices.ContainsFunc(t.members, isRemoved); t.removes {
+	if slices.ContainsFunc(t.members, isRemoved) {
 		r.arrangeFrom(t, r.ways, isRemoved)
 	}
+	for _, m := range t.members {
+		if m.touched != nil {
+			t.stages = append(t.stages, m.stage)
+		}
+	}
+	slices.Sort(t.stages)
+	t.stages = slices.Compact(t.stages)
 }
 
 // arrangeFrom puts those of the hosts that a function names into stages, of which the first has a number.

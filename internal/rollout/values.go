@@ -386,7 +386,7 @@ func (v *values) note(in Input, contents map[string]string) {
 	case v.Wanted.Each == nil && len(v.records) == len(v.Hosts): // all have it, whether it is proven or not
 		m.Released = short(v.Wanted.All)
 	}
-	halts := len(v.out.Progress) > 0 && v.out.Progress[0].Failed
+	halts := len(v.out.Progress) > 0 && v.out.Progress[0].IsHalted()
 	if len(v.Hosts) > 0 && (v.out.RolledOut || target != nil && target.Passed > len(v.Settings.Stages) && !halts) {
 		m.Released = ""
 		if v.Wanted.Each == nil {

@@ -165,7 +165,7 @@ func (w *world) advanceValues(in rollout.Input) *rollout.Outcome {
 		}
 		decided.Decisions[host] = map[string]rollout.Decision{"t0": decision}
 	}
-	checkSaid(w.t, &decided)
+	checkRoundTrip(w.t, decided.Progress)
 	return &decided
 }
 
@@ -195,7 +195,7 @@ func (w *world) noteReleased(out *rollout.Outcome) {
 		if released := next.Contents[next.Released]; released == o.version {
 			w.values.released = released
 		}
-	case out.RolledOut || all && len(o.hosts) > 0 && !out.Progress[0].Failed:
+	case out.RolledOut || all && len(o.hosts) > 0 && !out.Progress[0].IsHalted():
 		w.values.released = o.version
 	}
 }

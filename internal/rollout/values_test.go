@@ -113,7 +113,7 @@ func TestAValueThatFailsGoesBackOrHalts(t *testing.T) {
 		s.expect(t, "1.31 1.30 1.30")
 		s.has["canary"], s.verdict["canary"] = "1.31", verdict.Failed
 		out := s.expect(t, want)
-		if s.expect(t, want); !out.Progress[0].Failed || out.RolledOut {
+		if s.expect(t, want); !out.Progress[0].IsHalted() || out.RolledOut {
 			t.Errorf("%s: %v", onFailure, out.Lines())
 		}
 		s.Wanted.All = "1.31.1"

@@ -122,16 +122,16 @@ func earliest(a, b time.Time) time.Time {
 
 // notBefore is the earliest time at which something of a target may go on, as long as clusters say what they say now: zero
 // where neither windows nor the soak time decide that. never says that they decide, and that no window opens.
-func (r *run) notBefore(t *target, waitsFor string, waits *waits) (at time.Time, never bool) {
+func (r *run) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, never bool) {
 	switch waitsFor {
-	case waitsForWindow, waitsForReady, waitsForTime:
+	case WaitsForWindow, WaitsForClusters, WaitsForSoak:
 	default:
 		return at, false
 	}
 	for stage := range waits.windows {
 		at = earliest(at, r.opens(stage, r.Now))
 	}
-	never = waitsFor == waitsForWindow
+	never = waitsFor == WaitsForWindow
 	if soaked := r.soaked(t); !soaked.IsZero() {
 		opens := soaked
 		if next := t.upcoming(); next != nil {

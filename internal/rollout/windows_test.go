@@ -53,7 +53,7 @@ func TestAStageHasWindowsOfItsOwn(t *testing.T) {
 		t.Errorf("where one stage waits: %+v", out)
 	}
 	if said := s.expect(t, "2 1 1").RollingOut(); said["app"] != out.RollingOut()["app"] {
-		t.Errorf("an hour later it says %s", said)
+		t.Errorf("an hour later it says %v", said)
 	}
 	if out := s.expect(t, "2 2 1"); len(out.Windowed) != 2 {
 		t.Errorf("region is written within %d kinds of windows", len(out.Windowed))
@@ -103,7 +103,7 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 	}
 	again, _ := s.run(t)
 	if said := again.RollingOut()["app"]; said != out.RollingOut()["app"] {
-		t.Errorf("an hour later it says %s", said)
+		t.Errorf("an hour later it says %v", said)
 	}
 	if out, _ := s.run(t); s.Deployed["new-region"]["app"] == "" || !out.RolledOut {
 		t.Errorf("at 15:00, %+v is deployed: %v", s.Deployed, out.Lines())
@@ -125,7 +125,7 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 	// What is there counts from now on.
 	s.Deployed["region"]["app"], s.State, s.Found["canary"]["app"] = "by hand", now.State, "canary-v1-tree"
 	if out, _ := s.run(t); s.Deployed["region"]["app"] != "by hand" || out.RollingOut()["app"] != now.RollingOut()["app"] {
-		t.Errorf("then it says %s, and at first %s", out.RollingOut(), now.RollingOut())
+		t.Errorf("then it says %v, and at first %v", out.RollingOut(), now.RollingOut())
 	}
 	s.Now = s.Now.Add(21 * time.Hour)
 	if s.run(t); s.Deployed["region"]["app"] != "region-v1-tree" {

@@ -29,13 +29,13 @@ data "flotilla_compliance" "dev" {
   feedback    = { clusters = true }
 }
 
-# The page after the apply: rolling_out is an attribute of the assignment, so that the page is read once that is written.
+# The page after the apply: progress is an attribute of the assignment, so that the page is read once that is written.
 data "flotilla_overview" "dev" {
   name        = "dev"
   fleet       = local.fleet
   gitops_repo = local.gitops_repo
   evidence    = data.flotilla_compliance.dev.evidence
-  rolling_out = flotilla_assignment.dev.rolling_out
+  progress    = flotilla_assignment.dev.progress
 }
 
 # terraform output -raw page > page.html

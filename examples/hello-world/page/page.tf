@@ -5,7 +5,7 @@ data "flotilla_overview" "stage" {
   fleet       = local.fleets["stage"]
   gitops_repo = { url = var.gitops_url, branch = "stage" }
   evidence    = data.flotilla_compliance.stage.evidence
-  rolling_out = flotilla_assignment.all["stage"].rolling_out
+  progress    = flotilla_assignment.all["stage"].progress
 }
 
 output "page" {

@@ -54,7 +54,7 @@ resource "flotilla_commit_status" "control_plane" {
   commit      = var.commit
   context     = "flotilla/prod"
   state       = flotilla_assignment.prod.rolled_out ? "success" : "pending"
-  description = flotilla_assignment.prod.rolled_out ? "Rolled out" : join("; ", [for target, progress in flotilla_assignment.prod.rolling_out : "${target}: ${progress}"])
+  description = flotilla_assignment.prod.rolled_out ? "Rolled out" : join("; ", [for target, progress in flotilla_assignment.prod.rolling_out : "${target}: ${progress.summary}"])
 }
 
 locals {
@@ -63,9 +63,9 @@ locals {
     for key, assignment in data.flotilla_compliance.prod.assignments : assignment if endswith(key, "/app-main")
   ]
   failed = [for assignment in local.not_ready : assignment.message if assignment.verdict == "failed"]
-  # What the clusters say is of the version that they have. While another one is on its way, it is among rolling_out.
+  # Clusters report the version that they have. While another one is on its way, its target is in progress, which is sensitive only to keep plans short.
   runs = alltrue([
-    !contains(keys(flotilla_assignment.prod.rolling_out), "app-main"),
+    !contains(keys(jsondecode(nonsensitive(flotilla_assignment.prod.progress))), "app-main"),
     length(local.not_ready) == 0,
     data.flotilla_compliance.prod.summary.unknown == 0,
   ])

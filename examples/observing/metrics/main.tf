@@ -43,7 +43,7 @@ data "flotilla_compliance" "after" {
   fleet       = local.fleet
   gitops_repo = local.gitops_repo
   feedback    = { clusters = true }
-  rolling_out = flotilla_assignment.dev.rolling_out
+  progress    = flotilla_assignment.dev.progress
 }
 
 # It changes in every run: sensitive keeps it out of what plans and applies print. `terraform output -raw metrics` prints it.

@@ -109,7 +109,7 @@ func write(ctx context.Context, d *decision, lines []string) (*assignmentPrivate
 	m := d.model
 	m.Content = contentValue(d.after)
 	if m.RolledOut.IsUnknown() {
-		m.RollingOut, m.RolledOut = progressValues(d.outcome)
+		m.setProgress(d.outcome)
 	}
 	m.Commit, m.PullRequest = types.StringValue(done.Commit), types.StringPointerValue(wording.OrNil(done.PullRequest))
 	if m.Changes.IsUnknown() {

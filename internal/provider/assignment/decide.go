@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -14,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
@@ -133,16 +133,25 @@ func (d *decision) rollsBackTo(key folder.Key) string {
 // last.
 func (d *decision) isUnderWay() bool { return len(d.outcome.Progress) > 0 }
 
-// progressValues returns the attributes rolling_out and rolled_out.
-func progressValues(outcome *rollout.Outcome) (rollingOut types.Map, rolledOut types.Bool) {
+// setProgress sets the attributes rolling_out, progress and rolled_out.
+func (m *assignmentModel) setProgress(outcome *rollout.Outcome) {
 	if outcome.Undecided {
-		return types.MapUnknown(types.StringType), types.BoolUnknown()
+		m.forgetProgress()
+		return
 	}
-	texts := map[string]attr.Value{}
-	for target, text := range outcome.RollingOut() {
-		texts[target] = types.StringValue(text)
-	}
-	return types.MapValueMust(types.StringType, texts), types.BoolValue(outcome.RolledOut)
+	m.RollingOut, m.RolledOut = repository.RollingOut.MapOf(outcome.RollingOut()), types.BoolValue(outcome.RolledOut)
+	m.Progress = types.StringValue(rollout.MarshalProgress(outcome.Progress))
+}
+
+// forgetProgress makes the progress unknown.
+func (m *assignmentModel) forgetProgress() {
+	m.RollingOut, m.RolledOut = types.MapUnknown(repository.RollingOut.Type()), types.BoolUnknown()
+	m.Progress = types.StringUnknown()
+}
+
+// hasProgressOf reports whether the progress is that of another model.
+func (m *assignmentModel) hasProgressOf(other *assignmentModel) bool {
+	return m.RollingOut.Equal(other.RollingOut) && m.RolledOut.Equal(other.RolledOut) && m.Progress.Equal(other.Progress)
 }
 
 // warnOfFailure warns of failures in every plan, because the plan that halts is soon forgotten.

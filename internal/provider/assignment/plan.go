@@ -42,7 +42,7 @@ func setUnknown(r *request) {
 	m := r.model
 	m.Content, m.Commit = types.StringUnknown(), types.StringUnknown()
 	m.Changes, m.PullRequest = types.ListUnknown(types.StringType), types.StringNull()
-	m.RollingOut, m.RolledOut = types.MapUnknown(types.StringType), types.BoolUnknown()
+	m.forgetProgress()
 	if r.settings.PullRequest {
 		m.PullRequest = types.StringUnknown()
 	}
@@ -79,7 +79,7 @@ func (r *request) checkWithoutLook() {
 func setComputed(ctx context.Context, c *comparison) {
 	m := c.model
 	m.Content = contentValue(c.after)
-	m.RollingOut, m.RolledOut = progressValues(c.outcome)
+	m.setProgress(c.outcome)
 	isDone := c.isDone(m.Content)
 	m.Proven = c.provenAfter(ctx, m.RolledOut, isDone)
 	if isDone {
@@ -106,7 +106,7 @@ func setComputed(ctx context.Context, c *comparison) {
 func (d *decision) planUnwritten(ctx context.Context, unchanged types.List) types.List {
 	m := d.model
 	var lines []string
-	hasProgress := d.isStaged && (!m.RollingOut.Equal(d.prior.RollingOut) || !m.RolledOut.Equal(d.prior.RolledOut))
+	hasProgress := d.isStaged && !m.hasProgressOf(&d.prior)
 	if hasProgress {
 		lines = d.outcome.Lines()
 	} else if _, others := d.outcome.Split(); others.HasMore() {

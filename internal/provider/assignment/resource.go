@@ -137,9 +137,18 @@ var definition = schema.Schema{
 				"changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes nothing. Use it as the `candidate` of a " +
 				"`flotilla_promotion`.",
 		),
-		"rolling_out": schemas.ComputedTextMap(
-			"The changes under way, by deployment target: stage, hosts, since when, the reason for waiting, and the approval that is missing.",
-		),
+		"rolling_out": schema.MapAttribute{
+			Computed: true, ElementType: repository.RollingOut.Type(),
+			MarkdownDescription: fmt.Sprintf("A summary by deployment target, while its change is under way. If more than %d deployment targets are, those "+
+				"that are equally far share the object of the first of them, and the map has the %[1]d most urgent ones. `rollouts` of "+
+				"`flotilla_compliance` always has an object for each deployment target.", rollout.MaxRollingOut) + repository.RollingOut.Meanings(),
+		},
+		"progress": schema.StringAttribute{
+			Computed: true, Sensitive: true,
+			MarkdownDescription: "The progress of every deployment target whose change is under way, for `progress` of `flotilla_compliance` and of " +
+				"`flotilla_overview`: a JSON object by deployment target, `{}` if there are none. It holds no secret. It is marked as sensitive so that a " +
+				"plan has one line for it.",
+		},
 		"rolled_out": schemas.ComputedBool(
 			"Whether everything is as the fleet wants it after this apply, and proven if there is a `rollout`. Without a `rollout`, the plan " +
 				"that writes already shows `true`: let promotions wait for `proven`.",
@@ -167,6 +176,7 @@ type assignmentModel struct {
 	Candidate     types.Dynamic `tfsdk:"candidate"`
 	Proven        types.Dynamic `tfsdk:"proven"`
 	RollingOut    types.Map     `tfsdk:"rolling_out"`
+	Progress      types.String  `tfsdk:"progress"`
 	RolledOut     types.Bool    `tfsdk:"rolled_out"`
 	Changes       types.List    `tfsdk:"changes"`
 	Content       types.String  `tfsdk:"content"`
@@ -248,7 +258,7 @@ func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state.Content = contentValue(known.Current())
 	state.Changes = tfvalue.Texts(nil)
 	if state.RolledOut.IsNull() { // imported, or written by a version without rollouts
-		state.RollingOut, state.RolledOut = types.MapValueMust(types.StringType, nil), types.BoolValue(true)
+		state.setProgress(&rollout.Outcome{RolledOut: true})
 	}
 	after := before.refreshed(known)
 	if after.needsRecords() && (!before.equal(after) || before.Written == nil) {
@@ -275,7 +285,7 @@ func update(ctx context.Context, c *frame.Call[assignmentModel]) {
 	// A change of the commit message alone writes nothing, nor does a change of delivery without an open request.
 	if plan.Commit.IsUnknown() {
 		after, err = applyRequest(ctx, decode(ctx, c, before))
-	} else if !plan.RollingOut.Equal(prior.RollingOut) || !plan.RolledOut.Equal(prior.RolledOut) || !plan.Changes.Equal(prior.Changes) ||
+	} else if !plan.hasProgressOf(prior) || !plan.Changes.Equal(prior.Changes) ||
 		!plan.Content.Equal(prior.Content) { // a branch that was renamed
 		after = saveProgress(ctx, decode(ctx, c, before), before)
 	}

@@ -63,8 +63,8 @@ func definition() schema.Schema {
 					WaitTable,
 				),
 			),
-			"rolling_out": schemas.OptionalTextMap(
-				"`rolling_out` of the assignment, for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
+			"progress": schemas.OptionalText(
+				"`progress` of the assignment, for `rollouts`, and for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
 					"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
@@ -84,6 +84,9 @@ func definition() schema.Schema {
 				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
 					"`changes` of the assignment, and in `flotilla_diff`.",
 			),
+			"rollouts": repository.Rollouts.PlainMap(
+				"The progress of each deployment target whose change is under way, by its full name; empty without `progress`:",
+			),
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
 			"metrics": schemas.ComputedText(
 				"All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
@@ -96,7 +99,7 @@ func definition() schema.Schema {
 // validate checks the attributes that Terraform does not check.
 func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
-	repository.DecodeRollingOut(m.RollingOut, diagnostics)
+	repository.DecodeProgress(m.Progress, diagnostics)
 	from := decodeFeedback(m.Feedback, "", diagnostics)
 	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() &&
 		!m.Feedback.IsUnderlyingValueUnknown() &&
@@ -132,7 +135,7 @@ func holdsUnknown(value any) bool {
 // read asks the clusters, looks up their commits, and computes the verdicts.
 func read(ctx context.Context, c *connection.Connection, m *complianceModel, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
-	rollouts := repository.DecodeRollingOut(m.RollingOut, diagnostics)
+	rollouts := repository.DecodeProgress(m.Progress, diagnostics)
 	if diagnostics.HasError() {
 		return
 	}

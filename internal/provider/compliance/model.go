@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -24,7 +25,7 @@ type complianceModel struct {
 	GitopsRepo  types.Dynamic `tfsdk:"gitops_repo"`
 	Feedback    types.Dynamic `tfsdk:"feedback"`
 	Wait        types.Dynamic `tfsdk:"wait"`
-	RollingOut  types.Map     `tfsdk:"rolling_out"`
+	Progress    types.String  `tfsdk:"progress"`
 	Timeouts    types.Dynamic `tfsdk:"timeouts"`
 	Time        types.String  `tfsdk:"time"`
 	Summary     types.Object  `tfsdk:"summary"`
@@ -33,6 +34,7 @@ type complianceModel struct {
 	Running     types.List    `tfsdk:"running"`
 	Drift       types.List    `tfsdk:"drift"`
 	Evidence    types.String  `tfsdk:"evidence"`
+	Rollouts    types.Map     `tfsdk:"rollouts"`
 	Metrics     types.String  `tfsdk:"metrics"`
 }
 
@@ -167,6 +169,11 @@ func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Dec
 	}
 	m.Running = running.List(rows)
 	m.Drift = drift.List(result.Drift(wanted))
+	byTarget := make(map[string]rollout.Progress, len(rollouts))
+	for _, progress := range rollouts {
+		byTarget[progress.DeploymentTarget] = progress
+	}
+	m.Rollouts = repository.Rollouts.MapOf(byTarget)
 	m.Metrics = types.StringValue(metrics.Text(metrics.Input{
 		Result: result, Asked: !asksNoCluster(m.Feedback), Wants: wanted, Rollouts: rollouts,
 	}))

@@ -52,8 +52,8 @@ func definition() schema.Schema {
 					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
 			),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
-			"rolling_out": schemas.OptionalTextMap(
-				"`rolling_out` of the assignment: how far changes are that are under way. An attribute of a resource defers the page to the apply.",
+			"progress": schemas.OptionalText(
+				"`progress` of the assignment: the changes that are under way. An attribute of a resource defers the page to the apply.",
 			),
 			"promotions": schemas.OptionalDynamic(
 				schemas.Setting(

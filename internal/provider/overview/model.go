@@ -32,7 +32,7 @@ type overviewModel struct {
 	GitopsRepo    types.Dynamic `tfsdk:"gitops_repo"`
 	Evidence      types.String  `tfsdk:"evidence"`
 	Evidences     types.List    `tfsdk:"evidences"`
-	RollingOut    types.Map     `tfsdk:"rolling_out"`
+	Progress      types.String  `tfsdk:"progress"`
 	Promotions    types.Dynamic `tfsdk:"promotions"`
 	Comparisons   types.Map     `tfsdk:"comparisons"`
 	ShowValues    types.Bool    `tfsdk:"show_values"`
@@ -112,7 +112,7 @@ func (m *overviewModel) decode(diagnostics *diag.Diagnostics) question {
 	q.in.Owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	q.in.ShowValues = m.ShowValues.ValueBool()
 	q.in.RegionLabel = cmp.Or(m.RegionLabel.ValueString(), defaultRegionLabel)
-	q.in.Progress = repository.DecodeRollingOut(m.RollingOut, diagnostics)
+	q.in.Progress = repository.DecodeProgress(m.Progress, diagnostics)
 	q.in.Comparisons = m.decodeComparisons(diagnostics)
 	if !m.Evidence.IsNull() {
 		parsed, err := evidence.ParseCompliance([]byte(m.Evidence.ValueString()))

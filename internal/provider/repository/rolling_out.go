@@ -1,34 +1,63 @@
 package repository
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// DecodeRollingOut reads the attribute rolling_out: what an assignment says of the deployment targets that are under way. They
-// are in the order of their names. What is not known yet is left out.
-func DecodeRollingOut(value types.Map, diagnostics *diag.Diagnostics) []rollout.Progress {
-	var all []rollout.Progress
-	said := tfvalue.PlainMap(value.Elements())
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		if !fleet.IsKnown(said[name]) {
-			continue
-		}
-		text, _ := said[name].(string)
-		progress, err := rollout.ParseProgress(name, text)
-		if err != nil {
-			diagnostics.AddAttributeError(path.Root("rolling_out").AtMapKey(name), "Invalid rolling_out",
-				tfvalue.Sentence(err.Error())+" Set it to rolling_out of the assignment.")
-		}
-		all = append(all, progress)
+const (
+	stateMeaning = "`waiting`, or, if it halts: `failed`, `stuck` (clusters were not ready in time) or `rolled_back`."
+	waitMeaning  = "the condition that has to be met first: `newer_content`, `approval`, `requirements`, `pull_request`, `window`, `clusters` " +
+		"(to be ready), `soak` (only time counts), `stages` (before) or `hold`."
+	approvalMeaning = "`<deployment target>@<content>`, which `approvals` takes; null without a rollout."
+)
+
+// Summary describes a summary of one deployment target.
+var Summary = table.Object[rollout.Summary]{
+	table.Text("summary", "stage, hosts, since when, and the condition that it waits for, in words.", func(s rollout.Summary) string { return s.Text }),
+	table.Text("state", stateMeaning, func(s rollout.Summary) string { return string(s.Condition) }),
+	table.Text("waits_for", waitMeaning, func(s rollout.Summary) string { return string(s.WaitsFor) }),
+	table.TextOrNull("approval", approvalMeaning, func(s rollout.Summary) string { return s.Approval }),
+}
+
+// RollingOut describes the objects of the attribute rolling_out of an assignment.
+var RollingOut = append(slices.Clone(Summary),
+	table.Number("others", "number of further deployment targets that the summary includes.", func(s rollout.Summary) int { return s.Others }))
+
+// Rollouts describes the objects of the attribute rollouts, one for each deployment target.
+var Rollouts = table.Object[rollout.Progress]{
+	table.Text("summary", "all of it in words.", rollout.Progress.Text),
+	table.Text("state", stateMeaning, func(p rollout.Progress) string { return string(p.Condition) }),
+	table.Text("waits_for", waitMeaning, func(p rollout.Progress) string { return string(p.WaitsFor) }),
+	table.TextOrNull("approval", approvalMeaning, rollout.Progress.Approval),
+	table.Number("stage", "number of its stage among those that have hosts of the change; 0 without a rollout.",
+		func(p rollout.Progress) int { return p.Stage }),
+	table.Number("stages", "number of stages that have hosts of the change.", func(p rollout.Progress) int { return p.Stages }),
+	table.TextOrNull("stage_name", "name of its stage; null for the stage of the hosts that no stage names.",
+		func(p rollout.Progress) string { return p.StageName }),
+	table.Bool("removes", "whether the stage removes folders: `stage` and `stages` then count those stages.",
+		func(p rollout.Progress) *bool { return &p.Removes }),
+	table.Number("hosts_done", "number of hosts that are as wanted.", func(p rollout.Progress) int { return p.HostsDone }),
+	table.Number("hosts", "number of hosts that the change reaches.", func(p rollout.Progress) int { return p.Hosts }),
+	table.TextOrNull("since", "time when it entered its stage.", func(p rollout.Progress) string { return tfvalue.TimeText(p.Since) }),
+}
+
+// DecodeProgress reads the attribute progress, which takes that of an assignment, ordered by deployment target.
+func DecodeProgress(value types.String, diagnostics *diag.Diagnostics) []rollout.Progress {
+	if value.IsNull() || value.IsUnknown() {
+		return nil
+	}
+	all, err := rollout.ParseProgress(value.ValueString())
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("progress"), "Invalid progress",
+			tfvalue.Sentence(err.Error())+" Set it to progress of the assignment.")
 	}
 	return all
 }

@@ -170,16 +170,16 @@ func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
 // PlainList is ListAttribute without nested attributes, which mocks in Terraform's tests do not support: what they are is said
 // in the description of the list.
 func (o Object[T]) PlainList(what string) schema.ListAttribute {
-	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.meanings()}
+	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
 // PlainMap is MapAttribute as PlainList is ListAttribute.
 func (o Object[T]) PlainMap(what string) schema.MapAttribute {
-	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.meanings()}
+	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// meanings lists the attributes, and what each of them is.
-func (o Object[T]) meanings() string {
+// Meanings lists the attributes with their descriptions, in Markdown.
+func (o Object[T]) Meanings() string {
 	list := "\n"
 	for i := range o {
 		list += fmt.Sprintf("\n* `%s`: %s", o[i].name, o[i].what.GetMarkdownDescription())

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
@@ -213,18 +214,18 @@ func (o *operation) set(ctx context.Context) {
 	if prior == nil {
 		prior = &rolloutModel{Proven: types.DynamicNull()}
 	}
-	m.Values, m.Changes, m.RollingOut, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(
-		types.StringType,
-	), types.StringUnknown(), types.BoolUnknown()
+	m.Values, m.Changes, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(types.StringType), types.BoolUnknown()
+	progress := repository.Summary.Type()
+	m.RollingOut = types.ObjectUnknown(progress.AttrTypes)
 	if m.Proven = types.DynamicUnknown(); o.outcome == nil {
 		return
 	}
 	if m.Values = o.values(ctx); o.outcome.Undecided {
 		return
 	}
-	m.RolledOut, m.RollingOut, m.Proven = types.BoolValue(o.outcome.RolledOut), types.StringNull(), prior.Proven
-	for _, p := range o.outcome.Progress {
-		m.RollingOut = types.StringValue(p.String())
+	m.RolledOut, m.RollingOut, m.Proven = types.BoolValue(o.outcome.RolledOut), types.ObjectNull(progress.AttrTypes), prior.Proven
+	for _, summary := range o.outcome.RollingOut() {
+		m.RollingOut = repository.Summary.Value(summary)
 	}
 	isProven := o.outcome.RolledOut && len(o.outcome.Values) > 0 &&
 		(prior.Proven.IsNull() || tfvalue.Content(tfvalue.Plain(prior.Proven)) != tfvalue.Content(tfvalue.Plain(m.Wanted)))

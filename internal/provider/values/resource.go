@@ -13,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
@@ -100,9 +101,10 @@ var definition = schema.Schema{
 			"The changes of the plan, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last apply changed; the next plan " +
 				"begins without it.",
 		),
-		"rolling_out": schemas.ComputedText(
-			"While a value is under way: stage, clusters, since when, what it waits for, and what to approve. Else null.",
-		),
+		"rolling_out": schema.ObjectAttribute{
+			Computed: true, AttributeTypes: repository.Summary.Type().AttrTypes,
+			MarkdownDescription: "A summary, while a value is under way; otherwise null:" + repository.Summary.Meanings(),
+		},
 		"rolled_out": schemas.ComputedBool("Whether all clusters have the wanted value, and have proven it."),
 		"proven": schemas.ComputedDynamic(
 			"The last `wanted` that was rolled out: all clusters have proven it. Null before. It is the `candidate` of a `flotilla_promotion`.",
@@ -128,7 +130,7 @@ type rolloutModel struct {
 	Holds            types.Dynamic `tfsdk:"holds"`
 	Values           types.Dynamic `tfsdk:"values"`
 	Changes          types.List    `tfsdk:"changes"`
-	RollingOut       types.String  `tfsdk:"rolling_out"`
+	RollingOut       types.Object  `tfsdk:"rolling_out"`
 	RolledOut        types.Bool    `tfsdk:"rolled_out"`
 	Proven           types.Dynamic `tfsdk:"proven"`
 }

@@ -87,7 +87,7 @@ output "rolled_out" {
   value = flotilla_assignment.dev.rolled_out
 }
 output "rolling_out" {
-  value = flotilla_assignment.dev.rolling_out
+  value = { for target, progress in flotilla_assignment.dev.rolling_out : target => progress.summary }
 }
 `
 

@@ -65,7 +65,7 @@ output "assignments" {
   value = data.flotilla_compliance.dev.assignments
 }
 output "rolling_out" {
-  value = flotilla_assignment.dev.rolling_out
+  value = { for target, progress in flotilla_assignment.dev.rolling_out : target => progress.summary }
 }
 output "rolled_out" {
   value = flotilla_assignment.dev.rolled_out

@@ -93,7 +93,7 @@ output "running" {
   value = data.flotilla_compliance.dev.running
 }
 output "rolling_out" {
-  value = flotilla_assignment.dev.rolling_out
+  value = { for target, progress in flotilla_assignment.dev.rolling_out : target => progress.summary }
 }
 output "rolled_out" {
   value = flotilla_assignment.dev.rolled_out

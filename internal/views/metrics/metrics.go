@@ -192,17 +192,9 @@ func rolloutSince(in *Input) []series {
 
 // place is where a change is: number and name of its stage, its state, and what it waits for.
 func place(p *rollout.Progress) []string {
-	stage, state := "", "waiting"
-	if p.Of > 0 {
+	stage := ""
+	if p.Stages > 0 {
 		stage = strconv.Itoa(p.Stage)
 	}
-	switch {
-	case p.WentBack:
-		state = "rolled_back"
-	case p.Stuck:
-		state = "stuck"
-	case p.Failed:
-		state = "failed"
-	}
-	return []string{stage, p.Name, state, p.WaitsFor}
+	return []string{stage, p.StageName, string(p.Condition), string(p.WaitsFor)}
 }

@@ -62,14 +62,8 @@ func wants(in metrics.Input, key, version string) {
 	}
 }
 
-func rollingOut(t *testing.T, target, said string) rollout.Progress {
-	t.Helper()
-	progress, err := rollout.ParseProgress(target, said)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return progress
-}
+// at is a full hour of a day in November.
+func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
 // troubled is a fleet in which everything that metrics can say is so.
 func troubled(t *testing.T) metrics.Input {
@@ -88,18 +82,19 @@ func troubled(t *testing.T) metrics.Input {
 	wants(in, "drone/app-core", "v2.0.0")
 	wants(in, "drone/app-edge", "v1.4.0")
 	in.Rollouts = []rollout.Progress{
-		rollingOut(
-			t,
-			"app-core",
-			`stage 1 of 3 "canary", 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for clusters to be ready (app-core@0123abcd)`,
-		),
-		rollingOut(t, "app-edge", `stage 2 of 3, 1 of 2 hosts, since 2026-11-21T13:00:00Z, failed and was rolled back (app-edge@0123abcd)`),
-		rollingOut(
-			t,
-			"app-more",
-			`stage 1 of 3 "canary", 0 of 2 hosts, since 2026-11-21T14:00:00Z, waits for clusters to be ready (app-more@0123abcd)`,
-		),
-		rollingOut(t, "app-held", `1 of 2 hosts, waits for a hold`),
+		{
+			DeploymentTarget: "app-core", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", HostsDone: 1, Hosts: 2,
+			Since: at(20, 13), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
+		},
+		{
+			DeploymentTarget: "app-edge", Content: "0123abcd", Stage: 2, Stages: 3, HostsDone: 1, Hosts: 2, Since: at(21, 13),
+			WaitsFor: rollout.WaitsForContent, Condition: rollout.RolledBack,
+		},
+		{
+			DeploymentTarget: "app-more", Content: "0123abcd", Stage: 1, Stages: 3, StageName: "canary", Hosts: 2, Since: at(21, 14),
+			WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
+		},
+		{DeploymentTarget: "app-held", HostsDone: 1, Hosts: 2, WaitsFor: rollout.WaitsForHold, Condition: rollout.Waiting},
 	}
 	return in
 }
@@ -140,15 +135,15 @@ flotilla_assignment_behind_since_timestamp_seconds{COMMON,host="drone",deploymen
 flotilla_assignment_behind_since_timestamp_seconds{COMMON,host="drone",deployment_target="app-core"} 1795298400
 # TYPE flotilla_rollouts gauge
 # HELP flotilla_rollouts Deployment targets whose change is under way, by stage.
-flotilla_rollouts{COMMON,state="waiting",waits_for="a hold"} 1
-flotilla_rollouts{COMMON,stage="1",stage_name="canary",state="waiting",waits_for="clusters to be ready"} 2
-flotilla_rollouts{COMMON,stage="2",state="rolled_back",waits_for="newer content, since this one failed"} 1
+flotilla_rollouts{COMMON,state="waiting",waits_for="hold"} 1
+flotilla_rollouts{COMMON,stage="1",stage_name="canary",state="waiting",waits_for="clusters"} 2
+flotilla_rollouts{COMMON,stage="2",state="rolled_back",waits_for="newer_content"} 1
 # TYPE flotilla_rollout_since_timestamp_seconds gauge
 # UNIT flotilla_rollout_since_timestamp_seconds seconds
 # HELP flotilla_rollout_since_timestamp_seconds Since when the change of a deployment target is at its stage.
-flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-core",stage="1",stage_name="canary",state="waiting",waits_for="clusters to be ready"} 1795179600
-flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-edge",stage="2",state="rolled_back",waits_for="newer content, since this one failed"} 1795266000
-flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-more",stage="1",stage_name="canary",state="waiting",waits_for="clusters to be ready"} 1795269600
+flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-core",stage="1",stage_name="canary",state="waiting",waits_for="clusters"} 1795179600
+flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-edge",stage="2",state="rolled_back",waits_for="newer_content"} 1795266000
+flotilla_rollout_since_timestamp_seconds{COMMON,deployment_target="app-more",stage="1",stage_name="canary",state="waiting",waits_for="clusters"} 1795269600
 # TYPE flotilla_omitted_series gauge
 # HELP flotilla_omitted_series Series of a metric that are over the limit, and were summed or left out.
 flotilla_omitted_series{COMMON,metric="flotilla_evidence_timestamp_seconds"} 0
@@ -207,14 +202,10 @@ func TestWhatIsOverTheLimitIsSummed(t *testing.T) {
 	t.Parallel()
 	in := large()
 	for i := range 2*metrics.Limit + 10 {
-		in.Rollouts = append(
-			in.Rollouts,
-			rollingOut(
-				t,
-				fmt.Sprintf("app-%04d", i),
-				fmt.Sprintf(`stage %d of 9999, 1 of 2 hosts, since 2026-11-20T13:00:00Z, waits for an approval (app-%04d@y)`, i+1, i),
-			),
-		)
+		in.Rollouts = append(in.Rollouts, rollout.Progress{
+			DeploymentTarget: fmt.Sprintf("app-%04d", i), Content: "y", Stage: i + 1, Stages: 9999, HostsDone: 1, Hosts: 2, Since: at(20, 13),
+			WaitsFor: rollout.WaitsForApproval, Condition: rollout.Waiting,
+		})
 	}
 	text := metrics.Text(in)
 	if again := metrics.Text(in); again != text {

@@ -183,8 +183,8 @@ func (m *builder) setChanged(a *report.Assignment, key folder.Key) {
 
 // waitsFor is what the rollout of a deployment target waits for; "" where it does not wait.
 func (m *builder) waitsFor(target string) string {
-	if p := m.rollouts[target]; p != nil && !p.Failed {
-		return p.WaitsFor
+	if p := m.rollouts[target]; p != nil && !p.IsHalted() {
+		return p.WaitText()
 	} else if p != nil {
 		return "newer content: it has failed"
 	}

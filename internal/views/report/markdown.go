@@ -270,23 +270,23 @@ func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 
 func (m *markdown) rollouts() {
 	ordered := slices.Clone(m.page.Rollouts)
-	slices.SortStableFunc(ordered, func(a, b rollout.Progress) int { return oneIf(b.Failed) - oneIf(a.Failed) })
+	slices.SortStableFunc(ordered, func(a, b rollout.Progress) int { return oneIf(b.IsHalted()) - oneIf(a.IsHalted()) })
 	m.table(
 		"Rollouts ("+number(len(ordered))+")",
 		len(ordered),
 		[]string{"Deployment target", "", "Stage", "Hosts:", "Waits for", "Since"},
 		rowsOf(ordered, func(r *rollout.Progress) []string {
-			stage, state := number(r.Stage)+" of "+number(r.Of), "under way"
+			stage, state := number(r.Stage)+" of "+number(r.Stages), "under way"
 			if r.Removes {
 				stage = "removal " + stage
 			}
-			if r.Name != "" {
-				stage += ", " + code(r.Name)
+			if r.StageName != "" {
+				stage += ", " + code(r.StageName)
 			}
-			if r.Failed {
+			if r.IsHalted() {
 				state = "**halted**"
 			}
-			return []string{code(r.DeploymentTarget), state, stage, number(r.Done) + " of " + number(r.Hosts), code(r.WaitsFor), m.since(r.Since)}
+			return []string{code(r.DeploymentTarget), state, stage, number(r.HostsDone) + " of " + number(r.Hosts), code(r.WaitText()), m.since(r.Since)}
 		}),
 	)
 }

@@ -244,12 +244,12 @@ func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*repo
 	names := []string{"canary", "one region", "half", ""}
 	for i := range min(6, len(p.Targets)) {
 		r := rollout.Progress{
-			DeploymentTarget: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Of: 4, Name: names[i%4], Done: 3 * i, Hosts: 20,
-			Since: g.before(20 * time.Hour), WaitsFor: "proven on 3 more hosts", Failed: i == 3,
+			DeploymentTarget: p.Targets[i*len(p.Targets)/6].Name, Stage: 1 + i%4, Stages: 4, StageName: names[i%4], HostsDone: 3 * i, Hosts: 20,
+			Since: g.before(20 * time.Hour), WaitsFor: rollout.WaitsForClusters, Condition: rollout.Waiting,
 		}
 		r.Content = g.commit()[:8]
-		if r.Failed {
-			r.WaitsFor = "newer content, or an approval"
+		if i == 3 {
+			r.WaitsFor, r.Condition = rollout.WaitsForContent, rollout.RolledBack
 		}
 		p.Rollouts = append(p.Rollouts, r)
 	}

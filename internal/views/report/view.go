@@ -100,7 +100,7 @@ func (v *view) Unassigned() int {
 func (v *view) Halted() int {
 	n := 0
 	for i := range v.Rollouts {
-		n += oneIf(v.Rollouts[i].Failed)
+		n += oneIf(v.Rollouts[i].IsHalted())
 	}
 	return n
 }
@@ -127,13 +127,13 @@ func (v *view) Tracks() []track {
 	list := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
 		r := &v.Rollouts[i]
-		t := track{Progress: r, Share: decimal(share(r.Done, r.Hosts))}
-		for n := 1; n <= min(r.Of, 12); n++ {
+		t := track{Progress: r, Share: decimal(share(r.HostsDone, r.Hosts))}
+		for n := 1; n <= min(r.Stages, 12); n++ {
 			state := "next"
 			switch {
 			case n < r.Stage:
 				state = "done"
-			case n == r.Stage && r.Failed:
+			case n == r.Stage && r.IsHalted():
 				state = "failed"
 			case n == r.Stage:
 				state = "now"
@@ -142,7 +142,7 @@ func (v *view) Tracks() []track {
 		}
 		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b track) int { return oneIf(b.Failed) - oneIf(a.Failed) })
+	slices.SortStableFunc(list, func(a, b track) int { return oneIf(b.IsHalted()) - oneIf(a.IsHalted()) })
 	return list
 }
 

@@ -1,0 +1,92 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// crowd is a fleet of 400 workloads on the hosts of five stages, of which all but the first have two.
+func crowd(version string) map[string]any {
+	var types, workloads []any
+	for i := range 9 {
+		types = append(types, map[string]any{"name": fmt.Sprintf("type-%d", i), "labels": map[string]any{"ring": fmt.Sprint((i + 1) / 2)}})
+	}
+	for i := range 400 {
+		workloads = append(workloads, map[string]any{
+			"name": fmt.Sprintf("w%03d", i), "workspace": "team", "deployment_targets": map[string]any{"live": map[string]any{
+				"environment": "dev", "manifests": map[string]any{"repo": "https://git.example.com/w", "branch": "main", "path": "deploy"},
+			}},
+		})
+	}
+	return map[string]any{
+		"environment": "dev", "workspaces": []any{map[string]any{"name": "team"}}, "cluster_types": types, "workloads": workloads,
+		"target_policies":   []any{map[string]any{"name": "all", "workload_selector": map[string]any{}, "cluster_type_selector": map[string]any{}}},
+		"config_containers": []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": version}}},
+	}
+}
+
+// A plan of 400 deployment targets in five stages says in few lines how far they are, and the progress of each is in rollouts of
+// flotilla_compliance.
+func TestAPlanOfALargeRolloutIsShort(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	fleet := func(version string) providertest.Call {
+		return providertest.Call{Function: "fleet", Arguments: []any{crowd(version)}}
+	}
+	apply(t, w, assigned(url, fleet("1"), nil))
+	var stages []any
+	for i := range 4 {
+		stages = append(stages, map[string]any{
+			"name": fmt.Sprintf("ring-%d", i), "cluster_type_selector": map[string]any{"match_labels": map[string]any{"ring": fmt.Sprint(i)}},
+		})
+	}
+	evidence := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}})["evidence"]
+	plan := apply(t, w, assigned(url, fleet("2"), map[string]any{"evidence": evidence, "rollout": map[string]any{"stages": stages}}))
+
+	summaries := after(plan)["rolling_out"].(map[string]any)
+	text, err := json.MarshalIndent(summaries, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); len(summaries) != 1 || lines > 20 || len(text) > 2<<10 {
+		t.Errorf("rolling_out has %d entries and %d lines: %.2000s", len(summaries), lines, text)
+	}
+	first, _ := summaries["w000-live"].(map[string]any)
+	summary, _ := first["summary"].(string)
+	if !strings.HasPrefix(summary, `400 deployment targets: stage 1 of 5 "ring-0", 400 of 3600 hosts, since `) ||
+		!strings.HasSuffix(summary, "wait for the soak time, since only time counts") {
+		t.Errorf("the summary is %q", summary)
+	}
+	delete(first, "summary")
+	if got := fmt.Sprint(first); got != "map[approval:<nil> others:399 state:waiting waits_for:soak]" {
+		t.Errorf("with the summary comes %s", got)
+	}
+
+	values := mustReadCompliance(t, url, map[string]any{"fleet": fleet("2"), "feedback": map[string]any{}, "progress": after(plan)["progress"]})
+	rollouts, _ := values["rollouts"].(map[string]any)
+	one, _ := rollouts["w123-live"].(map[string]any)
+	if len(rollouts) != 400 || !strings.HasPrefix(fmt.Sprint(one["approval"]), "w123-live@") {
+		t.Fatalf("there are %d rollouts, and w123-live is %v", len(rollouts), one)
+	}
+	delete(one, "approval")
+	delete(one, "since")
+	delete(one, "summary")
+	if got := fmt.Sprint(one); got != "map[hosts:9 hosts_done:1 removes:false stage:1 stage_name:ring-0 stages:5 state:waiting waits_for:soak]" {
+		t.Errorf("w123-live is %s", got)
+	}
+}
+
+// Hosts that no stage names are a last stage. If there are none, it is no stage that a plan counts.
+func TestAPlanCountsOnlyStagesWithHosts(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout["stages"] = append(r.rollout["stages"].([]any),
+		map[string]any{"name": "nowhere", "hosts": []any{}}, map[string]any{"name": "everything else"})
+	if plan := r.run("2", "2 1 1"); !strings.Contains(said(plan), `stage 1 of 3 "canary", 1 of 3 hosts`) {
+		t.Errorf("the plan says %s", said(plan))
+	}
+}
