@@ -1,8 +1,9 @@
 package rollout_test
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"

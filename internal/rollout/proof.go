@@ -2,10 +2,11 @@ package rollout
 
 import (
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"

@@ -2,11 +2,12 @@ package rollout
 
 import (
 	"encoding/json"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"

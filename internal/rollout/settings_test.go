@@ -3,10 +3,11 @@ package rollout_test
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"

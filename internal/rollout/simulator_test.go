@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"

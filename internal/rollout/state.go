@@ -3,8 +3,9 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // State is what a step leaves for the next: the deployment targets that are under way, by name.

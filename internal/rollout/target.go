@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"

@@ -3,9 +3,10 @@ package evidence_test
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"

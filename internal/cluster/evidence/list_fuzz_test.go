@@ -1,9 +1,10 @@
 package evidence_test
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"strings"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"

@@ -1,9 +1,10 @@
 package evidence
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"strings"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"

@@ -1,8 +1,9 @@
 package evidence
 
-import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-
-import "github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+import (
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
 
 // suspects finds the change that a figure of a whole cluster, host or fleet speaks of. It is the only one that is under
 // way there and written; if there are several, the figure speaks of none in particular.

@@ -1,8 +1,9 @@
 package evidence
 
 import (
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )

@@ -2,8 +2,9 @@ package overview
 
 import (
 	"cmp"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"

@@ -127,7 +127,7 @@ func smallPage() *report.Page {
 				Hosts:            2,
 				Since:            hour(1),
 				WaitsFor:         rollout.WaitsForSoak,
-				Condition: rollout.Waiting,
+				Condition:        rollout.Waiting,
 			},
 		},
 		Promotions: []report.Promotion{
