@@ -197,7 +197,7 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 		for _, p := range out.Progress {
 			switch of := byName[p.DeploymentTarget]; {
 			case of.ended != "":
-			case p.Failed:
+			case p.IsHalted():
 				of.ended = "failed"
 			case p.Stage > 1:
 				of.ended = "passed"

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
