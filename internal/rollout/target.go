@@ -366,7 +366,7 @@ func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 			slices.SortFunc(selected, func(a, b *member) int {
 				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
 			})
-			if first+i < t.state.Passed { // no host joins a share that is proven
+			if first+i < t.state.Passed && !t.state.Failed { // no host joins a share that is proven
 				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Proven })
 			}
 			share := (all*stage.Percent + 99) / 100
