@@ -28,8 +28,8 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
 	fields := map[string]any{"workloads": workloads, "workspaces": workspaces}
 	root := &ObjectReader{reader: &d.Reader, table: &fleetTable, fields: fields}
-	bounds := d.sourceBounds(root)
-	d.collection(root, "workloads", d.workload)
+	bounds := readSourceBounds(d, root)
+	d.decodeCollection(root, "workloads", decodeWorkload)
 	read := ArtifactInput{
 		Workloads: d.Fleet.Workloads, Known: IsKnown(workloads) && IsKnown(workspaces), Sources: bounds.sources,
 		Environments: slices.Sorted(maps.Keys(d.targetEnvironments)),
@@ -55,10 +55,10 @@ type sourceBounds struct {
 }
 
 // sourceBounds reads the attribute workspaces, and checks every attribute of a workspace.
-func (d *decoder) sourceBounds(root *ObjectReader) sourceBounds {
+func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
 	bounds := sourceBounds{isSet: root.Has("workspaces"), sources: map[string][]string{}, pending: map[string]bool{}}
-	d.collection(root, "workspaces", func(o *ObjectReader) belonging {
-		belongs := d.workspace(o)
+	d.decodeCollection(root, "workspaces", func(d *decoder, o *ObjectReader) belonging {
+		belongs := decodeWorkspace(d, o)
 		workspace := &d.Fleet.Workspaces[len(d.Fleet.Workspaces)-1]
 		bounds.sources[workspace.Name] = workspace.Sources
 		if !IsKnown(o.fields["sources"]) {

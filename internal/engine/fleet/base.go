@@ -3,21 +3,21 @@ package fleet
 import "fmt"
 
 // base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
-func (d *decoder) base(root *ObjectReader) {
+func readBase(d *decoder, root *ObjectReader) {
 	if root.fields["base"] == (Unknown{}) {
-		d.unknownObjects()
+		d.noteUnknownObjects()
 	}
 	if o := root.Object("base"); o != nil {
 		format := readText(o, "format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
 			o.Report("format", "%s", err)
-			d.unknownObjects() // references to objects of the base cannot be checked
+			d.noteUnknownObjects() // references to objects of the base cannot be checked
 			return
 		}
 		environment, model := readRequired(o, "environment"), readRequired(o, "model")
 		config, configIsUnknown := readEntries(o, "config")
 		manifests, manifestsAreUnknown := readEntries(o, "manifests")
-		d.adoptConstraints(o)
+		adoptConstraints(d, o)
 		o.Finish()
 		d.checkEnvironment(o.path.Attribute("environment"), environment)
 		if d.isOtherEnvironment(environment) {
@@ -25,7 +25,7 @@ func (d *decoder) base(root *ObjectReader) {
 			return
 		}
 		if !isSet(model) {
-			d.unknownObjects()
+			d.noteUnknownObjects()
 			return
 		}
 		base, err := ParseModel(model)
@@ -44,11 +44,11 @@ func (d *decoder) base(root *ObjectReader) {
 		}
 		for workload, target := range base.Targets() {
 			name := FullName(workload.Name, target.Name)
-			d.adoptManifests(o.path.Attribute("manifests"), target, name, manifests[name], manifestsAreUnknown)
+			adoptManifests(d, o.path.Attribute("manifests"), target, name, manifests[name], manifestsAreUnknown)
 		}
-		d.adopt(base)
+		adoptBase(d, base)
 		for _, container := range base.ConfigContainers {
-			d.adoptConfig(o.path.Attribute("config"), &container, config, configIsUnknown)
+			adoptConfig(d, o.path.Attribute("config"), &container, config, configIsUnknown)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func readEntries(o *ObjectReader, attribute string) (entries map[string]any, isU
 	return entries, entries == nil
 }
 
-func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name string, entry any, isUnknown bool) {
+func adoptManifests(d *decoder, path *Path, target *DeploymentTarget, name string, entry any, isUnknown bool) {
 	text, isText := entry.(string)
 	switch {
 	case isUnknown || entry == (Unknown{}):
@@ -103,7 +103,7 @@ func (d *decoder) adoptManifests(path *Path, target *DeploymentTarget, name stri
 	}
 }
 
-func (d *decoder) adoptConfig(path *Path, container *ConfigContainer, entries map[string]any, isUnknown bool) {
+func adoptConfig(d *decoder, path *Path, container *ConfigContainer, entries map[string]any, isUnknown bool) {
 	name := container.Name
 	entry := entries[name]
 	text, isText := entry.(string)
@@ -133,7 +133,7 @@ func (d *decoder) adoptConfig(path *Path, container *ConfigContainer, entries ma
 }
 
 // adopt takes over the objects of another fleet, which were checked when that was decoded.
-func (d *decoder) adopt(base *Fleet) {
+func adoptBase(d *decoder, base *Fleet) {
 	environment := d.Fleet.Environment
 	*d.Fleet = *base
 	d.Fleet.Environment = environment
@@ -158,8 +158,8 @@ func (d *decoder) adopt(base *Fleet) {
 	}
 }
 
-func (d *decoder) adoptNames(collection string, names []string) {
+func (c *crossReferences) adoptNames(collection string, names []string) {
 	for _, name := range names {
-		d.paths[objectKey{collection, name}] = nil
+		c.paths[objectKey{collection, name}] = nil
 	}
 }

@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+import (
+	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
 
 // CheckObject checks one object by itself, as it would be checked in the collection of a fleet with that name: "environments",
 // "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
@@ -9,13 +13,13 @@ import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // an object of any environment is checked
-	all := append(d.collections(), collection{"environments", d.environmentWithRepo}, collection{"constraints", d.constraint})
+	all := append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo}, collection{"constraints", decodeConstraint})
 	for _, of := range all {
 		if of.name != name {
 			continue
 		}
 		if o, _ := d.object(CollectionTable(name), nil, value); o != nil {
-			of.decode(o)
+			of.decode(d, o)
 		}
 		return d.Findings
 	}
@@ -23,9 +27,9 @@ func CheckObject(name string, value any) Findings {
 }
 
 // environmentWithRepo decodes an environment with its location in a GitOps repository.
-func (d *decoder) environmentWithRepo(o *ObjectReader) belonging {
+func decodeEnvironmentWithRepo(d *decoder, o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
-	return d.environment(o)
+	return decodeEnvironment(d, o)
 }
 
 // DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.

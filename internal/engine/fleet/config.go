@@ -2,7 +2,7 @@ package fleet
 
 import "cmp"
 
-func (d *decoder) configContainer(o *ObjectReader) belonging {
+func decodeConfigContainer(d *decoder, o *ObjectReader) belonging {
 	container := ConfigContainer{Name: readName(o, formCheck(o, "name")), Labels: readLabels(o, "labels")}
 	checkEnvironmentLabel(o, "labels", container.Labels)
 	container.Priority = readNumber(o, "priority")
@@ -16,8 +16,8 @@ func (d *decoder) configContainer(o *ObjectReader) belonging {
 	if data == nil && (o.fields["secrets"] != nil || o.fields["encrypted"] != nil) {
 		data = map[string]any{}
 	}
-	d.configData(path, container.Name, data)
-	d.configSecrets(o, &container, secrets, secretsKnown)
+	storeData(d, path, container.Name, data)
+	storeSecrets(d, o, &container, secrets, secretsKnown)
 	if allowedKnown {
 		d.checkPlain(path, data, allowed, valueAdvice+toAllowPlain)
 	}
@@ -25,7 +25,7 @@ func (d *decoder) configContainer(o *ObjectReader) belonging {
 }
 
 // configSecrets keeps what a container has beside its data. An unknown part of it makes only this entry unknown.
-func (d *decoder) configSecrets(o *ObjectReader, container *ConfigContainer, secrets ContainerSecrets, known bool) {
+func storeSecrets(d *decoder, o *ObjectReader, container *ConfigContainer, secrets ContainerSecrets, known bool) {
 	switch {
 	case container.Name == unknownText:
 	case !known:
@@ -39,7 +39,7 @@ func (d *decoder) configSecrets(o *ObjectReader, container *ConfigContainer, sec
 }
 
 // configData keeps a container's data. Where any of it is unknown, only the container's entry is.
-func (d *decoder) configData(path *Path, name string, data any) {
+func storeData(d *decoder, path *Path, name string, data any) {
 	_, isObject := data.(map[string]any)
 	switch {
 	case name == unknownText:
@@ -58,7 +58,7 @@ func (d *decoder) configData(path *Path, name string, data any) {
 	}
 }
 
-func (d *decoder) configSchema(o *ObjectReader) belonging {
+func decodeConfigSchema(d *decoder, o *ObjectReader) belonging {
 	schema := ConfigSchema{
 		Name: readName(o, formCheck(o, "name")), Labels: readLabels(o, "labels"), Schema: readSchema(o, "schema"),
 	}
@@ -99,7 +99,7 @@ func readSchema(o *ObjectReader, attribute string) string {
 	}
 }
 
-func (d *decoder) template(o *ObjectReader) belonging {
+func decodeTemplate(d *decoder, o *ObjectReader) belonging {
 	template := Template{
 		Name:        readName(o, formCheck(o, "name")),
 		Type:        readOneOf(o, "type"),
@@ -114,12 +114,12 @@ func (d *decoder) template(o *ObjectReader) belonging {
 	}
 	o.Require("manifests", "is required")
 	o.Finish()
-	d.addTemplate(template, o.path, o.path.Attribute("name"))
+	addTemplate(d, template, o.path, o.path.Attribute("name"))
 	return inEnvironment
 }
 
 // addTemplate adds a template. Its name must be unique among the templates of its type.
-func (d *decoder) addTemplate(template Template, path, name *Path) {
+func addTemplate(d *decoder, template Template, path, name *Path) {
 	d.Fleet.Templates = append(d.Fleet.Templates, template)
 	if template.Type == unknownText {
 		d.incomplete["templates"] = true
@@ -128,7 +128,7 @@ func (d *decoder) addTemplate(template Template, path, name *Path) {
 	d.registerAt(objectKey{"templates/" + template.Type, template.Name}, path, name)
 }
 
-func (d *decoder) hydration(root *ObjectReader) {
+func readHydration(d *decoder, root *ObjectReader) {
 	given := ReadObject(root, "hydration", func(o *ObjectReader) *Hydration {
 		return &Hydration{
 			Precedence: readOneOfOrNone(o, "precedence"),

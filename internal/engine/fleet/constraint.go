@@ -52,7 +52,7 @@ var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Z
 
 // constraints decodes the fleet's rules. An unknown part of a rule makes only its entry unknown, or all rules where the
 // name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
-func (d *decoder) constraints(root *ObjectReader) {
+func readConstraints(d *decoder, root *ObjectReader) {
 	const name = "constraints"
 	elements, isUnknown := d.elements(root, name)
 	d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
@@ -60,12 +60,12 @@ func (d *decoder) constraints(root *ObjectReader) {
 		o, isUnknown := d.object(tableIn(root, name), element.Path, element.Value)
 		d.ConstraintsKnown = d.ConstraintsKnown && !isUnknown
 		if o != nil {
-			d.constraint(o)
+			decodeConstraint(d, o)
 		}
 	}
 }
 
-func (d *decoder) constraint(o *ObjectReader) belonging {
+func decodeConstraint(d *decoder, o *ObjectReader) belonging {
 	before := len(d.Findings) + d.more
 	constraint := Constraint{
 		Name:              readName(o, formCheck(o, "name")),
@@ -121,7 +121,7 @@ func readConstraintMatch(o *ObjectReader) ConstraintMatch {
 }
 
 // adoptConstraints takes over the rules of the base fleet, which may have none.
-func (d *decoder) adoptConstraints(o *ObjectReader) {
+func adoptConstraints(d *decoder, o *ObjectReader) {
 	const name = "constraints"
 	if !o.Has(name) {
 		return

@@ -25,10 +25,10 @@ const fluxNameLabel = reconciler.AppliedByFlux
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
 	root := &ObjectReader{reader: &d.Reader, fields: map[string]any{"environment": environment}}
-	d.readEnvironment(root)
+	readEnvironment(d, root)
 	d.Fleet.Hydration = &Hydration{Precedence: "name", Lists: "merge"}
 
-	plane := &controlPlane{decoder: d, registrations: map[string]string{}, registered: map[string]*registered{}}
+	plane := &controlPlane{decoder: d, readers: documentReaders(), registrations: map[string]string{}, registered: map[string]*registered{}}
 	for _, text := range plane.textsOf((*Path)(nil).Attribute("documents"), documents) {
 		if followed, ok := text.Value.(map[string]any); ok {
 			plane.followed(text.Path, followed)
@@ -45,8 +45,9 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 // controlPlane decodes documents, and keeps what can only be decided after all have been read.
 type controlPlane struct {
 	*decoder
-	registrations map[string]string // workload → workspace
-	needsDefault  bool              // a Cluster names no cluster type
+	readers       map[string]func(*controlPlane, *ObjectReader) // by "<group>/<kind>"
+	registrations map[string]string                             // workload → workspace
+	needsDefault  bool                                          // a Cluster names no cluster type
 	appConfigs    []appConfig
 
 	// following is the registration whose documents are being read; nil for those of the control plane itself.
@@ -68,7 +69,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	switch {
 	case documents == Unknown{}:
 		p.pendingTexts = true
-		p.unknownObjects()
+		p.noteUnknownObjects()
 	case !are:
 		p.Report(path, "must be a list or map of YAML texts, not %s", kindOf(documents))
 	}
@@ -80,7 +81,7 @@ func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	o, _ := p.object(nil, path, fields)
 	of := &registered{name: readName(o, CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
-		p.unknownObjects() // the workspace of its workloads is not known yet
+		p.noteUnknownObjects() // the workspace of its workloads is not known yet
 	}
 	documents, _ := o.Value("documents")
 	o.Finish()
@@ -101,9 +102,9 @@ func (p *controlPlane) text(path *Path, value any) []Document {
 	switch text := value.(type) {
 	case Unknown:
 		p.pendingTexts = true
-		p.unknownObjects()
+		p.noteUnknownObjects()
 	case string:
-		return p.documents(path, text)
+		return readDocumentsOf(p.decoder, path, text)
 	default:
 		p.Report(path, "must be the text of YAML documents, not %s", kindOf(value))
 	}
@@ -118,7 +119,7 @@ func (p *controlPlane) document(path *Path, document Document) {
 	}
 	apiVersion, kind := readText(o, "apiVersion"), readText(o, "kind")
 	if _, isList := o.fields["items"].([]any); isList && apiVersion == "" && kind == "" {
-		p.modelList(o)
+		readModelList(p, o)
 		return
 	}
 	if apiVersion == "" && kind == "" {
@@ -129,11 +130,13 @@ func (p *controlPlane) document(path *Path, document Document) {
 		o.path = &Path{parent: path, step: step}
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
-	switch read := p.reader(group + "/" + kind); {
+	read, isKnown := p.readers[group+"/"+kind]
+	switch {
 	case kind == "":
 		p.Report(o.path, "has no kind, nor an attribute that only one of Application, Cluster, Namespace and TargetPolicy has")
 	case read != nil:
-		read(o)
+		read(p, o)
+	case isKnown:
 	case apiVersion == "":
 		p.Report(o.path, "kind %s is not allowed in a control plane; without apiVersion the kinds are "+
 			"Application, Cluster, Namespace and TargetPolicy", kind)
@@ -143,24 +146,24 @@ func (p *controlPlane) document(path *Path, document Document) {
 	}
 }
 
-// reader returns the function that reads documents of a kind, "<group>/<kind>"; nil for a kind that is not read.
-func (p *controlPlane) reader(kind string) func(*ObjectReader) {
-	return map[string]func(*ObjectReader){
-		kalypsoGroup + "/ClusterType":          p.kalypsoClusterType,
-		kalypsoGroup + "/Workload":             p.kalypsoWorkload,
-		kalypsoGroup + "/WorkloadRegistration": p.kalypsoRegistration,
-		kalypsoGroup + "/SchedulingPolicy":     p.kalypsoPolicy,
-		kalypsoGroup + "/Template":             p.kalypsoTemplate,
-		kalypsoGroup + "/ConfigSchema":         p.kalypsoSchema,
-		kalypsoGroup + "/Environment":          func(*ObjectReader) {}, // flotilla_environment has this
-		kalypsoGroup + "/GitOpsRepo":           func(*ObjectReader) {}, // flotilla_assignment's gitops_repo has this
-		kalypsoGroup + "/BaseRepo":             func(*ObjectReader) {}, // the documents were read already
-		"v1/ConfigMap":                         p.configMap,
-		"/Application":                         p.modelApplication,
-		"/Cluster":                             p.modelCluster,
-		"/Namespace":                           p.modelNamespace,
-		"/TargetPolicy":                        p.modelPolicy,
-	}[kind]
+// documentReaders are the readers of the documents of each kind, "<group>/<kind>". A nil reader skips the document.
+func documentReaders() map[string]func(*controlPlane, *ObjectReader) {
+	return map[string]func(*controlPlane, *ObjectReader){
+		kalypsoGroup + "/ClusterType":          readKalypsoClusterType,
+		kalypsoGroup + "/Workload":             readKalypsoWorkload,
+		kalypsoGroup + "/WorkloadRegistration": readKalypsoRegistration,
+		kalypsoGroup + "/SchedulingPolicy":     readKalypsoPolicy,
+		kalypsoGroup + "/Template":             readKalypsoTemplate,
+		kalypsoGroup + "/ConfigSchema":         readKalypsoSchema,
+		kalypsoGroup + "/Environment":          nil, // flotilla_environment has this
+		kalypsoGroup + "/GitOpsRepo":           nil, // flotilla_assignment's gitops_repo has this
+		kalypsoGroup + "/BaseRepo":             nil, // the documents were read already
+		"v1/ConfigMap":                         readConfigMap,
+		"/Application":                         readModelApplication,
+		"/Cluster":                             readModelCluster,
+		"/Namespace":                           readModelNamespace,
+		"/TargetPolicy":                        readModelPolicy,
+	}
 }
 
 func documentName(o *ObjectReader) string {
@@ -203,7 +206,7 @@ func metadataName(o *ObjectReader) *Path {
 const appConfigPrefix = "azure-app-config"
 
 // configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
-func (p *controlPlane) configMap(o *ObjectReader) {
+func readConfigMap(p *controlPlane, o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
@@ -238,7 +241,7 @@ func (p *controlPlane) configMap(o *ObjectReader) {
 func (p *controlPlane) container(o *ObjectReader, container ConfigContainer, data map[string]any) {
 	container.FromConfigMap = true
 	p.Fleet.ConfigContainers = append(p.Fleet.ConfigContainers, container)
-	p.configData(o.path.Attribute("data"), container.Name, data)
+	storeData(p.decoder, o.path.Attribute("data"), container.Name, data)
 }
 
 // appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any

@@ -42,44 +42,23 @@ func Decode(input any) (*Decoded, Findings) {
 		d.Known, d.EnvironmentKnown, d.ContainersKnown, d.ConstraintsKnown = !isUnknown, !isUnknown, !isUnknown, !isUnknown
 		return d.result()
 	}
-	d.readEnvironment(root)
-	d.environments(root)
-	d.base(root)
-	for _, of := range d.collections() {
-		d.collection(root, of.name, of.decode)
+	readEnvironment(d, root)
+	readEnvironments(d, root)
+	readBase(d, root)
+	for _, c := range collections {
+		d.decodeCollection(root, c.name, c.decode)
 	}
-	d.pins(root)
-	d.constraints(root)
-	d.explicit(root)
-	d.hydration(root)
+	pinManifests(d, root)
+	readConstraints(d, root)
+	readExplicit(d, root)
+	readHydration(d, root)
 	root.Finish()
 	d.Known = d.Known && !root.unknown
 	return d.result()
 }
 
-// collection is a list of objects that the model has.
-type collection struct {
-	name   string
-	decode func(*ObjectReader) belonging
-}
-
-// collections are in the order in which they are read.
-func (d *decoder) collections() []collection {
-	return []collection{
-		{"workspaces", d.workspace},
-		{"cluster_types", d.clusterType},
-		{"clusters", d.cluster},
-		{"workloads", d.workload},
-		{"target_policies", d.targetPolicy},
-		{"assignments", d.explicitAssignment},
-		{"config_containers", d.configContainer},
-		{"config_schemas", d.configSchema},
-		{"templates", d.template},
-	}
-}
-
 // explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
-func (d *decoder) explicit(root *ObjectReader) {
+func readExplicit(d *decoder, root *ObjectReader) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }
 	switch {
@@ -91,10 +70,38 @@ func (d *decoder) explicit(root *ObjectReader) {
 	d.Fleet.Explicit = d.Fleet.Explicit || assignments != nil
 }
 
-// decoder collects a fleet, and all findings about it.
+// collection is a list of objects in the input, and the decoder of each object.
+type collection struct {
+	name   string
+	decode func(*decoder, *ObjectReader) belonging
+}
+
+// collections are the collections of the model, in the order of decoding.
+var collections = []collection{
+	{"workspaces", decodeWorkspace},
+	{"cluster_types", decodeClusterType},
+	{"clusters", decodeCluster},
+	{"workloads", decodeWorkload},
+	{"target_policies", decodeTargetPolicy},
+	{"assignments", decodeExplicitAssignment},
+	{"config_containers", decodeConfigContainer},
+	{"config_schemas", decodeConfigSchema},
+	{"templates", decodeTemplate},
+}
+
+// decoder builds a fleet, and collects all findings about it.
 type decoder struct {
 	Reader
 	Decoded
+	crossReferences
+	// targetEnvironments are the environments that deployment targets name.
+	targetEnvironments map[string]bool
+}
+
+// crossReferences registers the names of objects, and checks the names by which objects refer to each other.
+type crossReferences struct {
+	reader  *Reader
+	decoded *Decoded
 	// paths says where an object of the fleet was read; nil is the base fleet.
 	paths map[objectKey]*Path
 	// incomplete has the collections of which not every object is known: an object that seems to be missing
@@ -108,14 +115,12 @@ type decoder struct {
 	// workloadNames those of all, with targets in this environment or not.
 	workloads     []localWorkload
 	workloadNames []string
-	// targetEnvironments are the environments that deployment targets name.
-	targetEnvironments map[string]bool
 }
 
 type objectKey struct{ collection, name string }
 
 func newDecoder() *decoder {
-	return &decoder{
+	d := &decoder{
 		Decoded: Decoded{
 			Fleet:            &Fleet{},
 			Known:            true,
@@ -124,8 +129,12 @@ func newDecoder() *decoder {
 			ContainersKnown:  true,
 			ConstraintsKnown: true,
 		},
-		incomplete: map[string]bool{}, paths: map[objectKey]*Path{}, targetEnvironments: map[string]bool{},
+		targetEnvironments: map[string]bool{},
 	}
+	d.crossReferences = crossReferences{
+		reader: &d.Reader, decoded: &d.Decoded, incomplete: map[string]bool{}, paths: map[objectKey]*Path{},
+	}
+	return d
 }
 
 // belonging says whether an object belongs to the fleet's environment.
@@ -139,20 +148,20 @@ const (
 
 // collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
 // ignored.
-func (d *decoder) collection(root *ObjectReader, name string, decode func(*ObjectReader) belonging) {
+func (d *decoder) decodeCollection(root *ObjectReader, name string, decode func(*decoder, *ObjectReader) belonging) {
 	elements, isUnknown := d.elements(root, name)
 	if isUnknown {
-		d.unknownObject(name)
+		d.noteUnknownObject(name)
 	}
 	for _, element := range elements {
 		o, isUnknown := d.object(tableIn(root, name), element.Path, element.Value)
 		if isUnknown {
-			d.unknownObject(name)
+			d.noteUnknownObject(name)
 		}
 		if o == nil {
 			continue
 		}
-		belongs := decode(o)
+		belongs := decode(d, o)
 		if belongs == notInEnvironment {
 			continue
 		}
@@ -160,7 +169,7 @@ func (d *decoder) collection(root *ObjectReader, name string, decode func(*Objec
 			d.Known = false
 		}
 		if belongs == maybeInEnvironment || o.fields["name"] == (Unknown{}) {
-			d.unknownObject(name)
+			d.noteUnknownObject(name)
 		}
 	}
 }
@@ -222,7 +231,7 @@ func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, obje
 }
 
 // unknownObject notes that the objects of a collection are not all known, or may not all be in this environment.
-func (d *decoder) unknownObject(collection string) {
+func (d *decoder) noteUnknownObject(collection string) {
 	d.Known = false
 	d.incomplete[collection] = true
 	if collection == "config_containers" {
@@ -231,32 +240,32 @@ func (d *decoder) unknownObject(collection string) {
 }
 
 // unknownObjects notes that of every collection, constraints included.
-func (d *decoder) unknownObjects() {
+func (d *decoder) noteUnknownObjects() {
 	d.ConstraintsKnown = false
-	for _, of := range d.collections() {
-		d.unknownObject(of.name)
+	for _, c := range collections {
+		d.noteUnknownObject(c.name)
 	}
 }
 
 // register notes where an object was read, and reports at its name a second one of the same name.
-func (d *decoder) register(collection, name string, path *Path) {
-	d.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
+func (c *crossReferences) register(collection, name string, path *Path) {
+	c.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
 }
 
 // registerAt is register for an object whose name has another path.
-func (d *decoder) registerAt(key objectKey, path, name *Path) {
+func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 	if !isSet(key.name) {
 		return
 	}
-	if first, twice := d.paths[key]; twice {
+	if first, twice := c.paths[key]; twice {
 		where := "the base fleet"
 		if first != nil {
 			where = first.String()
 		}
-		d.Report(name, "%q is also the name of %s", key.name, where)
+		c.reader.Report(name, "%q is also the name of %s", key.name, where)
 		return
 	}
-	d.paths[key] = path
+	c.paths[key] = path
 }
 
 // allFindings returns the findings sorted by path, each once.

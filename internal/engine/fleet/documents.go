@@ -11,7 +11,7 @@ import (
 const maxDocuments = 4_000
 
 // documents splits a text and parses what is in it. Empty documents are left out.
-func (d *decoder) documents(path *Path, text string) []Document {
+func readDocumentsOf(d *decoder, path *Path, text string) []Document {
 	documents, problems := readDocuments(text, unmarshalAsKustomize, "")
 	for _, problem := range problems {
 		d.Report(path, "%s", problem)

@@ -7,7 +7,7 @@ import (
 )
 
 // readEnvironment reads the environment of the fleet.
-func (d *decoder) readEnvironment(root *ObjectReader) {
+func readEnvironment(d *decoder, root *ObjectReader) {
 	name := readRequired(root, "environment")
 	d.Fleet.Environment = name
 	if name == unknownText {
@@ -18,7 +18,7 @@ func (d *decoder) readEnvironment(root *ObjectReader) {
 }
 
 // environments reads the optional list of all environments: names, or objects with a name.
-func (d *decoder) environments(root *ObjectReader) {
+func readEnvironments(d *decoder, root *ObjectReader) {
 	value, path := root.Value("environments")
 	elements, are := Elements(path, value)
 	if !are {
@@ -34,7 +34,7 @@ func (d *decoder) environments(root *ObjectReader) {
 			complete = false
 		case map[string]any:
 			o, _ := d.object(&environmentTable, element.Path, value)
-			d.environment(o)
+			decodeEnvironment(d, o)
 			if name, ok := value["name"].(string); ok {
 				names = append(names, name)
 			} else {
@@ -54,7 +54,7 @@ func (d *decoder) environments(root *ObjectReader) {
 }
 
 // environment checks an environment, which is not part of any fleet's model.
-func (d *decoder) environment(o *ObjectReader) belonging {
+func decodeEnvironment(d *decoder, o *ObjectReader) belonging {
 	readName(o, formCheck(o, "name"))
 	readLabels(o, "labels")
 	readText(o, "description")

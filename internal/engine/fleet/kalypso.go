@@ -7,7 +7,7 @@ import (
 )
 
 // kalypsoClusterType reads a ClusterType. Each of the following methods reads one of Kalypso's kinds.
-func (p *controlPlane) kalypsoClusterType(o *ObjectReader) {
+func readKalypsoClusterType(p *controlPlane, o *ObjectReader) {
 	clusterType := ClusterType{}
 	clusterType.Name, clusterType.Labels = readMetadata(o, checkClusterTypeName)
 	readSpec(o, func(s *ObjectReader) {
@@ -23,7 +23,7 @@ func (p *controlPlane) kalypsoClusterType(o *ObjectReader) {
 	p.referToTemplate(spec.Attribute("configType"), "config", clusterType.ConfigType)
 }
 
-func (p *controlPlane) kalypsoWorkload(o *ObjectReader) {
+func readKalypsoWorkload(p *controlPlane, o *ObjectReader) {
 	workload := Workload{}
 	workload.Name, workload.Labels = readMetadata(o, CheckLabelName)
 	placed := localWorkload{path: o.path, name: workload.Name}
@@ -94,7 +94,7 @@ func readKalypsoManifests(o *ObjectReader) Manifests {
 	return readManifests(inner)
 }
 
-func (p *controlPlane) kalypsoRegistration(o *ObjectReader) {
+func readKalypsoRegistration(p *controlPlane, o *ObjectReader) {
 	name, _ := readMetadata(o, CheckLabelName)
 	readSpec(o, func(s *ObjectReader) {
 		s.value("workload")
@@ -103,7 +103,7 @@ func (p *controlPlane) kalypsoRegistration(o *ObjectReader) {
 	p.registerAt(objectKey{"workload_registrations", name}, o.path, metadataName(o))
 }
 
-func (p *controlPlane) kalypsoPolicy(o *ObjectReader) {
+func readKalypsoPolicy(p *controlPlane, o *ObjectReader) {
 	policy := TargetPolicy{Effect: "schedule"}
 	policy.Name, _ = readMetadata(o, CheckSubdomainName)
 	readSpec(o, func(s *ObjectReader) {
@@ -120,7 +120,7 @@ func (p *controlPlane) kalypsoPolicy(o *ObjectReader) {
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-func (p *controlPlane) kalypsoTemplate(o *ObjectReader) {
+func readKalypsoTemplate(p *controlPlane, o *ObjectReader) {
 	template := Template{}
 	template.Name, _ = readMetadata(o, CheckSubdomainName)
 	readSpec(o, func(s *ObjectReader) {
@@ -137,10 +137,10 @@ func (p *controlPlane) kalypsoTemplate(o *ObjectReader) {
 	case "env": // Kalypso writes these as platform-config.sh
 		template.ContentType = "sh"
 	}
-	p.addTemplate(template, o.path, metadataName(o))
+	addTemplate(p.decoder, template, o.path, metadataName(o))
 }
 
-func (p *controlPlane) kalypsoSchema(o *ObjectReader) {
+func readKalypsoSchema(p *controlPlane, o *ObjectReader) {
 	schema := ConfigSchema{}
 	schema.Name, schema.Labels = readMetadata(o, CheckSubdomainName)
 	schema.Labels = WithoutOwnerLabels(schema.Labels)

@@ -12,7 +12,7 @@ import (
 // Each function here decodes one object of a fleet's input, with the attributes of the resource of
 // that kind, and says whether it belongs to the fleet's environment.
 
-func (d *decoder) workspace(o *ObjectReader) belonging {
+func decodeWorkspace(d *decoder, o *ObjectReader) belonging {
 	workspace := Workspace{
 		Name:              readName(o, formCheck(o, "name")),
 		ContributorGroups: readSortedTexts(o, "contributor_groups"),
@@ -39,7 +39,7 @@ func (d *decoder) workspace(o *ObjectReader) belonging {
 	return inEnvironment
 }
 
-func (d *decoder) clusterType(o *ObjectReader) belonging {
+func decodeClusterType(d *decoder, o *ObjectReader) belonging {
 	clusterType := ClusterType{
 		Name:             readName(o, checkClusterTypeName),
 		Formerly:         readTexts(o, "formerly"),
@@ -89,7 +89,7 @@ func checkClusterTypeName(name string) string {
 	return clusterTypeTable.find("name").Form.check(name)
 }
 
-func (d *decoder) cluster(o *ObjectReader) belonging {
+func decodeCluster(d *decoder, o *ObjectReader) belonging {
 	cluster := Cluster{
 		Name:        readName(o, formCheck(o, "name")),
 		ClusterType: readRequired(o, "cluster_type"),
@@ -105,7 +105,7 @@ func (d *decoder) cluster(o *ObjectReader) belonging {
 }
 
 // workload belongs to the environment when one of its deployment targets does.
-func (d *decoder) workload(o *ObjectReader) belonging {
+func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	workload := Workload{
 		Name:      readName(o, formCheck(o, "name")),
 		Workspace: readRequired(o, "workspace"),
@@ -122,7 +122,7 @@ func (d *decoder) workload(o *ObjectReader) belonging {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(targets)) {
 			path := path.Key(name)
-			target, targetBelongs, isUnknown := d.deploymentTarget(tableIn(o, "deployment_targets"), path, name, targets[name])
+			target, targetBelongs, isUnknown := decodeDeploymentTarget(d, tableIn(o, "deployment_targets"), path, name, targets[name])
 			belongs = max(belongs, targetBelongs)
 			switch targetBelongs {
 			case notInEnvironment:
@@ -161,8 +161,7 @@ func (d *decoder) workload(o *ObjectReader) belonging {
 }
 
 // deploymentTarget returns nil for a target that is unknown as a whole.
-func (d *decoder) deploymentTarget(
-	table *Table,
+func decodeDeploymentTarget(d *decoder, table *Table,
 	path *Path,
 	name string,
 	value any,
@@ -218,7 +217,7 @@ func checkNamespace(o *ObjectReader, name string) string {
 	return formCheck(o, "namespace")(name)
 }
 
-func (d *decoder) explicitAssignment(o *ObjectReader) belonging {
+func decodeExplicitAssignment(d *decoder, o *ObjectReader) belonging {
 	assignment := ExplicitAssignment{
 		ClusterType:      readText(o, "cluster_type"),
 		Cluster:          readText(o, "cluster"),

@@ -28,10 +28,10 @@ func modelKind(fields map[string]any) string {
 }
 
 // modelList reads a list of models, as an API returns it: {"items": [...]}.
-func (p *controlPlane) modelList(o *ObjectReader) {
+func readModelList(p *controlPlane, o *ObjectReader) {
 	for _, item := range o.List("items") {
-		if read := p.reader("/" + cmp.Or(readText(item, "kind"), modelKind(item.fields))); read != nil {
-			read(item)
+		if read := p.readers["/"+cmp.Or(readText(item, "kind"), modelKind(item.fields))]; read != nil {
+			read(p, item)
 			continue
 		}
 		p.Report(item.path, "is none of Application, Cluster, Namespace and TargetPolicy")
@@ -39,7 +39,7 @@ func (p *controlPlane) modelList(o *ObjectReader) {
 	o.Finish()
 }
 
-func (p *controlPlane) modelApplication(o *ObjectReader) {
+func readModelApplication(p *controlPlane, o *ObjectReader) {
 	name := readName(o, CheckLabelName)
 	workload := Workload{Name: name, Workspace: readText(o, "namespace"), Labels: readLabels(o, "metadata")}
 	manifests := &ObjectReader{
@@ -58,7 +58,7 @@ func (p *controlPlane) modelApplication(o *ObjectReader) {
 	})
 }
 
-func (p *controlPlane) modelCluster(o *ObjectReader) {
+func readModelCluster(p *controlPlane, o *ObjectReader) {
 	cluster := Cluster{Name: readName(o, CheckLabelName), ClusterType: readText(o, "cluster_type"), Labels: readLabels(o, "metadata")}
 	belongs := p.belongs(o)
 	readText(o, "short_name")
@@ -77,14 +77,14 @@ func (p *controlPlane) modelCluster(o *ObjectReader) {
 	p.Fleet.Clusters = append(p.Fleet.Clusters, cluster)
 }
 
-func (p *controlPlane) modelNamespace(o *ObjectReader) {
+func readModelNamespace(p *controlPlane, o *ObjectReader) {
 	workspace := Workspace{Name: readName(o, CheckLabelName), ContributorGroups: readSortedTexts(o, "group"), Labels: readLabels(o, "metadata")}
 	finishModel(o)
 	p.register("workspaces", workspace.Name, o.path)
 	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)
 }
 
-func (p *controlPlane) modelPolicy(o *ObjectReader) {
+func readModelPolicy(p *controlPlane, o *ObjectReader) {
 	policy := TargetPolicy{Name: readName(o, CheckSubdomainName), Workspace: readText(o, "namespace"), Effect: "schedule"}
 	policy.DeploymentTargetSelector = readModelSelector(o, "app_selector", map[string]string{
 		"name": "workload", "namespace": "workspace",

@@ -6,7 +6,7 @@ import (
 
 // pins reads the attribute "artifacts", and pins the manifests of the deployment targets that it has. While it is not known,
 // no manifests are.
-func (d *decoder) pins(root *ObjectReader) {
+func pinManifests(d *decoder, root *ObjectReader) {
 	value, path := root.Value("artifacts")
 	var pins artifact.Resolved
 	switch value := value.(type) {

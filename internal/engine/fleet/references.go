@@ -24,40 +24,40 @@ var kinds = map[string]string{
 }
 
 // refer notes a reference. It is checked after all objects were read.
-func (d *decoder) refer(path *Path, collection, name string) {
-	if isSet(name) && d.EnvironmentKnown {
-		d.references = append(d.references, reference{path: path, collection: collection, name: name})
+func (c *crossReferences) refer(path *Path, collection, name string) {
+	if isSet(name) && c.decoded.EnvironmentKnown {
+		c.references = append(c.references, reference{path: path, collection: collection, name: name})
 	}
 }
 
-func (d *decoder) referToTemplate(path *Path, templateType, name string) {
+func (c *crossReferences) referToTemplate(path *Path, templateType, name string) {
 	if isSet(name) {
-		d.references = append(d.references, reference{path, "templates", templateType, name})
+		c.references = append(c.references, reference{path, "templates", templateType, name})
 	}
 }
 
 // checkReferences reports names that refer to nothing.
-func (d *decoder) checkReferences() {
-	f := d.Fleet
+func (c *crossReferences) checkReferences() {
+	f := c.decoded.Fleet
 	names := f.names()
 	names[deploymentTargets] = fullNames(f, func(*DeploymentTarget) bool { return true })
-	d.incomplete[deploymentTargets] = d.incomplete["workloads"]
-	templates := d.templateTypes()
-	for _, reference := range d.references {
-		if d.incomplete[reference.collection] {
+	c.incomplete[deploymentTargets] = c.incomplete["workloads"]
+	templates := c.templateTypes()
+	for _, reference := range c.references {
+		if c.incomplete[reference.collection] {
 			continue
 		}
 		if reference.collection == "templates" {
-			d.checkTemplate(reference, templates)
+			c.checkTemplate(reference, templates)
 			continue
 		}
 		candidates := names[reference.collection]
 		if _, found := slices.BinarySearch(candidates, reference.name); !found {
-			if now := d.nameNow(reference.name); reference.collection == "cluster_types" && now != "" {
-				d.Report(reference.path, "cluster type %q is called %q now", reference.name, now)
+			if now := c.nameNow(reference.name); reference.collection == "cluster_types" && now != "" {
+				c.reader.Report(reference.path, "cluster type %q is called %q now", reference.name, now)
 				continue
 			}
-			d.Report(reference.path, "no %s of environment %q is called %q%s",
+			c.reader.Report(reference.path, "no %s of environment %q is called %q%s",
 				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
 		}
 	}
@@ -93,26 +93,26 @@ func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 }
 
 // templateTypes returns the types of the templates of each name, built-in ones included.
-func (d *decoder) templateTypes() map[string][]string {
+func (c *crossReferences) templateTypes() map[string][]string {
 	types := map[string][]string{}
 	for _, templateType := range TemplateTypes {
 		for _, name := range BuiltinTemplates[templateType] {
 			types[name] = append(types[name], templateType)
 		}
 	}
-	for _, template := range d.Fleet.Templates {
+	for _, template := range c.decoded.Fleet.Templates {
 		types[template.Name] = append(types[template.Name], template.Type)
 	}
 	return types
 }
 
-func (d *decoder) checkTemplate(reference reference, types map[string][]string) {
+func (c *crossReferences) checkTemplate(reference reference, types map[string][]string) {
 	found := types[reference.name]
 	if slices.Contains(found, reference.templateType) {
 		return
 	}
 	if len(found) > 0 {
-		d.Report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
+		c.reader.Report(reference.path, "template %q is of type %s, not %s", reference.name, found[0], reference.templateType)
 		return
 	}
 	var candidates []string
@@ -122,7 +122,7 @@ func (d *decoder) checkTemplate(reference reference, types map[string][]string) 
 		}
 	}
 	slices.Sort(candidates)
-	d.Report(reference.path, "no template of type %s is called %q%s",
+	c.reader.Report(reference.path, "no template of type %s is called %q%s",
 		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
 }
 
@@ -142,26 +142,26 @@ type localTarget struct {
 
 // checkWorkloads reports workloads that their workspace does not allow in this environment, workloads that require one
 // that does not exist, and deployment targets whose full names are equal or too long for a label.
-func (d *decoder) checkWorkloads() {
-	d.sortWorkloads()
-	workspaces := make(map[string]Workspace, len(d.Fleet.Workspaces))
-	for _, workspace := range d.Fleet.Workspaces {
+func (c *crossReferences) checkWorkloads() {
+	c.sortWorkloads()
+	workspaces := make(map[string]Workspace, len(c.decoded.Fleet.Workspaces))
+	for _, workspace := range c.decoded.Fleet.Workspaces {
 		workspaces[workspace.Name] = workspace
 	}
-	known := make(map[string]bool, len(d.workloadNames))
-	for _, name := range d.workloadNames {
+	known := make(map[string]bool, len(c.workloadNames))
+	for _, name := range c.workloadNames {
 		known[name] = true
 	}
 	owners := map[string]string{}
-	for _, workload := range d.workloads {
-		d.checkMayDeploy(workload, workspaces[workload.workspace])
+	for _, workload := range c.workloads {
+		c.checkMayDeploy(workload, workspaces[workload.workspace])
 		for _, name := range workload.requires {
 			switch {
 			case !isSet(name):
 			case name == workload.name:
-				d.Report(workload.path.Attribute("requires"), "workload %q requires itself", name)
-			case !known[name] && !d.incomplete["workloads"]:
-				d.Report(workload.path.Attribute("requires"), "no workload is called %q%s", name, DidYouMean(name, d.workloadNames))
+				c.reader.Report(workload.path.Attribute("requires"), "workload %q requires itself", name)
+			case !known[name] && !c.incomplete["workloads"]:
+				c.reader.Report(workload.path.Attribute("requires"), "no workload is called %q%s", name, DidYouMean(name, c.workloadNames))
 			}
 		}
 		if !isSet(workload.name) {
@@ -170,21 +170,21 @@ func (d *decoder) checkWorkloads() {
 		for _, target := range workload.targets {
 			fullName := FullName(workload.name, target.name)
 			if owner, taken := owners[fullName]; taken && owner != workload.name {
-				d.Report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
+				c.reader.Report(target.path, "its full name %q is also that of a deployment target of workload %q: rename one", fullName, owner)
 			}
 			owners[fullName] = workload.name
 			if len(fullName) > maxLabelName {
-				d.Report(target.path, "its full name %q has %d characters, and a Kubernetes label may have %d: choose shorter names",
+				c.reader.Report(target.path, "its full name %q has %d characters, and a Kubernetes label may have %d: choose shorter names",
 					fullName, len(fullName), maxLabelName)
 			}
 		}
 	}
-	d.checkCycles()
+	c.checkCycles()
 }
 
 // sortWorkloads puts those of the base fleet first, so that a collision is reported at the object of the input.
-func (d *decoder) sortWorkloads() {
-	slices.SortStableFunc(d.workloads, func(a, b localWorkload) int {
+func (c *crossReferences) sortWorkloads() {
+	slices.SortStableFunc(c.workloads, func(a, b localWorkload) int {
 		switch {
 		case a.path == nil && b.path != nil:
 			return -1
@@ -195,19 +195,19 @@ func (d *decoder) sortWorkloads() {
 	})
 }
 
-func (d *decoder) checkMayDeploy(workload localWorkload, workspace Workspace) {
-	if !d.EnvironmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
-		slices.Contains(workspace.Environments, d.Fleet.Environment) {
+func (c *crossReferences) checkMayDeploy(workload localWorkload, workspace Workspace) {
+	if !c.decoded.EnvironmentKnown || len(workspace.Environments) == 0 || slices.Contains(workspace.Environments, unknownText) ||
+		slices.Contains(workspace.Environments, c.decoded.Fleet.Environment) {
 		return
 	}
-	d.Report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
-		workspace.Name, d.Fleet.Environment, strings.Join(workspace.Environments, ", "))
+	c.reader.Report(workload.path.Attribute("workspace"), "workspace %q may not deploy to environment %q, only to %s",
+		workspace.Name, c.decoded.Fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
 // checkCycles reports workloads that require each other in a cycle, each cycle once.
-func (d *decoder) checkCycles() {
-	workloads := make(map[string]localWorkload, len(d.workloads))
-	for _, workload := range d.workloads {
+func (c *crossReferences) checkCycles() {
+	workloads := make(map[string]localWorkload, len(c.workloads))
+	for _, workload := range c.workloads {
 		if isSet(workload.name) {
 			workloads[workload.name] = workload
 		}
@@ -219,7 +219,7 @@ func (d *decoder) checkCycles() {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
 			if len(circle) > 2 { // one that requires itself is reported where it says so
-				d.Report(workloads[name].path.Attribute("requires"),
+				c.reader.Report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}
 			return
@@ -234,7 +234,7 @@ func (d *decoder) checkCycles() {
 		trail = trail[:len(trail)-1]
 		done[name] = true
 	}
-	for _, workload := range d.workloads {
+	for _, workload := range c.workloads {
 		if isSet(workload.name) {
 			visit(workload.name)
 		}

@@ -92,7 +92,7 @@ func (p *registrationReader) readOptions(options any) {
 		p.pendingTexts = p.pendingTexts || isUnknown
 		return
 	}
-	p.bounds = p.sourceBounds(o)
+	p.bounds = readSourceBounds(p.decoder, o)
 	followed, _ := o.Value("followed")
 	o.Finish()
 	p.follow(at.Attribute("followed"), followed, 0)

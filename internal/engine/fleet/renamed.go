@@ -61,7 +61,7 @@ type formerName struct {
 	name, now string
 }
 
-func (d *decoder) noteFormerNames(o *ObjectReader, clusterType *ClusterType) {
+func (c *crossReferences) noteFormerNames(o *ObjectReader, clusterType *ClusterType) {
 	if len(clusterType.Formerly) == 0 || !isSet(clusterType.Name) {
 		return
 	}
@@ -70,35 +70,35 @@ func (d *decoder) noteFormerNames(o *ObjectReader, clusterType *ClusterType) {
 	}
 	EachText(o, "formerly", func(path *Path, name string) {
 		if problem := checkClusterTypeName(name); problem != "" {
-			d.Report(path, "%s", problem)
+			c.reader.Report(path, "%s", problem)
 			return
 		}
-		d.formerNames = append(d.formerNames, formerName{path, name, clusterType.Name})
+		c.formerNames = append(c.formerNames, formerName{path, name, clusterType.Name})
 	})
 }
 
 // checkFormerNames reports former names by which a folder would be that of two cluster types.
-func (d *decoder) checkFormerNames() {
+func (c *crossReferences) checkFormerNames() {
 	had := map[string]string{}
-	for _, one := range d.formerNames {
+	for _, one := range c.formerNames {
 		by, twice := had[one.name]
 		switch isType := func(c ClusterType) bool { return c.Name == one.name }; {
 		case one.name == one.now:
-			d.Report(one.path, "is the name that the cluster type has now: name those that it had before")
+			c.reader.Report(one.path, "is the name that the cluster type has now: name those that it had before")
 		case twice && by == one.now:
-			d.Report(one.path, "is there twice")
+			c.reader.Report(one.path, "is there twice")
 		case twice:
-			d.Report(one.path, "cluster type %q was called %q, too: only one of the two can have its folders", by, one.name)
-		case slices.ContainsFunc(d.Fleet.ClusterTypes, isType):
-			d.Report(one.path, "a cluster type of the fleet is called %q: choose another name for that one", one.name)
+			c.reader.Report(one.path, "cluster type %q was called %q, too: only one of the two can have its folders", by, one.name)
+		case slices.ContainsFunc(c.decoded.Fleet.ClusterTypes, isType):
+			c.reader.Report(one.path, "a cluster type of the fleet is called %q: choose another name for that one", one.name)
 		}
 		had[one.name] = one.now
 	}
 }
 
 // nameNow is what a cluster type with this former name is called now; "" where there is none.
-func (d *decoder) nameNow(name string) string {
-	for _, one := range d.formerNames {
+func (c *crossReferences) nameNow(name string) string {
+	for _, one := range c.formerNames {
 		if one.name == name {
 			return one.now
 		}

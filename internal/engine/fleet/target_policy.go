@@ -45,7 +45,7 @@ var targetPolicies = defineKind(Table{
 	}
 })
 
-func (d *decoder) targetPolicy(o *ObjectReader) belonging {
+func decodeTargetPolicy(d *decoder, o *ObjectReader) belonging {
 	policy := targetPolicies.decode(o)
 	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
 	if isCertain {
