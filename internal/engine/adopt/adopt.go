@@ -1,6 +1,6 @@
-// Package adopt reads the objects of reconcilers that a fleet has already, and gives the objects of Flotilla that make the
-// same: workloads with deployment targets, cluster types, clusters, target policies and the template that writes them. What
-// it does not take it lists, with the reason. It is pure.
+// Package adopt converts the reconciler objects of an existing repository to a fleet that writes equal objects:
+// workloads, cluster types, clusters, target policies and a template. It lists everything that it leaves out, with
+// the reason. It is pure.
 package adopt
 
 import (
@@ -14,33 +14,33 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Adoption is what was made of the documents.
+// Adoption is the converted fleet.
 type Adoption struct {
-	Fleet  map[string]any // the keys of provider::flotilla::fleet
+	Fleet  map[string]any // arguments of provider::flotilla::fleet
 	Listed []Listed
 }
 
-// Listed is something of the documents that is not in the fleet, or that the fleet cannot say.
+// Listed is a part of the documents that is missing from the fleet or incomplete in it.
 type Listed struct {
-	File   string // the key of the document's text, or its number
-	Object string // "<kind> <namespace>/<name>"; "" for a whole document
+	File   string // key or number of the text
+	Object string // "<kind> <namespace>/<name>", or "" for a whole document
 	Reason string // a clause
-	Taken  bool   // the object is in the fleet nevertheless, as it is
+	Taken  bool   // the object is in the fleet unchanged
 }
 
-// options are what the documents do not say.
+// options holds facts that the documents lack.
 type options struct {
-	repository manifests // where the documents are from; repo is "" where that is not given
-	hosts      []string  // the segments of the pattern of folders; nil where it is not given
+	repository manifests // repository of the documents; repo may be ""
+	hosts      []string  // segments of the folder pattern, or nil
 }
 
-// templateName is the name of each of the templates that write what was adopted.
+// templateName is the name of the adopted templates.
 const templateName = "adopted"
 
 //go:embed template.yaml
 var template string
 
-// configTemplate writes the configuration, but only where there is any.
+// configTemplate writes configuration if there is any.
 const configTemplate = `{{- if .ConfigData -}}
 apiVersion: v1
 kind: ConfigMap
@@ -54,10 +54,9 @@ data:
 {{- end }}
 `
 
-// Adopt reads the arguments of provider::flotilla::adopt: the name of an environment, a list or map of texts of YAML
-// documents, and options, {repository = {url, branch}, hosts}, which may be nil. render gives what folders of the documents
-// come to. The result is nil, and known is false, while
-// any of them is not known.
+// Adopt converts the arguments of provider::flotilla::adopt: an environment, a list or map of YAML texts, and the
+// options {repository = {url, branch}, hosts} or nil. It calls render for kustomizations and charts. While an
+// argument is unknown, it returns nil and known = false.
 func Adopt(environment, documents, given any, render Render) (result *Adoption, known bool, findings fleet.Findings) {
 	reader := &fleet.Reader{}
 	var root *fleet.Path
@@ -91,7 +90,7 @@ func Adopt(environment, documents, given any, render Render) (result *Adoption, 
 	return &Adoption{a.fleet(), a.listed}, true, nil
 }
 
-// OptionsTable is that of the options.
+// OptionsTable describes the options.
 var OptionsTable = &fleet.Table{
 	Name:    "options of adopt",
 	Meaning: "The options of `provider::flotilla::adopt`.",
@@ -103,8 +102,9 @@ var OptionsTable = &fleet.Table{
 			Meaning: "The repository of the documents: that of objects whose own is not among the documents.",
 		},
 		{
-			Name:    "hosts",
-			Meaning: "The pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: `{cluster_type}` is the name of the cluster type, and others in braces are labels of it.",
+			Name: "hosts",
+			Meaning: "The pattern of the folders that clusters follow, such as `\"clusters/{region}/{cluster_type}\"`: " +
+				"`{cluster_type}` is the name of the cluster type, and others in braces are labels of it.",
 		},
 	},
 }
@@ -162,20 +162,19 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 	return read
 }
 
-// clusterType is what stands for the name of a cluster type in a pattern of folders, and the label that has it.
+// clusterType is the placeholder for the name of a cluster type in a folder pattern, clusterTypeLabel its label.
 const (
 	clusterType      = "cluster_type"
 	clusterTypeLabel = "cluster-type"
 )
 
-// patternLabel returns the label of a segment "{label}".
 func patternLabel(segment string) (label string, is bool) {
 	inside, opened := strings.CutPrefix(segment, "{")
 	inside, closed := strings.CutSuffix(inside, "}")
 	return inside, opened && closed && inside != "" && !strings.ContainsAny(inside, "{}")
 }
 
-// adoption is what was read so far.
+// adoption is the state of a conversion.
 type adoption struct {
 	environment string
 	options     options
@@ -183,25 +182,25 @@ type adoption struct {
 
 	render      Render
 	results     map[string]*objects.Result // by request
-	texts       map[string]string          // by path; nil where they have none
-	files       []string                   // the names of all texts
-	objects     []*manifestObject          // those that are to be taken
-	all         []*manifestObject          // those that were read or made
+	texts       map[string]string          // by path, or nil
+	files       []string                   // names of all texts
+	objects     []*manifestObject          // to be adopted
+	all         []*manifestObject          // read or rendered
 	filesOf     map[string][]string        // by kind and name of an object
-	generators  []*manifestObject          // those that generate artifacts
+	generators  []*manifestObject          // generators of artifacts
 	sources     map[sourceReference][]*manifestObject
-	following   map[string][]*manifestObject // what brings a folder
-	folders     map[string]bool              // all files and folders
+	following   map[string][]*manifestObject // objects that apply a folder
+	folders     map[string]bool              // files and folders
 	overlays    map[string]overlay           // kustomizations, by folder
-	usedBy      map[string][]string          // the folders of kustomizations, by what they name
-	built       map[string]string            // why a kustomization could not be rendered, by its folder; "" where it was
-	hostFolders map[string]string            // the names of folders that clusters follow
+	usedBy      map[string][]string          // folders of kustomizations, by entry
+	built       map[string]string            // rendering errors of kustomizations by folder, or ""
+	hostFolders map[string]string            // names of folders that clusters follow
 	hosts       map[string]*host
 	workloads   []*workload
 
-	clusters           []*cluster           // to which Argo CD deploys
+	clusters           []*cluster           // destinations of Argo CD
 	templates          *render.TextRenderer // of ApplicationSets
-	madeText, madeWork int                  // bytes of all Applications, and of what parameters are put into
+	madeText, madeWork int                  // bytes of Applications, and of interpolated texts
 }
 
 func (a *adoption) list(o *manifestObject, taken bool, reason string) {

@@ -15,17 +15,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Render gives what a request for a folder comes to, as a reconciler applies it. files are all texts, by their paths, and
-// the same in each call.
+// Render renders a request for a folder as a reconciler does. files maps paths to texts; it never changes.
 type Render func(files map[string]string, request *objects.Request) (*objects.Result, error)
 
 const (
-	maxRendered = 500 // how many folders are rendered at most
-	maxDepth    = 20  // how many roots may bring each other
+	maxRendered = 500 // folders to render
+	maxDepth    = 20  // nesting of roots
 )
 
-// apply replaces objects by what is applied of them: what roots bring, and what kustomizations make of all others. An
-// object that comes of that may be a root itself.
+// apply replaces objects by their applied form: roots by their objects, and others by the output of their
+// kustomizations. The new objects may be roots, too.
 func (a *adoption) apply() {
 	for again := true; again; {
 		a.follow()
@@ -33,8 +32,8 @@ func (a *adoption) apply() {
 	}
 }
 
-// expandRoots takes what roots bring in their place. A root is an object that brings objects which bring or make objects
-// themselves: it is how clusters follow the repository, and no workload.
+// expandRoots replaces roots by their objects. A root applies further objects that apply or generate objects:
+// clusters follow the repository through roots, so a root is no workload.
 func (a *adoption) expandRoots() (expanded bool) {
 	for _, root := range a.roots() {
 		root.tried = true
@@ -64,7 +63,7 @@ func (a *adoption) expandRoots() (expanded bool) {
 			within := a.kustomizationsOf(o.file)
 			for _, owner := range owners {
 				folder := a.foldersOf(owner)[0]
-				// Flux takes all kustomizations in a folder that has none itself.
+				// Flux combines all kustomizations in a folder without its own.
 				isUsed = isUsed || within[folder] || !a.hasOverlay(folder) && len(within) > 0 && owner.kind.IsOfFolders()
 			}
 			return owners[0].String(), true, isUsed
@@ -73,7 +72,7 @@ func (a *adoption) expandRoots() (expanded bool) {
 	return expanded
 }
 
-// broughtBy are the objects of reconcilers that one brings.
+// broughtBy returns the reconciler objects that a root applies.
 func (a *adoption) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	if root.depth >= maxDepth {
 		return nil, fmt.Errorf("more than %d objects bring each other", maxDepth)
@@ -93,10 +92,10 @@ func (a *adoption) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	return a.rendered(request)
 }
 
-// brings says whether an object brings or makes objects of reconcilers.
+// brings reports whether an object applies or generates reconciler objects.
 func (o *manifestObject) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
 
-// roots are those that were not tried yet, and that nothing else brings.
+// roots returns the untried objects at the top of the hierarchy.
 func (a *adoption) roots() (roots []*manifestObject) {
 	found := map[*manifestObject]bool{}
 	for _, o := range a.objects {
@@ -118,7 +117,7 @@ func (a *adoption) roots() (roots []*manifestObject) {
 	return roots
 }
 
-// chartOf says whether a folder is a chart that may have objects of reconcilers. Its templates need not be YAML.
+// chartOf reports whether a folder is a chart that may contain reconciler objects. Chart templates need not be YAML.
 func (a *adoption) chartOf(folder string) bool {
 	if _, isChart := a.texts[path.Join(folder, "Chart.yaml")]; !isChart {
 		return false
@@ -131,7 +130,7 @@ func (a *adoption) chartOf(folder string) bool {
 	return false
 }
 
-// kindLine is a line that says the kind of an object that brings or makes others.
+// kindLine matches the kind of an object that applies or generates others.
 var kindLine = func() *regexp.Regexp {
 	var names []string
 	for _, kind := range reconciler.Kinds() {
@@ -142,9 +141,9 @@ var kindLine = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^kind: *["']?(` + strings.Join(names, "|") + `)["']?\s*$`)
 }()
 
-// expandKustomizations takes what kustomizations make of objects in their place, where those are changed or in several.
+// expandKustomizations replaces objects by the output of kustomizations that change or repeat them.
 func (a *adoption) expandKustomizations() (expanded bool) {
-	wanted := map[string]*manifestObject{} // by folder, one of what it has
+	wanted := map[string]*manifestObject{} // one object by folder
 	for _, o := range a.objects {
 		if o.made || o.own || len(a.ownersOf(o)) > 0 {
 			continue
@@ -193,7 +192,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 	return expanded
 }
 
-// outermost are the kustomizations that have a file, and that no other has, by their folders.
+// outermost returns the folders of kustomizations that include a file and are included by no other.
 func (a *adoption) outermost(file string) (folders []string) {
 	for _, folder := range slices.Sorted(maps.Keys(a.kustomizationsOf(file))) {
 		if len(a.usedBy[folder]) == 0 && !a.overlays[folder].isComponent {
@@ -203,7 +202,7 @@ func (a *adoption) outermost(file string) (folders []string) {
 	return folders
 }
 
-// kustomizationsOf are all kustomizations that have a file, by their folders.
+// kustomizationsOf returns the folders of all kustomizations that include a file.
 func (a *adoption) kustomizationsOf(file string) map[string]bool {
 	found := map[string]bool{}
 	var search func(at string)
@@ -219,7 +218,7 @@ func (a *adoption) kustomizationsOf(file string) map[string]bool {
 	return found
 }
 
-// rendered are the objects of reconcilers among those that a request comes to.
+// rendered returns the reconciler objects that a request renders.
 func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, err error) {
 	result, err := a.renderOnce(request)
 	if err != nil {
@@ -228,7 +227,7 @@ func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, e
 	for i := range result.Objects {
 		one := &result.Objects[i]
 		if kind := reconciler.KindOf(one.Group, one.Kind); !isRead(kind) {
-			continue // it is in the documents, too, and listed there
+			continue // already listed from the documents
 		}
 		value, err := fleet.ParseYAML(string(one.YAML))
 		if err != nil {
@@ -257,7 +256,7 @@ func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, e
 	return made, nil
 }
 
-// renderOnce renders equal requests once.
+// renderOnce caches results by request.
 func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error) {
 	key, err := json.Marshal(request)
 	if err != nil {
@@ -277,7 +276,7 @@ func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error)
 	return result, nil
 }
 
-// keepTexts keeps texts that have paths, for what renders folders of them.
+// keepTexts keeps texts with paths, for rendering.
 func (a *adoption) keepTexts(documents any) {
 	byPath, _ := documents.(map[string]any)
 	a.texts, a.filesOf = map[string]string{}, map[string][]string{}
@@ -293,15 +292,14 @@ func (a *adoption) keepTexts(documents any) {
 	}
 }
 
-// add takes objects that were made.
+// add adds rendered objects.
 func (a *adoption) add(made []*manifestObject) {
 	a.objects = append(a.objects, made...)
-	a.all = append(slices.Clone(made), a.all...) // they are found before those of which they are made
+	a.all = append(slices.Clone(made), a.all...) // before their source objects in lookups
 	a.sources = nil
 }
 
-// replace leaves out the objects of which others were made, and lists those that are not used for that. by names what has
-// made them.
+// replace removes replaced objects and lists the unused ones. by names the replacement.
 func (a *adoption) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
 	made := map[string]bool{}
 	for _, o := range a.objects {

@@ -12,22 +12,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// cluster is a cluster that Argo CD on a hub deploys to.
+// cluster is a destination of an Argo CD hub.
 type cluster struct {
 	name, server, project string
 	labels, annotations   map[string]string
 }
 
-// The hub itself, as Argo CD calls it where no Secret says otherwise.
+// Argo CD's names for the hub itself, unless a Secret renames it.
 const (
 	hubName   = "in-cluster"
 	hubServer = "https://kubernetes.default.svc"
 )
 
-// secretType is the label by which Argo CD finds the Secrets of clusters.
+// secretType labels the cluster Secrets of Argo CD.
 const secretType = "argocd.argoproj.io/secret-type"
 
-// cluster reads a Secret of Argo CD about a cluster. It is false for any other object.
+// cluster reads a cluster Secret of Argo CD, and reports whether the object is one.
 func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
 	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
 	if kind != "Secret" || read.labels[secretType] != "cluster" {
@@ -57,7 +57,7 @@ func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
 	return true
 }
 
-// textsAt are the texts of an object that is a field of another.
+// textsAt returns the strings of an object in a field.
 func textsAt(value any, field string) map[string]string {
 	object, _ := at(value, field).(map[string]any)
 	texts := make(map[string]string, len(object))
@@ -69,7 +69,7 @@ func textsAt(value any, field string) map[string]string {
 	return texts
 }
 
-// destinationOf is the cluster that an object on a hub is for, by its name, its server, or both; nil for an object that names none.
+// destinationOf returns the cluster that an object names by name or server, or nil.
 func (a *adoption) destinationOf(o *manifestObject) *cluster {
 	if o.kind.Destination == "" {
 		return nil
@@ -92,15 +92,14 @@ func (a *adoption) destinationOf(o *manifestObject) *cluster {
 	return &cluster{name: name, server: server}
 }
 
-// isHub says whether the address of a cluster is that of the hub itself.
+// isHub reports whether an address is the hub's own.
 func isHub(server string) bool {
 	_, host, _ := strings.Cut(server, "://")
 	host, _, _ = strings.Cut(host, ":")
 	return host == "kubernetes.default.svc" || host == "kubernetes.default"
 }
 
-// labelsOfHost are the labels of a cluster that a cluster type can have, and selectors can ask for: not those that say something
-// else of every host.
+// labelsOfHost returns the cluster's labels that suit selectors. It omits unique ones.
 func (c *cluster) labelsOfHost() map[string]string {
 	kept := map[string]string{}
 	for key, value := range c.labels {
@@ -111,11 +110,11 @@ func (c *cluster) labelsOfHost() map[string]string {
 	return kept
 }
 
-// notLabels are parameters that say which cluster it is, and not what it is like.
+// notLabels are parameters that identify a cluster.
 var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "cluster", "clusterName", "namespace"}
 
-// learn takes the clusters that an ApplicationSet has in its parameters, and no Secret says. What all parameters of a cluster
-// have in common are its labels.
+// learn adds clusters that only the parameters of an ApplicationSet describe. Parameters common to all their sets
+// become labels.
 func (a *adoption) learn(made []*manifestObject, params []map[string]any) {
 	found := map[string]*cluster{}
 	for i, o := range made {
@@ -136,7 +135,7 @@ func (a *adoption) learn(made []*manifestObject, params []map[string]any) {
 			continue
 		}
 		to.labels = texts
-		if textAt(o.fields, o.kind.Destination) == "" { // a server says less than the name that a person has given it
+		if textAt(o.fields, o.kind.Destination) == "" { // a name says more than a server
 			for _, name := range []string{"cluster", "clusterName", "name"} {
 				if text, _ := params[i][name].(string); text != "" {
 					to.name = text

@@ -7,14 +7,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// ofCluster begins a text that the template replaces by what it is of the cluster: its name or server.
+// ofCluster begins a placeholder for the cluster's name or server. The template replaces it.
 const ofCluster = "$(cluster."
 
-// generalize has the Applications that one ApplicationSet makes for several clusters be one workload: in place of the cluster's
-// name and server they have placeholders, which the template replaces by the parameters of the cluster type. Those that are
-// equal then are one deployment target.
+// generalize merges Applications that one ApplicationSet makes for several clusters. Placeholders replace the name
+// and server of the cluster, and the template fills them in from the cluster type's parameters. Equal results are one
+// deployment target.
 func (a *adoption) generalize(units []*unit) {
-	byKey := map[string][]*unit{} // what they would be
+	byKey := map[string][]*unit{} // by resulting key
 	of := map[*unit]*unit{}
 	for _, u := range units {
 		if general := a.general(u); general != nil {
@@ -36,7 +36,7 @@ func (a *adoption) generalize(units []*unit) {
 	}
 }
 
-// general is a unit with placeholders for its cluster; nil where it has none.
+// general returns the unit with placeholders for its cluster, or nil without any.
 func (a *adoption) general(u *unit) *unit {
 	if u.main.set == nil || u.main.host.cluster == nil {
 		return nil
@@ -71,7 +71,7 @@ func (a *adoption) general(u *unit) *unit {
 
 var aroundCluster = regexp.MustCompile(`[-.]*\$\(cluster\.[a-z]+\)[-.]*`)
 
-// placeholders replaces the server and the name of a cluster, where they are words by themselves, by placeholders.
+// placeholders replaces whole words that equal the cluster's name, and its server.
 func (c *cluster) placeholders() func(text string) string {
 	return func(text string) string {
 		if c.server != "" {
@@ -81,7 +81,7 @@ func (c *cluster) placeholders() func(text string) string {
 	}
 }
 
-// replaceWord replaces a word of a text: what is neither after nor before a letter or digit.
+// replaceWord replaces a word that no letter or digit touches.
 func replaceWord(text, word, by string) string {
 	var made strings.Builder
 	isPart := func(b byte) bool { return b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z' }
@@ -102,7 +102,7 @@ func replaceWord(text, word, by string) string {
 	return made.String() + text
 }
 
-// replaced has other texts in place of those of a value.
+// replaced replaces all strings in a value.
 func replaced(value any, replace func(text string) string) any {
 	return deep.Mapped(value, func(value any) any {
 		if text, isText := value.(string); isText {

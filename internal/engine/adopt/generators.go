@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// generated returns the folders of the documents of which the content of an object was generated. It is false where the
-// content is no generated artifact.
+// generated returns the source folders of an object's generated artifact, and false if its content is not generated.
 func (a *adoption) generated(o *manifestObject) (folders []string, is bool) {
 	for _, named := range sourcesOf(o) {
 		if !named.kind.IsGenerated() {
@@ -29,7 +28,7 @@ func (a *adoption) generated(o *manifestObject) (folders []string, is bool) {
 	return folders, is
 }
 
-// copiedFrom are the folders of a source that have been copied to some paths of an artifact.
+// copiedFrom returns the folders of a source that were copied to the paths of an artifact.
 func copiedFrom(one reconciler.Copy, paths []string) (folders []string) {
 	from, to := path.Clean("/"+one.From), path.Clean("/"+one.To)
 	for _, at := range paths {

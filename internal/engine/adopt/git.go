@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// git has the folders or files of the documents, where they are of the repository that is asked for.
+// git returns parameters for folders or files of the documents, if they belong to the requested repository.
 func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	repo, _ := body["repoURL"].(string)
 	if here := m.a.here(); repo == "" || here != "" && !reconciler.SameRepository(here, repo) {
@@ -60,7 +60,7 @@ func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	return all, m.values(body, all)
 }
 
-// directories are the folders of the documents that Argo CD sees.
+// directories returns the folders that Argo CD sees.
 func (a *adoption) directories() []string {
 	found := map[string]bool{}
 	for name := range a.texts {
@@ -74,7 +74,7 @@ func (a *adoption) directories() []string {
 	)
 }
 
-// matchFolders says which folders Argo CD takes for a pattern.
+// matchFolders matches folders as Argo CD does.
 func matchFolders(pattern string) func(name string) bool {
 	return func(name string) bool {
 		matches, err := path.Match(pattern, name)
@@ -82,17 +82,17 @@ func matchFolders(pattern string) func(name string) bool {
 	}
 }
 
-// matchFiles says which files Git lists for a pattern: an asterisk also stands for slashes.
+// matchFiles matches files as Git does: an asterisk includes slashes.
 func matchFiles(pattern string) func(name string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return func(name string) bool { return isBelow(name, path.Clean(pattern)) }
 	}
-	const slash = "\x00" // which path.Match takes for any other character
+	const slash = "\x00" // path.Match treats it as any other character
 	pattern = strings.ReplaceAll(pattern, "/", slash)
 	return func(name string) bool { return matchFolders(pattern)(strings.ReplaceAll(name, "/", slash)) }
 }
 
-// contents are the objects that a file has.
+// contents returns the objects in a file.
 func (m *maker) contents(name string) (all []map[string]any, err error) {
 	value, err := fleet.ParseLooseYAML(m.a.texts[name])
 	if err != nil {
@@ -128,7 +128,7 @@ func (m *maker) contents(name string) (all []map[string]any, err error) {
 	return all, nil
 }
 
-// addPath adds the parameters about a folder, or about a file.
+// addPath adds the parameters of a folder or file.
 func (m *maker) addPath(params map[string]any, name, prefix string, isFile bool) {
 	folder := name
 	if isFile {

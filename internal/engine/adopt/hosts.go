@@ -11,16 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// host is a cluster type of the result.
+// host is a future cluster type.
 type host struct {
 	name      string
 	labels    map[string]string
-	isCluster bool     // it is one cluster, which objects name as the destination
-	cluster   *cluster // to which Argo CD deploys what is on it; nil where no object says that
-	isNamed   bool     // what is on it says its name or server by a placeholder
+	isCluster bool     // objects name it as destination
+	cluster   *cluster // Argo CD's destination, or nil
+	isNamed   bool     // placeholders stand for its name or server
 }
 
-// place finds the host of each object.
+// place assigns each object to a host.
 func (a *adoption) place() {
 	a.hosts = map[string]*host{}
 	a.hostFolders = a.foldersOfHosts()
@@ -34,8 +34,7 @@ func (a *adoption) place() {
 	}
 }
 
-// put finds the host of an object that is applied from a file: the folder that its cluster follows, or the cluster that it
-// names.
+// put assigns an object to the host that follows its file's folder, or to the cluster that it names.
 func (a *adoption) put(o *manifestObject, file string) {
 	var folder string
 	var labels map[string]string
@@ -65,17 +64,17 @@ func (a *adoption) put(o *manifestObject, file string) {
 	}
 }
 
-// hostOf returns the host that is one cluster.
+// hostOf returns the host of a single cluster.
 func (a *adoption) hostOf(to *cluster) *host {
 	one := a.host(to.name, to.labelsOfHost())
 	one.isCluster, one.cluster = true, to
 	return one
 }
 
-// host returns the host of a name, which becomes the name of a cluster type.
+// host returns the host with a name, which becomes a cluster type's.
 func (a *adoption) host(name string, labels map[string]string) *host {
 	if name = labelName(name); name == "clusters" {
-		name = "clusters-1" // the folder of all clusters
+		name = "clusters-1" // clusters/ contains all clusters
 	}
 	if a.hosts[name] == nil {
 		a.hosts[name] = &host{name: name, labels: labels}
@@ -83,7 +82,7 @@ func (a *adoption) host(name string, labels map[string]string) *host {
 	return a.hosts[name]
 }
 
-// matchPattern matches the folder of a file with the pattern of the options.
+// matchPattern matches a file's folder with the pattern in the options.
 func (a *adoption) matchPattern(file string) (name string, labels map[string]string, matches bool) {
 	segments := strings.Split(path.Dir(file), "/")
 	if len(segments) < len(a.options.hosts) {
@@ -103,8 +102,8 @@ func (a *adoption) matchPattern(file string) (name string, labels map[string]str
 	return name, labels, name != "" && name != "."
 }
 
-// foldersOfHosts are the folders that clusters follow, with their names: those that Flux' own Kustomization names, those in which
-// its installer has written, or else the folders below one that is called clusters.
+// foldersOfHosts returns the folders that clusters follow, with names: paths of Flux' own Kustomizations, folders of
+// its installer, or otherwise the children of a folder named clusters.
 func (a *adoption) foldersOfHosts() map[string]string {
 	found := map[string]bool{}
 	for _, o := range a.objects {
@@ -118,7 +117,7 @@ func (a *adoption) foldersOfHosts() map[string]string {
 			found[folder] = true
 		}
 	}
-	delete(found, ".") // the whole repository is one host
+	delete(found, ".") // then the whole repository is one host
 	if len(found) == 0 {
 		for _, o := range a.objects {
 			for _, folder := range append(a.outermost(o.file), path.Dir(o.file)) {
@@ -132,7 +131,7 @@ func (a *adoption) foldersOfHosts() map[string]string {
 	return namesOf(slices.Sorted(maps.Keys(found)))
 }
 
-// namesOf names folders by their last segments, by as few as tell them apart.
+// namesOf names folders by as few of their last segments as are unique.
 func namesOf(folders []string) map[string]string {
 	names := map[string]string{}
 	for segments := 1; ; segments++ {
@@ -150,7 +149,7 @@ func namesOf(folders []string) map[string]string {
 	}
 }
 
-// rootOf returns the innermost of some folders that a file is in.
+// rootOf returns the innermost root of a file.
 func rootOf(roots map[string]string, file string) (root string, found bool) {
 	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
 		if _, found = roots[folder]; found {
@@ -160,7 +159,7 @@ func rootOf(roots map[string]string, file string) (root string, found bool) {
 	return "", false
 }
 
-// isBelow says whether a file or folder is in a folder, or is it.
+// isBelow reports whether a path equals a folder or is in it.
 func isBelow(file, folder string) bool {
 	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
 }

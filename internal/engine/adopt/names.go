@@ -7,10 +7,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/naming"
 )
 
-// longestName is the length of the longest DNS label.
+// longestName is the limit of a DNS label.
 const longestName = 63
 
-// labelName makes a DNS label of a text. A text that is none gets a name that other texts hardly get.
+// labelName converts a text to a DNS label, with a hash if the text is not one.
 func labelName(text string) string {
 	if fleet.CheckLabelName(text) == "" {
 		return text
@@ -27,7 +27,7 @@ func labelName(text string) string {
 	return made
 }
 
-// unique returns the first of some names that is not used yet, and notes it.
+// unique returns the first unused name and marks it as used.
 func unique(used map[string]bool, names ...string) string {
 	for _, name := range names {
 		if name = labelName(name); !used[name] {

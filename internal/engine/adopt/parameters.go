@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// maxNested is how deep generators may be in each other.
+// maxNested bounds nested generators.
 const maxNested = 2
 
-// generate returns the parameters that a generator of an ApplicationSet gives, one object for each Application.
+// generate returns the parameters from a generator of an ApplicationSet, one object per Application.
 func (m *maker) generate(generator any, depth int) (all []map[string]any, err error) {
 	fields, _ := generator.(map[string]any)
 	var kinds []string
@@ -67,7 +67,7 @@ func (m *maker) generate(generator any, depth int) (all []map[string]any, err er
 	}), nil
 }
 
-// selectorFrom reads a selector of labels as Kubernetes has it.
+// selectorFrom reads a Kubernetes label selector.
 func selectorFrom(value any) (labels.Selector, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -80,7 +80,7 @@ func selectorFrom(value any) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// flatten has all texts, numbers and so on of a value, with their paths as keys.
+// flatten collects scalars by path.
 func flatten(flat map[string]string, at string, value any) {
 	add := func(key string, value any) { flatten(flat, strings.TrimPrefix(at+"."+key, "."), value) }
 	switch value := value.(type) {
@@ -147,7 +147,7 @@ func (m *maker) list(body map[string]any) (all []map[string]any, err error) {
 	return all, nil
 }
 
-// checkNumbers refuses numbers that templates here write in another form than Argo CD.
+// checkNumbers refuses numbers that Argo CD's templates format differently.
 func checkNumbers(params map[string]any) error {
 	flat := map[string]string{}
 	flatten(flat, "", params)
@@ -160,11 +160,12 @@ func checkNumbers(params map[string]any) error {
 	return nil
 }
 
-// clusters are those of the Secrets that a selector selects, and the hub itself without one.
+// clusters returns parameters of the selected cluster Secrets. Without a selector, they include the hub.
 func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) {
 	if len(m.a.clusters) == 0 {
 		return nil, errors.New(
-			"its generator clusters needs the clusters of Argo CD: add their Secrets to the documents, with labels, data.name and data.server, and without data.config",
+			"its generator clusters needs the clusters of Argo CD: " +
+				"add their Secrets to the documents, with labels, data.name and data.server, and without data.config",
 		)
 	}
 	if isFlat, _ := body["flatList"].(bool); isFlat {
@@ -209,7 +210,7 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 	return all, m.values(body, all)
 }
 
-// values adds the values of a generator to its parameters.
+// values adds a generator's values to its parameters.
 func (m *maker) values(body map[string]any, all []map[string]any) error {
 	values, _ := body["values"].(map[string]any)
 	for _, params := range all {
@@ -236,7 +237,7 @@ func (m *maker) values(body map[string]any, all []map[string]any) error {
 	return nil
 }
 
-// matrix has each of the parameters of one generator with each of another, which may have the first ones in its texts.
+// matrix combines the parameters of two generators. The second may contain parameters of the first.
 func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	if len(generators) != 2 {
@@ -275,7 +276,7 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 	return all, nil
 }
 
-// interpolate puts parameters into a generator. What is in values may need those of the generator itself.
+// interpolate replaces parameters in a generator, except in values, which may need the generator's own.
 func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	fields, _ := generator.(map[string]any)
 	fields = maps.Clone(fields)
@@ -306,14 +307,13 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	return fields, nil
 }
 
-// override merges the values of one object over those of another, with the library and the option that Argo CD uses: false, 0 and an
-// empty text override other values, and objects are merged key by key.
+// override merges objects with Argo CD's library and options: false, 0 and "" override, and objects merge by key.
 func override(into, from map[string]any) error {
-	from, _ = deep.Copy(from).(map[string]any) // mergo keeps objects of from and writes into them later
+	from, _ = deep.Copy(from).(map[string]any) // mergo writes into objects of from later
 	return mergo.Merge(&into, from, mergo.WithOverride)
 }
 
-// merge has the parameters of the first generator, over which those of the others with the same keys are merged.
+// merge merges the parameters of further generators into equal keys of the first.
 func (m *maker) merge(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	keys, _ := body["mergeKeys"].([]any)

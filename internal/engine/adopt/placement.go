@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// workload is a workload of the result, and variant one of its deployment targets.
+// workload is a future workload, variant a deployment target of it.
 type workload struct {
 	name, workspace string
 	variants        []*variant
@@ -22,14 +22,13 @@ type variant struct {
 	policy string
 }
 
-// defaultWorkspace is the workspace of what names no project.
+// defaultWorkspace is the workspace of objects without a project.
 const defaultWorkspace = "platform"
 
-// placementLabel is the label of deployment targets by which policies select them.
+// placementLabel is the deployment target label that policies select.
 const placementLabel = "placement"
 
-// group makes workloads of the units of all hosts: units of the same object are one workload, and those with the same
-// content are one deployment target.
+// group combines units of the same object to a workload, and units with equal content to a deployment target.
 func (a *adoption) group(units []*unit) {
 	a.generalize(units)
 	byKey := map[string][]*unit{}
@@ -86,7 +85,7 @@ func (a *adoption) group(units []*unit) {
 	slices.SortFunc(a.workloads, func(a, b *workload) int { return strings.Compare(a.name, b.name) })
 }
 
-// shareNamespaces leaves out namespaces that several workspaces use, since a namespace belongs to one.
+// shareNamespaces removes namespaces that several workspaces use, because a namespace has one owner.
 func (a *adoption) shareNamespaces(units []*unit) {
 	owners := map[string]map[string]bool{}
 	for _, u := range units {
@@ -109,7 +108,6 @@ func (a *adoption) shareNamespaces(units []*unit) {
 	}
 }
 
-// workspaceOf is the project that an object names.
 func workspaceOf(o *manifestObject) string {
 	project := ""
 	if o.kind.Project != "" {
@@ -121,7 +119,7 @@ func workspaceOf(o *manifestObject) string {
 	return labelName(project)
 }
 
-// fleet is the result, as provider::flotilla::fleet takes it.
+// fleet returns the argument of provider::flotilla::fleet.
 func (a *adoption) fleet() map[string]any {
 	on := map[string]bool{}
 	workspaces := map[string]bool{}
@@ -133,7 +131,7 @@ func (a *adoption) fleet() map[string]any {
 			}
 		}
 	}
-	for name, h := range a.hosts { // that nothing is on a cluster is placement, too
+	for name, h := range a.hosts { // a cluster without objects is a placement, too
 		if h.isCluster {
 			on[name] = true
 		}
@@ -141,7 +139,8 @@ func (a *adoption) fleet() map[string]any {
 	hosts := slices.Sorted(maps.Keys(on))
 	policies := a.policies(hosts)
 	result := map[string]any{
-		"environment": a.environment, "workspaces": []any{}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{}, "target_policies": policies,
+		"environment": a.environment, "workspaces": []any{}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{},
+		"target_policies": policies,
 		"templates": []any{
 			map[string]any{"name": templateName, "type": "reconciler", "manifests": []any{template}},
 			map[string]any{"name": templateName, "type": "namespace", "manifests": []any{"{{- /* The namespaces are there. */ -}}\n"}},
@@ -192,7 +191,7 @@ func labelsOf(labels map[string]string) map[string]any {
 	return all
 }
 
-// policies are the target policies: one for each set of hosts that deployment targets are on.
+// policies returns one target policy for each set of hosts with deployment targets.
 func (a *adoption) policies(hosts []string) []any {
 	bySet := map[string][]*variant{}
 	for _, w := range a.workloads {
@@ -218,8 +217,8 @@ func (a *adoption) policies(hosts []string) []any {
 	return policies
 }
 
-// selectorOf selects some of all hosts, by the fewest labels: none where it is all of them, else one label with one value,
-// one with several, two with one value each, or else the names. words name the selector.
+// selectorOf selects hosts by the fewest labels: no label for all hosts, one label with one value, one with several,
+// two with one value each, or else names. words describes the selector.
 func (a *adoption) selectorOf(selected, all []string) (selector map[string]any, words string) {
 	if len(selected) == len(all) {
 		return map[string]any{}, "everywhere"
@@ -242,7 +241,7 @@ func (a *adoption) selectorOf(selected, all []string) (selector map[string]any, 
 	}
 	first := labels(selected[0])
 	keys := slices.Sorted(maps.Keys(first))
-	slices.SortStableFunc(keys, func(a, b string) int { // a label says more than the name
+	slices.SortStableFunc(keys, func(a, b string) int { // a label says more than a name
 		return map[bool]int{true: 1}[a == clusterTypeLabel] - map[bool]int{true: 1}[b == clusterTypeLabel]
 	})
 	for _, key := range keys {

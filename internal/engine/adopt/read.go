@@ -11,27 +11,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// manifestObject is an object of a reconciler.
+// manifestObject is an object for a reconciler.
 type manifestObject struct {
 	file            string
 	kind            *reconciler.ObjectKind
 	namespace, name string
 	fields          map[string]any // apiVersion, kind, metadata and spec
 	host            *host
-	own             bool            // it is of the agent itself
-	outside         bool            // it is in no folder of a host
-	made            bool            // it is what was rendered, not what was read
-	tried, isRoot   bool            // it was rendered, and what it brings is taken in its place
-	why             string          // why it could not be
-	depth           int             // how many roots have brought it
-	set             *manifestObject // the ApplicationSet that makes it
+	own             bool            // belongs to the agent
+	outside         bool            // outside all host folders
+	made            bool            // rendered, not read
+	tried, isRoot   bool            // rendered, and replaced by its objects
+	why             string          // rendering error
+	depth           int             // number of roots above
+	set             *manifestObject // its ApplicationSet
 }
 
 func (o *manifestObject) String() string {
 	return strings.TrimSpace(o.kind.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/"))
 }
 
-// key is what no other object of a cluster has.
+// key is unique in a cluster.
 func (o *manifestObject) key() string { return o.kind.Group + " " + o.String() }
 
 func (o *manifestObject) spec() map[string]any {
@@ -39,7 +39,7 @@ func (o *manifestObject) spec() map[string]any {
 	return spec
 }
 
-// at returns the value of a field below an object; nil where there is none.
+// at returns a field by path, or nil.
 func at(value any, field string) any {
 	for step := range strings.SplitSeq(field, ".") {
 		switch within := value.(type) {
@@ -62,15 +62,15 @@ func textAt(value any, field string) string {
 	return text
 }
 
-// overlay is what a kustomization says of what it has.
+// overlay describes a kustomization.
 type overlay struct {
-	components  []string // those of the entries that are components
+	components  []string // entries that are components
 	namespace   string
-	changes     string // the first field by which it changes what it has; "" where it changes nothing
+	changes     string // first field that changes objects, or ""
 	isComponent bool
 }
 
-// harmless are the fields of a kustomization that change no object of a reconciler. Labels do not change what it does.
+// harmless lists kustomization fields that leave reconciler objects equal. Labels have no effect on them.
 var harmless = []string{
 	"apiVersion",
 	"kind",
@@ -89,10 +89,10 @@ var harmless = []string{
 	"buildMetadata",
 }
 
-// kustomizations are the names of the files that kustomize reads.
+// kustomizations lists the file names that kustomize reads.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// documentation matches the names of files for people that a repository has beside its manifests, such as README.md and LICENSE.
+// documentation matches names of documents for people, such as README.md and LICENSE.
 var documentation = regexp.MustCompile(`^([A-Z][A-Z_-]+|.+\.(md|txt|adoc|rst))$`)
 
 func (a *adoption) read(texts []fleet.YAMLText) {
@@ -105,7 +105,7 @@ func (a *adoption) read(texts []fleet.YAMLText) {
 		case ".yaml", ".yml", ".json":
 		default:
 			if strings.Contains(text.Name, "/") && extension != "" {
-				continue // a file that is no manifest
+				continue // not a manifest
 			}
 		}
 		name := path.Clean(text.Name)
@@ -124,8 +124,7 @@ func (a *adoption) read(texts []fleet.YAMLText) {
 	}
 }
 
-// document reads an object, or those of a list. A document that is no object, such as values of a chart, is nothing to
-// adopt.
+// document reads an object or list. It ignores other documents, such as chart values.
 func (a *adoption) document(file string, fields map[string]any, depth int) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	kindName, _ := fields["kind"].(string)
@@ -193,7 +192,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 	a.objects = append(a.objects, o)
 }
 
-// objectsOf are the objects that are read of what was made, or what is wrong with it.
+// objectsOf reads rendered objects, and returns the first problem.
 func (a *adoption) objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
 	before, listed := a.objects, len(a.listed)
 	defer func() { a.objects, a.listed = before, a.listed[:listed] }()
@@ -205,7 +204,7 @@ func (a *adoption) objectsOf(file string, fields map[string]any) (made []*manife
 	return a.objects, problem
 }
 
-// isRead says whether objects of a kind say what is deployed.
+// isRead reports whether a kind determines deployments.
 func isRead(kind *reconciler.ObjectKind) bool {
 	return kind.Is(reconciler.Follows | reconciler.Consumer | reconciler.Maker | reconciler.Source)
 }
@@ -223,7 +222,7 @@ func areTexts(value any) bool {
 	return isObject
 }
 
-// others lists an object that no reconciler's work is told by.
+// others lists an object that determines no deployment.
 func (a *adoption) others(o *manifestObject) {
 	reason := "is no object that says what a reconciler deploys: it stays where it is"
 	if of := reconciler.OfGroup(o.kind.Group); of != nil {
@@ -262,16 +261,16 @@ func (a *adoption) overlay(folder string, fields map[string]any) {
 	a.overlays[folder] = read
 }
 
-// mayReach says whether a patch of a kustomization may change objects of reconcilers.
+// mayReach reports whether a kustomization's patch may change reconciler objects.
 func mayReach(patch any) bool {
 	kind := textAt(patch, "target.kind")
 	return kind == "" || strings.ContainsAny(kind, `|.*[(\`) || reconciler.KindNamed(kind) != nil
 }
 
-// imageMarker begins the comment by which Flux' image automation finds a field that it updates.
+// imageMarker begins the comment that marks a field for Flux' image automation.
 const imageMarker = `{"$imagepolicy":`
 
-// listMarkers lists files of adopted objects that have markers of image automation: these are comments, and no object has them.
+// listMarkers lists files with markers of image automation, because comments are not adopted.
 func (a *adoption) listMarkers(units []*unit) {
 	files := map[string]bool{}
 	for _, u := range units {
@@ -283,7 +282,8 @@ func (a *adoption) listMarkers(units []*unit) {
 		if strings.Contains(a.texts[file], imageMarker) {
 			a.listed = append(a.listed, Listed{
 				File: file, Taken: true,
-				Reason: "has markers of image automation, which are comments: files that Flotilla writes have none, so Flux no longer updates these fields. Set them in the fleet",
+				Reason: "has markers of image automation, which are comments: " +
+					"files that Flotilla writes have none, so Flux no longer updates these fields. Set them in the fleet",
 			})
 		}
 	}

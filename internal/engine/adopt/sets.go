@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	maxMade     = 1000      // how many Applications one ApplicationSet may make
-	maxMadeText = 8 << 20   // bytes of all Applications that are made
-	maxMadeWork = 256 << 20 // bytes that parameters are put into, of all ApplicationSets together
+	maxMade     = 1000      // Applications per ApplicationSet
+	maxMadeText = 8 << 20   // bytes of all Applications
+	maxMadeWork = 256 << 20 // bytes of interpolated texts in all ApplicationSets
 )
 
-// unsaid are the fields of an ApplicationSet that say more than its Applications can.
+// unsaid lists ApplicationSet fields that an Application cannot express.
 var unsaid = []string{"templatePatch", "strategy", "ignoreApplicationDifferences", "syncPolicy.applicationsSync"}
 
-// expandSets takes the Applications that ApplicationSets make in their place, where the documents have all that their
-// generators ask for.
+// expandSets replaces ApplicationSets by their Applications, if the documents contain everything that their
+// generators need.
 func (a *adoption) expandSets() (expanded bool) {
 	for _, set := range slices.Clone(a.objects) {
 		if set.kind.Template == "" || set.tried || set.own || set.outside || len(a.ownersOf(set)) > 0 {
@@ -62,7 +62,7 @@ func (a *adoption) expandSets() (expanded bool) {
 	return expanded
 }
 
-// madeBy are the Applications that an ApplicationSet makes, and the parameters of each.
+// madeBy returns the Applications of an ApplicationSet with their parameters.
 func (a *adoption) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
 	for _, field := range unsaid {
 		if value := at(set.spec(), field); !isEmpty(value) {
@@ -103,7 +103,7 @@ func (a *adoption) madeBy(set *manifestObject, namespace string) (made []*manife
 
 var errTooMany = fmt.Errorf("it makes more than %d Applications", maxMade)
 
-// maker puts parameters into the texts of an ApplicationSet, as its controller does.
+// maker interpolates the texts of an ApplicationSet as its controller does.
 type maker struct {
 	a    *adoption
 	isGo bool
@@ -118,7 +118,7 @@ func (a *adoption) maker(set *manifestObject) (*maker, error) {
 	return &maker{a, isGo}, a.templates.BeginObject(slices.Contains(options, any("missingkey=error")))
 }
 
-// argoFunctions are those that Argo CD has beside sprig's.
+// argoFunctions are Argo CD's additions to sprig.
 var argoFunctions = texttemplate.FuncMap{
 	"normalize": normalized,
 	"toYaml": func(value any) (string, error) {
@@ -140,13 +140,13 @@ var argoFunctions = texttemplate.FuncMap{
 
 var notInNames = regexp.MustCompile(`[^-a-z0-9.]`)
 
-// normalized makes a name that an object may have, as Argo CD does.
+// normalized converts a name as Argo CD does.
 func normalized(name string) string {
 	name = notInNames.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), 253)], "-.")
 }
 
-// plain has numbers as JSON has them.
+// plain converts numbers to JSON's.
 func plain(value any) any {
 	return deep.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
@@ -177,7 +177,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// application is what the template of an ApplicationSet makes of parameters.
+// application interpolates the template of an ApplicationSet.
 func (m *maker) application(set *manifestObject, namespace string, params map[string]any) (*manifestObject, error) {
 	within, err := m.deep(map[string]any{"template": set.spec()["template"]}, params)
 	if err != nil {
@@ -210,7 +210,7 @@ func (m *maker) application(set *manifestObject, namespace string, params map[st
 	return made[0], err
 }
 
-// deep puts parameters into all texts of a value, and into the keys of its objects.
+// deep interpolates strings and keys in a value.
 func (m *maker) deep(value any, params map[string]any) (any, error) {
 	switch value := value.(type) {
 	case string:
@@ -243,7 +243,7 @@ func (m *maker) deep(value any, params map[string]any) (any, error) {
 	return runtime.DeepCopyJSONValue(value), nil
 }
 
-// put puts parameters into a text.
+// put interpolates a text.
 func (m *maker) put(text string, params map[string]any) (string, error) {
 	if err := m.spend(len(text)); err != nil {
 		return "", err
@@ -281,16 +281,16 @@ func (m *maker) put(text string, params map[string]any) (string, error) {
 	return made.String(), m.spend(made.Len())
 }
 
-// spend counts work that grows with the number of parameters.
+// spend counts work and refuses to exceed the limit.
 func (m *maker) spend(bytes int) error {
-	const least = 50 // of anything
+	const least = 50 // minimum per step
 	if m.a.madeWork += bytes + least; m.a.madeWork > maxMadeWork {
 		return errors.New("all ApplicationSets together take too much work")
 	}
 	return nil
 }
 
-// shortened is the beginning of a text that is for people.
+// shortened returns the beginning of a text for people.
 func shortened(text string, characters int) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), characters)])

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// sift keeps the objects that are applied as they are known, and lists the others: what is the content of another object
-// stays that, what a root brings is taken in its place, and the agent's own is not a workload.
+// sift keeps the objects that a reconciler applies unchanged and lists the others. Roots, the agent's own objects and
+// the content of other objects are not workloads.
 func (a *adoption) sift() {
 	var kept []*manifestObject
 	firsts := map[string]*manifestObject{} // by host and key
@@ -66,24 +66,23 @@ func (a *adoption) sift() {
 	a.objects = kept
 }
 
-// ownersOf returns the objects whose folder has a file, and so bring what is in it. There are several where clusters follow
-// one folder.
+// ownersOf returns the objects whose folder contains a file. Several clusters may follow one folder.
 func (a *adoption) ownersOf(o *manifestObject) []*manifestObject {
 	if o.made {
-		return nil // it is what an owner has brought
+		return nil // applied by an owner
 	}
 	owners := a.followers(o.file, o)
 	seen := map[*manifestObject]bool{o: true}
 	for at := owners; len(at) > 0 && !at[0].made; at = a.followers(at[0].file, at[0]) {
 		if seen[at[0]] {
-			return nil // the folders bring each other
+			return nil // a cycle
 		}
 		seen[at[0]] = true
 	}
 	return owners
 }
 
-// follow finds the objects that bring folders of the documents.
+// follow indexes objects by the folders that they apply.
 func (a *adoption) follow() {
 	a.following = map[string][]*manifestObject{}
 	if a.folders == nil {
@@ -104,7 +103,7 @@ func (a *adoption) follow() {
 	}
 }
 
-// foldersOf are the folders of the documents that an object brings; none where they are of another repository.
+// foldersOf returns the folders of the documents that an object applies, or none if it uses another repository.
 func (a *adoption) foldersOf(o *manifestObject) (folders []string) {
 	paths, isGenerated := a.generated(o)
 	if !isGenerated && a.isHere(o) {
@@ -112,7 +111,7 @@ func (a *adoption) foldersOf(o *manifestObject) (folders []string) {
 	}
 	for _, field := range paths {
 		folder := path.Clean(strings.TrimLeft(field, "/"))
-		// What is in the folder that has the object itself is beside it.
+		// Exclude the folder of the object itself.
 		if folder != "." && !isBelow(o.file, folder) && a.folders[folder] {
 			folders = append(folders, folder)
 		}
@@ -138,7 +137,7 @@ func (a *adoption) pathFields(o *manifestObject) (paths []string) {
 	return paths
 }
 
-// isHere says whether the content of an object is in the repository that the documents are from.
+// isHere reports whether an object's content is in the documents' repository.
 func (a *adoption) isHere(o *manifestObject) bool {
 	if named := sourcesOf(o); len(named) > 0 {
 		return a.comesFromHere(named[0], o.host)
@@ -146,8 +145,8 @@ func (a *adoption) isHere(o *manifestObject) bool {
 	return a.points(o)
 }
 
-// comesFromHere says whether a source has the repository that the documents are from. The agent's own source, which its
-// installer has made, need not be among the documents.
+// comesFromHere reports whether a source is the documents' repository. The agent's installer creates its own source,
+// which may be missing from the documents.
 func (a *adoption) comesFromHere(named sourceReference, on *host) bool {
 	if named.kind == nil || named.kind.For != reconciler.Git {
 		return false
@@ -156,17 +155,16 @@ func (a *adoption) comesFromHere(named sourceReference, on *host) bool {
 	return source == nil || a.points(source)
 }
 
-// points says whether an object names the repository that the documents are from.
+// points reports whether an object names the documents' repository.
 func (a *adoption) points(o *manifestObject) bool {
 	repo, here := pointed(o, reconciler.Repo), a.here()
 	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
 }
 
-// here is the URL of the documents' repository: that of the options, or else of the agent's own source; "" where neither
-// says it.
+// here returns the URL of the documents' repository, or "".
 func (a *adoption) here() string { return a.options.repository.Repo }
 
-// locate takes the repository of the agent's own source, where the options have none.
+// locate takes the repository from the agent's own source, if the options lack it.
 func (a *adoption) locate() {
 	for _, o := range a.objects {
 		if a.here() == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
@@ -175,7 +173,7 @@ func (a *adoption) locate() {
 	}
 }
 
-// followers returns the objects that bring a file: by its folder, the innermost first, or by a kustomization in another
+// followers returns the objects that apply a file, innermost folder first, or through a kustomization in another
 // folder.
 func (a *adoption) followers(file string, except *manifestObject) []*manifestObject {
 	seen := map[string]bool{}
@@ -204,8 +202,8 @@ func (a *adoption) followers(file string, except *manifestObject) []*manifestObj
 	return of(file)
 }
 
-// kustomized returns the namespace that kustomizations give the objects of a file, and why it is not known how they are
-// applied. isChanged says that rendering the kustomizations would tell that.
+// kustomized returns the namespace that kustomizations set for a file's objects, or the problem with them. isChanged
+// reports that rendering the kustomizations would solve it.
 func (a *adoption) kustomized(file string) (namespace, problem string, isChanged bool) {
 	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
 		return "", fmt.Sprintf(
@@ -245,8 +243,7 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 	}
 }
 
-// asKustomized returns the namespace that kustomizations give an object that was read, and why it is not known how they
-// apply it.
+// asKustomized is kustomized for an object that was read.
 func (a *adoption) asKustomized(o *manifestObject) (namespace, problem string) {
 	if !o.made {
 		namespace, problem, _ = a.kustomized(o.file)
@@ -254,7 +251,7 @@ func (a *adoption) asKustomized(o *manifestObject) (namespace, problem string) {
 	return namespace, problem
 }
 
-// unbuilt is why kustomizations that have a file could not be rendered, as the end of a sentence.
+// unbuilt returns the rendering error of a file's kustomizations, as the end of a sentence.
 func (a *adoption) unbuilt(file string) string {
 	for _, folder := range a.outermost(file) {
 		if problem := a.built[folder]; problem != "" {
@@ -269,10 +266,10 @@ func (a *adoption) hasOverlay(folder string) bool {
 	return has
 }
 
-// maxComponents is how many components may have each other.
+// maxComponents bounds nested components.
 const maxComponents = 20
 
-// changesOf is the field by which a kustomization, or a component of it, may change what it has; "" where none does.
+// changesOf returns the field that makes a kustomization or its components change objects, or "".
 func (a *adoption) changesOf(named overlay, depth int) string {
 	if named.changes != "" {
 		return named.changes
@@ -285,7 +282,7 @@ func (a *adoption) changesOf(named overlay, depth int) string {
 	return ""
 }
 
-// because adds to a reason why an object is not taken for a root.
+// because adds the cause to a reason.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -293,7 +290,7 @@ func because(why string) string {
 	return ", and is not adopted itself: " + why
 }
 
-// findPlaceholder returns a text of an object that the template would replace, the first of several, or "".
+// findPlaceholder returns the first text of an object that the template would replace, or "".
 func findPlaceholder(value any) (found string) {
 	deep.Holds(value, func(part any) bool {
 		text, _ := part.(string)

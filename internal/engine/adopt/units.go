@@ -15,33 +15,32 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// manifests are those of a deployment target.
+// manifests are the manifests of a deployment target.
 type manifests struct {
 	Storage, Type, Repo, Branch, Tag, Commit, Path, Chart, Version, Digest string
 }
 
-// unit is what one deployment target brings onto a host: an object, with the sources that it alone has.
+// unit is a future deployment target on a host: an object with its private sources.
 type unit struct {
 	main      *manifestObject
 	objects   []*manifestObject
 	manifests manifests
 	namespace string
-	key, name string // units with the same are one workload
+	key, name string // equal for units of one workload
 }
 
-// said are the names that placeholders have.
+// said lists the names of placeholders.
 var said = []string{
 	string(reconciler.Repo), string(reconciler.Path), string(reconciler.Chart), string(reconciler.Version), string(reconciler.Branch),
 	string(reconciler.Revision), string(reconciler.Ref), string(reconciler.Namespace),
 }
 
-// sourceReference names a source.
 type sourceReference struct {
 	kind            *reconciler.ObjectKind
 	namespace, name string
 }
 
-// sourcesOf are the sources that an object names, in any field whose name ends in "Ref".
+// sourcesOf returns the sources in fields whose name ends in "Ref".
 func sourcesOf(o *manifestObject) (references []sourceReference) {
 	var search func(value any)
 	search = func(value any) {
@@ -67,7 +66,7 @@ func sourcesOf(o *manifestObject) (references []sourceReference) {
 	return references
 }
 
-// find returns the source that is meant on a host, or else one of the same name elsewhere; nil where there is none.
+// find returns the source on a host, or else one of the same name elsewhere, or nil.
 func (a *adoption) find(named sourceReference, on *host) *manifestObject {
 	if a.sources == nil {
 		a.sources = map[sourceReference][]*manifestObject{}
@@ -90,9 +89,9 @@ func (a *adoption) find(named sourceReference, on *host) *manifestObject {
 	return nil
 }
 
-// build makes units of the objects of each host, and workloads of the units.
+// build groups objects by host to units, and units to workloads.
 func (a *adoption) build() {
-	users := map[*manifestObject][]*manifestObject{} // the objects of its host that name a source
+	users := map[*manifestObject][]*manifestObject{} // objects of a host by source
 	taken := map[*manifestObject]bool{}
 	for _, o := range a.objects {
 		taken[o] = true
@@ -105,7 +104,7 @@ func (a *adoption) build() {
 	var units []*unit
 	for _, o := range a.objects {
 		if o.kind.Is(reconciler.Source) && len(users[o]) == 1 {
-			continue // it is with its user
+			continue // part of its user's unit
 		}
 		one := &unit{main: o, objects: []*manifestObject{o}, key: o.key(), name: o.name}
 		var source *manifestObject
@@ -134,9 +133,8 @@ func (a *adoption) build() {
 	a.group(units)
 }
 
-// point decides the manifests and the namespace of a unit. It is false where no repository is known. named is the source
-// that the main object names, or nil, and source that object, which is nil where it is not among the documents. charts are
-// what names the main object as source.
+// point sets the manifests and namespace of a unit, and returns false without a known repository. named is the source
+// of the main object, and source that object; both may be nil. charts name the main object as source.
 func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
 	m := &u.manifests
 	m.Storage = "git"
@@ -167,7 +165,7 @@ func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject
 			m.Version, m.Digest = "", m.Version
 		}
 	}
-	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // which its installer has made
+	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // created by its installer
 		m.Repo, m.Branch = a.here(), a.options.repository.Branch
 	}
 	if m.Chart != "" && m.Storage == "git" || u.main.kind.For == reconciler.Charts && m.Storage != "helm" {
@@ -176,7 +174,7 @@ func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject
 	if m.Storage == "git" && m.Path == "" && m.Type == "helm" {
 		m.Path, m.Chart = m.Chart, ""
 	}
-	if m.Storage == "helm" && m.Chart == "" && len(charts) > 0 { // of a repository that several charts are from
+	if m.Storage == "helm" && m.Chart == "" && len(charts) > 0 { // a repository of several charts
 		m.Chart, m.Version = pointed(charts[0], reconciler.Chart), pointed(charts[0], reconciler.Version)
 	}
 	u.namespace = pointed(u.main, reconciler.Namespace)
@@ -198,7 +196,7 @@ func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject
 	return m.Repo != ""
 }
 
-// pointed is the text of a field of an object that has what a deployment target says; "" where it has none.
+// pointed returns the field of an object that corresponds to an attribute of a deployment target, or "".
 func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 	for _, pointer := range o.kind.Pointers {
 		if text := textAt(o.spec(), pointer.Field); pointer.Is == is && text != "" {
@@ -208,10 +206,10 @@ func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 	return ""
 }
 
-// tag is what a revision looks like that certainly is a tag.
+// tag matches revisions that are certainly tags.
 var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
 
-// read takes what the fields of an object say.
+// read reads the fields of an object.
 func (m *manifests) read(o *manifestObject) {
 	m.Repo = cmp.Or(m.Repo, pointed(o, reconciler.Repo))
 	m.Path = cmp.Or(m.Path, pointed(o, reconciler.Path))
@@ -236,7 +234,7 @@ func (m *manifests) read(o *manifestObject) {
 	}
 }
 
-// ref takes a reference of a source of Flux.
+// ref reads a reference in a Flux source.
 func (m *manifests) ref(ref map[string]any) {
 	switch m.Storage {
 	case "git":
@@ -246,7 +244,7 @@ func (m *manifests) ref(ref map[string]any) {
 	}
 }
 
-// attributes are those that are set.
+// attributes returns the attributes that are set.
 func (m *manifests) attributes() map[string]any {
 	all := map[string]any{}
 	for name, value := range m.fields() {
@@ -259,12 +257,13 @@ func (m *manifests) attributes() map[string]any {
 
 func (m *manifests) fields() map[string]*string {
 	return map[string]*string{
-		"storage": &m.Storage, "type": &m.Type, "repo": &m.Repo, "branch": &m.Branch, "tag": &m.Tag, "commit": &m.Commit, "path": &m.Path, "chart": &m.Chart,
+		"storage": &m.Storage, "type": &m.Type, "repo": &m.Repo, "branch": &m.Branch, "tag": &m.Tag,
+		"commit": &m.Commit, "path": &m.Path, "chart": &m.Chart,
 		"version": &m.Version, "digest": &m.Digest,
 	}
 }
 
-// fit leaves out what a deployment target cannot say, by the checks of the fleet itself. Without a repository that is all.
+// fit removes attributes that the fleet's checks refuse, or all of them without a repository.
 func (a *adoption) fit(u *unit) {
 	for {
 		target := map[string]any{"environment": a.environment, "manifests": u.manifests.attributes()}
@@ -296,7 +295,7 @@ func (a *adoption) fit(u *unit) {
 	}
 }
 
-// parameters are the objects of a unit, with placeholders where the deployment target says the same.
+// parameters returns the objects of a unit, with placeholders for equal attributes of the deployment target.
 func (u *unit) parameters() []any {
 	objects := make([]any, len(u.objects))
 	for i, o := range u.objects {
@@ -318,7 +317,7 @@ func (u *unit) parameters() []any {
 	return objects
 }
 
-// says says whether the template writes a value in place of a placeholder.
+// says reports whether the template writes the value for a placeholder.
 func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
 	m := &u.manifests
 	text, _ := value.(string)
@@ -340,7 +339,7 @@ func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
 	return text != "" && text == *m.fields()[string(is)]
 }
 
-// set replaces the value of a field that is there.
+// set replaces an existing field.
 func set(value any, field string, by any) {
 	step := field
 	if i := strings.LastIndex(field, "."); i >= 0 {

@@ -13,13 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 )
 
-// adapter converts objects of our classes and JSON values to values of CEL.
+// adapter converts our objects and JSON to CEL values.
 type adapter struct {
 	*expression.Adapter
 	vocabulary *vocabulary
 }
 
-// FindStructType is one half of [types.Provider] for our classes.
+// FindStructType implements [types.Provider].
 func (a *adapter) FindStructType(name string) (*types.Type, bool) {
 	if class, ok := a.vocabulary.all[name]; ok {
 		return types.NewTypeTypeWithParam(class.kind), true
@@ -27,7 +27,7 @@ func (a *adapter) FindStructType(name string) (*types.Type, bool) {
 	return a.Registry.FindStructType(name)
 }
 
-// FindStructFieldNames is for the compiler's suggestions.
+// FindStructFieldNames implements [types.Provider], for suggestions.
 func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
 	if class, ok := a.vocabulary.all[name]; ok {
 		return class.names(), true
@@ -35,8 +35,7 @@ func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
 	return a.Registry.FindStructFieldNames(name)
 }
 
-// FindStructFieldType is the other half of [types.Provider]. The object itself reads its fields, so that a value that is
-// not known yet remains unknown.
+// FindStructFieldType implements [types.Provider]. Objects read their own fields, which keeps unknown values unknown.
 func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType, bool) {
 	class, ok := a.vocabulary.all[name]
 	if !ok {
@@ -49,7 +48,7 @@ func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType,
 	return &types.FieldType{Type: class.fields[index].kind}, true
 }
 
-// NewValue always fails: a rule that creates objects does not compile.
+// NewValue always fails: rules cannot create objects.
 func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := a.vocabulary.all[name]; ok {
 		return types.NewErr("objects of type %s cannot be made", name)
@@ -57,12 +56,12 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return a.Registry.NewValue(name, fields)
 }
 
-// classObject is a value of a class.
+// classObject is an instance of a class.
 type classObject struct {
 	class   *class
 	adapter *adapter
 	subject any
-	fields  []ref.Val // made once; nil where they are made when they are read
+	fields  []ref.Val // nil if computed on access
 }
 
 func (o *classObject) field(index int) ref.Val {
@@ -72,7 +71,7 @@ func (o *classObject) field(index int) ref.Val {
 	return o.adapter.NativeToValue(o.class.fields[index].of(o.subject))
 }
 
-// isSet is false for an empty field, and true for one that is not known.
+// isSet reports whether a field is not empty. Unknown fields are set.
 func (o *classObject) isSet(index int) bool {
 	switch value := o.field(index).(type) {
 	case types.String:
@@ -83,7 +82,7 @@ func (o *classObject) isSet(index int) bool {
 	return true
 }
 
-// Get reads a field of an object whose type the compiler does not know.
+// Get reads a field of an object with dynamic type.
 func (o *classObject) Get(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
@@ -92,7 +91,7 @@ func (o *classObject) Get(name ref.Val) ref.Val {
 	return o.field(index)
 }
 
-// IsSet is has() for an object whose type the compiler does not know.
+// IsSet implements has() for an object with dynamic type.
 func (o *classObject) IsSet(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
@@ -113,7 +112,7 @@ func (o *classObject) indexOf(name ref.Val) (int, ref.Val) {
 	return index, nil
 }
 
-// Equal compares identities: there is one object for each object of the fleet.
+// Equal compares identities first, then all fields.
 func (o *classObject) Equal(other ref.Val) ref.Val {
 	same, ok := other.(*classObject)
 	if !ok || o.class != same.class {
@@ -135,7 +134,7 @@ func (o *classObject) ConvertToNative(wanted reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be converted to %v", o.class.name, wanted)
 }
 
-// ConvertToType accepts only the type of the object.
+// ConvertToType accepts only the object's type.
 func (o *classObject) ConvertToType(wanted ref.Type) ref.Val {
 	switch wanted {
 	case types.TypeType:
@@ -146,10 +145,10 @@ func (o *classObject) ConvertToType(wanted ref.Type) ref.Val {
 	return types.NewErr("type conversion error from '%s' to '%s'", o.class.name, wanted.TypeName())
 }
 
-// Type of the object.
+// Type returns the object's type.
 func (o *classObject) Type() ref.Type { return o.class.kind }
 
-// Value is the object itself: it has no other form.
+// Value returns the object itself.
 func (o *classObject) Value() any { return o }
 
 var _ interface {
@@ -158,12 +157,12 @@ var _ interface {
 	traits.FieldTester
 } = (*classObject)(nil)
 
-// unknown is a value that is not known yet. The evaluation passes on what it waits for.
+// unknown returns an unknown value. Evaluation propagates waitsFor.
 func unknown(waitsFor string) ref.Val {
 	return types.NewUnknown(0, types.NewAttributeTrail(waitsFor))
 }
 
-// waitsFor returns what an unknown value waits for.
+// waitsFor returns the reasons of an unknown value.
 func waitsFor(value *types.Unknown) string {
 	var all []string
 	for _, id := range value.IDs() {

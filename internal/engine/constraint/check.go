@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Check evaluates every rule on all processors. The same subjects give the same results. The error is that of the context.
+// Check evaluates all rules on all processors. Results are deterministic. The error is the context's.
 func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error) {
 	if len(p.rules) == 0 {
 		return &Results{}, ctx.Err()
@@ -48,14 +48,13 @@ func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error
 	return results, nil
 }
 
-// check is one evaluation of all rules.
 type check struct {
 	*subjectValues
 	ctx  context.Context
 	runs []*run
 }
 
-// choose finds the hosts, deployment targets and workspaces that a rule matches.
+// choose resolves the match of a rule.
 func (r *run) choose(v *subjectValues) {
 	match := &r.Match
 	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
@@ -78,7 +77,8 @@ func (r *run) choose(v *subjectValues) {
 	}
 }
 
-// smallSets evaluates the rules over hosts, deployment targets, workspaces or the fleet. set sets the variables to one of them.
+// smallSets evaluates rules over hosts, deployment targets, workspaces or the fleet. set sets the variables of a
+// subject.
 func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
 	var runs []*run
 	for _, run := range c.runs {
@@ -102,7 +102,7 @@ func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set fu
 // worker evaluates rules on one processor.
 type worker struct {
 	variables variables
-	counts    [][outcomes]int // by rule
+	counts    [][outcomes]int
 }
 
 func (c *check) withWorkers(count int, work func(*worker, int)) {
@@ -128,7 +128,7 @@ func (c *check) withWorkers(count int, work func(*worker, int)) {
 	}
 }
 
-// assignments evaluates the rules over assignments, and those over their objects.
+// assignments evaluates rules over assignments and their objects.
 func (c *check) assignments() {
 	var overAssignments, overObjects []*run
 	var snapshots map[*hydrate.Snapshot]int32
@@ -187,7 +187,7 @@ func (r *run) matches(host, target int32) bool {
 	return (r.hosts == nil || r.hosts[host]) && (r.targets == nil || r.targets[target])
 }
 
-// dependsOnConfigOnly says whether the rule has the same outcome for all assignments with the same values.
+// dependsOnConfigOnly reports whether equal values imply equal outcomes.
 func (r *run) dependsOnConfigOnly() bool {
 	for name := range r.names {
 		if name != "config" && name != "secrets" && name != "environment" {
@@ -205,7 +205,6 @@ func (c *check) subjectOf(i int) Subject {
 	}
 }
 
-// objects evaluates rules over the objects of an assignment.
 func (c *check) objects(w *worker, i int, runs []*run) {
 	subject := func() Subject { return c.subjectOf(i) }
 	var files []render.AssignmentFile

@@ -16,20 +16,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// class is a type of object in rules. Its fields are known to the compiler, so that a rule with another name does not compile.
+// class is an object type in rules. The compiler knows its fields and refuses others.
 type class struct {
-	name   string // in messages of the compiler
+	name   string // in compiler messages
 	kind   *cel.Type
 	fields []field[any]
 	index  map[string]int
 }
 
-// field is one field of a class. Every object has all fields; has() says whether one is not empty.
+// field is a field of a class. Objects have all fields; has() reports whether one is not empty.
 type field[T any] struct {
 	name string
 	kind *cel.Type
 	doc  string
-	of   func(subject T) any // the field's value: a [ref.Val], or what the adapter makes one of
+	of   func(subject T) any // returns a [ref.Val] or a value for the adapter
 }
 
 func newClass[T any](name string, fields []field[T]) *class {
@@ -50,7 +50,7 @@ func (c *class) names() []string {
 	return names
 }
 
-// The subjects of the classes that are more than one object of the fleet.
+// Subjects of classes that combine several objects of the fleet.
 type (
 	hostSubject struct {
 		*schedule.Host
@@ -67,12 +67,12 @@ type (
 		limits  []ref.Val
 		targets []string
 	}
-	// podSubject is a pod, and the version of Kubernetes that it is for; "" if that is not known.
+	// podSubject is a pod and its Kubernetes version, or "" if unknown.
 	podSubject struct {
 		*pods.Pod
 		kubernetesVersion string
 	}
-	// assignmentSubject is read for each rule, so its fields give what needs no adapter.
+	// assignmentSubject is created for each rule. Its fields avoid the adapter.
 	assignmentSubject struct {
 		*schedule.Assignment
 		snapshot *hydrate.Snapshot
@@ -86,7 +86,7 @@ var (
 	free    = cel.MapType(cel.StringType, cel.DynType)
 )
 
-// vocabulary is all variables of rules, with their names and classes.
+// vocabulary contains the variables of rules and their classes.
 type vocabulary struct {
 	assignment, host, target, workspace, manifests, taint, limit, secret, pod *class
 	all                                                                       map[string]*class
@@ -100,7 +100,7 @@ func (h hostSubject) clusterName() string {
 	return h.Cluster.Name
 }
 
-// pending is what is not known of a target whose manifests are not.
+// pending returns the unknown manifests of a target.
 func (t targetSubject) pending() ref.Val {
 	return unknown(fmt.Sprintf("the manifests of deployment target %q", t.Name))
 }
@@ -139,12 +139,58 @@ func (a assignmentSubject) version() any {
 
 func newVocabulary() *vocabulary {
 	v := &vocabulary{}
-	v.taint = newClass("Taint", []field[*fleet.Taint]{
+	v.taint = newTaintClass()
+	v.limit = newLimitClass()
+	v.manifests = newManifestsClass()
+	v.host = newHostClass(v.taint)
+	v.target = newTargetClass(v.manifests, v.host)
+	v.workspace = newWorkspaceClass(v.limit)
+	v.assignment = newAssignmentClass()
+	v.secret = newSecretClass()
+	v.pod = newPodClass()
+	v.all = map[string]*class{}
+	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret, v.pod} {
+		v.all[c.name] = c
+	}
+	v.variables = v.defineVariables()
+	return v
+}
+
+func (v *vocabulary) defineVariables() []expression.Variable {
+	return []expression.Variable{
+		{Name: "environment", Type: cel.StringType, Meaning: "name of the fleet's environment"},
+		{Name: "workspace", Type: v.workspace.kind, Meaning: "a workspace; of a deployment target, the one that it belongs to"},
+		{Name: "host", Type: v.host.kind, Meaning: "a cluster type, or one cluster"},
+		{Name: "target", Type: v.target.kind, Meaning: "a deployment target"},
+		{Name: "assignment", Type: v.assignment.kind, Meaning: "a deployment target on a host"},
+		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
+		{
+			Name:    "secrets",
+			Type:    cel.MapType(cel.StringType, v.secret.kind),
+			Meaning: "the references to secrets of the assignment's snapshot, by key",
+		},
+		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
+		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
+		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
+		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
+		{
+			Name:    "made_by",
+			Type:    cel.StringType,
+			Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`",
+		},
+	}
+}
+
+func newTaintClass() *class {
+	return newClass("Taint", []field[*fleet.Taint]{
 		{"key", cel.StringType, "its key", func(t *fleet.Taint) any { return t.Key }},
 		{"value", cel.StringType, "its value, or empty", func(t *fleet.Taint) any { return t.Value }},
 		{"effect", cel.StringType, "`NoSchedule`", func(t *fleet.Taint) any { return t.Effect }},
 	})
-	v.limit = newClass("Limit", []field[*fleet.Limit]{
+}
+
+func newLimitClass() *class {
+	return newClass("Limit", []field[*fleet.Limit]{
 		{"type", cel.StringType, "`Container`, `Pod` or `PersistentVolumeClaim`", func(l *fleet.Limit) any { return l.Type }},
 		{"default", textMap, "limits of who says none, by resource", func(l *fleet.Limit) any { return l.Default }},
 		{"default_request", textMap, "requests of who says none, by resource", func(l *fleet.Limit) any { return l.DefaultRequest }},
@@ -152,7 +198,10 @@ func newVocabulary() *vocabulary {
 		{"min", textMap, "at least, by resource", func(l *fleet.Limit) any { return l.Min }},
 		{"max_limit_request_ratio", textMap, "limit by request at most, by resource", func(l *fleet.Limit) any { return l.MaxLimitRequestRatio }},
 	})
-	v.manifests = newClass("Manifests", []field[*fleet.Manifests]{
+}
+
+func newManifestsClass() *class {
+	return newClass("Manifests", []field[*fleet.Manifests]{
 		{"storage", cel.StringType, "`git`, `helm` or `oci`", func(m *fleet.Manifests) any { return m.Storage }},
 		{"repo", cel.StringType, "URL of the repository", func(m *fleet.Manifests) any { return m.Repo }},
 		{"branch", cel.StringType, "branch, or empty", func(m *fleet.Manifests) any { return m.Branch }},
@@ -170,7 +219,10 @@ func newVocabulary() *vocabulary {
 		{"type", cel.StringType, "the manifests' `type`, or empty", func(m *fleet.Manifests) any { return m.Type }},
 		{"parameters", free, "the manifests' `parameters`", func(m *fleet.Manifests) any { return m.Parameters }},
 	})
-	v.host = newClass("Host", []field[hostSubject]{
+}
+
+func newHostClass(taint *class) *class {
+	return newClass("Host", []field[hostSubject]{
 		{"name", cel.StringType, "the cluster type's name, or `clusters/<cluster>`: its folder", func(h hostSubject) any { return h.Name }},
 		{
 			"cluster_type",
@@ -190,7 +242,7 @@ func newVocabulary() *vocabulary {
 			"its labels; of a cluster also those of its type, its own winning",
 			func(h hostSubject) any { return map[string]string(h.Labels) },
 		},
-		{"taints", cel.ListType(v.taint.kind), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
+		{"taints", cel.ListType(taint.kind), "its taints; of a cluster also those of its type", func(h hostSubject) any { return h.taints }},
 		{"reconciler", cel.StringType, "the cluster type's `reconciler`", func(h hostSubject) any { return h.ClusterType.Reconciler }},
 		{
 			"namespace_service",
@@ -214,7 +266,10 @@ func newVocabulary() *vocabulary {
 		},
 		{"targets", texts, "full names of the deployment targets that are assigned to it", func(h hostSubject) any { return h.targets }},
 	})
-	v.target = newClass("DeploymentTarget", []field[targetSubject]{
+}
+
+func newTargetClass(manifests, host *class) *class {
+	return newClass("DeploymentTarget", []field[targetSubject]{
 		{"name", cel.StringType, "full name, `<workload>-<target>`", func(t targetSubject) any { return t.Name }},
 		{"short_name", cel.StringType, "name within its workload", func(t targetSubject) any { return t.Target.Target.Name }},
 		{"workload", cel.StringType, "name of its workload", func(t targetSubject) any { return t.Workload.Name }},
@@ -233,22 +288,28 @@ func newVocabulary() *vocabulary {
 			func(t targetSubject) any { return t.configAs() },
 		},
 		{"requires", texts, "names of the workloads that its workload requires", func(t targetSubject) any { return t.Workload.Requires }},
-		{"manifests", v.manifests.kind, "where its manifests are", func(t targetSubject) any { return t.manifests }},
-		{"hosts", cel.ListType(v.host.kind), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
+		{"manifests", manifests.kind, "where its manifests are", func(t targetSubject) any { return t.manifests }},
+		{"hosts", cel.ListType(host.kind), "the hosts that it is assigned to, by name", func(t targetSubject) any { return t.hosts }},
 	})
-	v.workspace = newClass("Workspace", []field[workspaceSubject]{
+}
+
+func newWorkspaceClass(limit *class) *class {
+	return newClass("Workspace", []field[workspaceSubject]{
 		{"name", cel.StringType, "its name", func(w workspaceSubject) any { return w.Name }},
 		{"labels", textMap, "its labels", func(w workspaceSubject) any { return map[string]string(w.Labels) }},
 		{"contributor_groups", texts, "the groups that may change its namespaces", func(w workspaceSubject) any { return w.ContributorGroups }},
 		{"reader_groups", texts, "the groups that may read them", func(w workspaceSubject) any { return w.ReaderGroups }},
 		{"resource_quota", textMap, "quantities by resource", func(w workspaceSubject) any { return w.ResourceQuota }},
-		{"limit_range", cel.ListType(v.limit.kind), "its limits", func(w workspaceSubject) any { return w.limits }},
+		{"limit_range", cel.ListType(limit.kind), "its limits", func(w workspaceSubject) any { return w.limits }},
 		{"network_policy", cel.StringType, "`none` or `isolated`", func(w workspaceSubject) any { return cmp.Or(w.NetworkPolicy, "none") }},
 		{"service_account", cel.StringType, "whom reconcilers impersonate, or empty", func(w workspaceSubject) any { return w.ServiceAccount }},
 		{"argocd_project", cel.StringType, "name of its Argo CD project, or empty", func(w workspaceSubject) any { return w.project() }},
 		{"targets", texts, "full names of its deployment targets", func(w workspaceSubject) any { return w.targets }},
 	})
-	v.assignment = newClass("Assignment", []field[assignmentSubject]{
+}
+
+func newAssignmentClass() *class {
+	return newClass("Assignment", []field[assignmentSubject]{
 		{"key", cel.StringType, "`<host>/<deployment target>`: its folder", func(a assignmentSubject) any { return types.String(a.Key()) }},
 		{"host", cel.StringType, "name of its host", func(a assignmentSubject) any { return types.String(a.Host.Name) }},
 		{
@@ -278,13 +339,19 @@ func newVocabulary() *vocabulary {
 		},
 		{"config_version", cel.StringType, "version of its snapshot", func(a assignmentSubject) any { return a.version() }},
 	})
-	v.secret = newClass("SecretReference", []field[fleet.SecretReference]{
+}
+
+func newSecretClass() *class {
+	return newClass("SecretReference", []field[fleet.SecretReference]{
 		{"store", cel.StringType, "the store, as the fleet calls it", func(r fleet.SecretReference) any { return r.Store }},
 		{"key", cel.StringType, "name of the secret in the store", func(r fleet.SecretReference) any { return r.Key }},
 		{"property", cel.StringType, "part of the secret, or empty", func(r fleet.SecretReference) any { return r.Property }},
 		{"version", cel.StringType, "version of the secret, or empty", func(r fleet.SecretReference) any { return r.Version }},
 	})
-	v.pod = newClass("Pod", []field[podSubject]{
+}
+
+func newPodClass() *class {
+	return newClass("Pod", []field[podSubject]{
 		{"path", cel.StringType, "where the object has the pod's spec: `spec.template.spec`", func(p podSubject) any { return p.Path }},
 		{"metadata", free, "its metadata, or that of the template", func(p podSubject) any { return p.Metadata }},
 		{"spec", free, "its spec", func(p podSubject) any { return p.Spec }},
@@ -296,31 +363,4 @@ func newVocabulary() *vocabulary {
 			return p.Violations(pods.Restricted, p.kubernetesVersion)
 		}},
 	})
-	v.all = map[string]*class{}
-	for _, c := range []*class{v.taint, v.limit, v.manifests, v.host, v.target, v.workspace, v.assignment, v.secret, v.pod} {
-		v.all[c.name] = c
-	}
-	v.variables = []expression.Variable{
-		{Name: "environment", Type: cel.StringType, Meaning: "name of the fleet's environment"},
-		{Name: "workspace", Type: v.workspace.kind, Meaning: "a workspace; of a deployment target, the one that it belongs to"},
-		{Name: "host", Type: v.host.kind, Meaning: "a cluster type, or one cluster"},
-		{Name: "target", Type: v.target.kind, Meaning: "a deployment target"},
-		{Name: "assignment", Type: v.assignment.kind, Meaning: "a deployment target on a host"},
-		{Name: "config", Type: free, Meaning: "the values of the assignment's snapshot"},
-		{
-			Name:    "secrets",
-			Type:    cel.MapType(cel.StringType, v.secret.kind),
-			Meaning: "the references to secrets of the assignment's snapshot, by key",
-		},
-		{Name: "object", Type: free, Meaning: "a Kubernetes object of the assignment's folder, or a final object that its manifests come to"},
-		{Name: "pods", Type: cel.ListType(v.pod.kind), Meaning: "the pods that the object is or makes, whatever its kind"},
-		{Name: "containers", Type: cel.ListType(free), Meaning: "all containers of these pods: also init containers and ephemeral ones"},
-		{Name: "images", Type: texts, Meaning: "all images that these pods pull, for containers and as volumes"},
-		{
-			Name:    "made_by",
-			Type:    cel.StringType,
-			Meaning: "what made the object: `flotilla`, or of final objects `chart`, `kustomization` or `manifest`",
-		},
-	}
-	return v
 }

@@ -15,26 +15,25 @@ import (
 type rule struct {
 	*fleet.Constraint
 	over          Over
-	names         map[string]bool // the variables in its expressions
+	names         map[string]bool // variables in its expressions
 	needsContents bool            // see [Program.NeedsContents]
-	ofPods        bool            // looks at objects that have pods, and at no others
+	ofPods        bool            // only objects with pods
 
 	expression *compiled
-	message    *compiled // nil where there is no message_expression
+	message    *compiled // nil without a message_expression
 
 	workload, target, clusterType, cluster fleet.Requirements
-	kinds                                  map[string]bool // nil: all
-	kindNames                              map[string]bool // the same without their groups
+	kinds                                  map[string]bool // nil matches all
+	kindNames                              map[string]bool // without groups
 }
 
-// compiled is a compiled expression.
 type compiled struct {
 	source  string
 	ast     *cel.Ast
 	program cel.Program
 }
 
-// rule compiles a constraint. Without findings the rule is complete.
+// rule compiles a constraint. Without findings it is complete.
 func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
@@ -54,7 +53,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 	return r, findings
 }
 
-// overOf says what a rule with these variables is evaluated over.
+// overOf derives the kind of subject from a rule's variables.
 func overOf(names map[string]bool) Over {
 	switch {
 	case names["object"], names["made_by"], namesPods(names):
@@ -71,12 +70,12 @@ func overOf(names map[string]bool) Over {
 	return OverFleet
 }
 
-// namesPods reports whether a rule with these variables is about objects that have pods.
+// namesPods reports whether the variables restrict a rule to objects with pods.
 func namesPods(names map[string]bool) bool {
 	return names["pods"] || names["containers"] || names["images"]
 }
 
-// expression compiles one expression that must have a type. It returns nil where it adds findings.
+// expression compiles an expression of the given type, or returns nil and adds findings.
 func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
 	ast, wrong := l.Check(source, wanted)
 	for _, sentence := range wrong {
@@ -96,14 +95,13 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 	return &compiled{source: source, ast: ast, program: program}
 }
 
-// Which fields of match are allowed depends on what a rule is evaluated over.
+// The kind of subject limits the fields of match.
 var (
 	withTargets = []Over{OverDeploymentTargets, OverAssignments, OverObjects}
 	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
 )
 
-// match compiles the match of a rule. Only where the expression compiles can it check that the match fits what the rule
-// is evaluated over.
+// match compiles the match of a rule. It can check that the match suits the subjects only if the expression compiles.
 func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	needs := func(attribute, selects string, overs []Over, variables string) {
 		if compiles && !slices.Contains(overs, r.over) {
@@ -163,7 +161,7 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	}
 }
 
-// phrase is a part of a sentence that says what a rule is evaluated over.
+// phrase describes the kind of subject within a sentence.
 func (o Over) phrase() string {
 	if o == OverFleet {
 		return "the fleet as a whole"

@@ -1,18 +1,18 @@
-// Package constraint evaluates the constraints of a fleet: rules in CEL about assignments and rendered objects. It is
-// pure. Time and memory of a rule are bounded, so that no rule can block a plan.
+// Package constraint evaluates constraints: CEL rules about assignments and rendered objects. It is pure. Limits on
+// time and memory keep a rule from blocking a plan.
 //
-// The variables in its expressions decide what a rule is evaluated over:
+// The variables of its expressions determine the subjects of a rule:
 //
-//	pods, containers, images                  each rendered document that has pods, of each assignment
-//	object                                    each rendered document of each assignment
-//	assignment, config, secrets, host+target  each assignment
-//	host                                      each host
-//	target                                    each deployment target
-//	workspace                                 each workspace
-//	environment alone, or nothing             the fleet, once
+//	pods, containers, images                  rendered documents with pods
+//	object                                    rendered documents
+//	assignment, config, secrets, host+target  assignments
+//	host                                      hosts
+//	target                                    deployment targets
+//	workspace                                 workspaces
+//	environment alone, or nothing             the fleet
 //
-// Other variables follow from these: with object there is its assignment, with assignment its host, deployment target,
-// config and secrets, with target its workspace.
+// Other variables follow: an object has an assignment; an assignment has a host, target, config and secrets; a target
+// has a workspace.
 package constraint
 
 import (
@@ -29,10 +29,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Over is what a rule is evaluated over.
+// Over is the kind of subject of a rule.
 type Over string
 
-// What rules are evaluated over.
+// Kinds of subjects.
 const (
 	OverFleet             Over = "fleet"
 	OverWorkspaces        Over = "workspaces"
@@ -42,7 +42,7 @@ const (
 	OverObjects           Over = "objects"
 )
 
-// Program is the compiled constraints of a fleet. It is safe for concurrent use.
+// Program contains compiled constraints. It is safe for concurrent use.
 type Program struct {
 	language *language
 	rules    []*rule // by name
@@ -50,13 +50,13 @@ type Program struct {
 	maxFleetCost uint64
 }
 
-// Compile compiles and type-checks constraints, whose names must differ. It returns all findings, each at its attribute:
-// `constraints["no-latest"].expression`. With any, the program is nil.
+// Compile compiles constraints with distinct names. Findings have paths such as
+// `constraints["no-latest"].expression`; with any, the program is nil.
 func Compile(constraints []fleet.Constraint) (*Program, fleet.Findings) {
 	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path { return fleet.PathOf("constraints", constraint.Name) })
 }
 
-// CheckConstraint is [Compile] for one constraint by itself. The paths of the findings are relative to it: `expression`.
+// CheckConstraint compiles one constraint. Paths of findings are relative to it: `expression`.
 func CheckConstraint(constraint fleet.Constraint) fleet.Findings {
 	_, findings := compile([]fleet.Constraint{constraint}, func(*fleet.Constraint) *fleet.Path { return nil })
 	return findings
@@ -82,43 +82,41 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	return p, nil
 }
 
-// NeedsContents says whether Check needs more than the schedule: values of configuration, the manifests of deployment targets,
-// or rendered objects.
+// NeedsContents reports whether Check needs more than the schedule: values, manifests or rendered objects.
 func (p *Program) NeedsContents() bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.needsContents })
 }
 
-// Subjects are what rules are evaluated over.
+// Subjects provides the fleet to evaluate.
 type Subjects struct {
 	Fleet    *fleet.Fleet
 	Schedule *schedule.Decisions
-	// Snapshots are by assignment. Where they are nil, or one is not known, rules about config are pending.
+	// Snapshots are by assignment. Rules about missing or unknown ones are pending.
 	Snapshots []*hydrate.Snapshot
-	// Config has an entry for each config container whose values are known, to name the others in WaitsFor.
+	// Config has the known config containers. WaitsFor names the others.
 	Config fleet.Config
-	// Files renders an assignment. It is called from many goroutines, only when there are rules about objects, and only
-	// for assignments that one of them matches. Where it is nil all objects are pending.
+	// Files renders an assignment. It is called concurrently, and only for assignments that a rule about objects
+	// matches. If it is nil, all objects are pending.
 	//
-	// waitsFor says what is not known yet where the files are not: then the objects of the assignment are pending. An
-	// error counts as a failure of each rule that matches the assignment.
+	// waitsFor names unknown inputs: the assignment's objects are then pending. An error fails each rule that matches
+	// the assignment.
 	Files func(assignment int) (files []render.AssignmentFile, waitsFor string, err error)
-	// Final are the final objects that the manifests of an assignment come to, beside those in its files. It is called as Files
-	// is; nil: none are known.
+	// Final returns further objects, rendered from an assignment's manifests. It is called like Files. It may be nil.
 	Final func(assignment int) (final []objects.Object, waitsFor string, err error)
 }
 
-// Subject is one object or assignment, or another thing, that a rule was evaluated on. Fields that do not apply are empty.
+// Subject identifies an evaluated object, assignment or other part of a fleet. Inapplicable fields are empty.
 type Subject struct {
 	Workspace        string
-	Host             string // name, as in a folder: "large", "clusters/c1"
+	Host             string // folder name: "large", "clusters/c1"
 	DeploymentTarget string // full name
 	Assignment       string // key: "large/web-east"
-	File             string // of an object; "" for final objects, which are in none
+	File             string // "" for final objects
 	MadeBy           string // of an object: [objects.Origin]
 	Object           string // "<kind> <namespace>/<name>", or "<kind> <name>"
 }
 
-// String names the subject in messages: `assignment "large/web-east", Namespace web (namespace.yaml)`.
+// String names the subject: `assignment "large/web-east", Namespace web (namespace.yaml)`.
 func (s Subject) String() string {
 	switch {
 	case s.Assignment != "" && s.Object != "" && s.File == "":
@@ -145,40 +143,40 @@ func (s Subject) String() string {
 // RuleViolation is a subject that violates a rule.
 type RuleViolation struct {
 	Subject Subject
-	Message string // one line, in the user's words; it has a value of the configuration only where these do
-	// Failed says that the rule could not be evaluated, and Message why. An enforced rule that cannot be evaluated counts
-	// as violated, as in Kubernetes with failurePolicy "Fail".
+	Message string // one line; contains configuration values only if the rule's message does
+	// Failed marks a rule that could not be evaluated; Message gives the reason. If enforced, it counts as violated,
+	// as in Kubernetes with failurePolicy "Fail".
 	Failed bool
 }
 
-// MaxListed is how many violations, and how many pending subjects, a rule's result lists. Further ones are only counted.
+// MaxListed bounds the listed violations, and pending subjects, of a rule. Others are counted.
 const MaxListed = 1000
 
 // RuleResult is the result of one constraint. Looked = Passed + Violated + Failed + Undecided.
 type RuleResult struct {
 	Name, Mode string
 	Over       Over
-	Looked     int // subjects that the rule was evaluated over
+	Looked     int // evaluated subjects
 	Passed     int
 	Violated   int
-	Failed     int             // subjects for which it could not be evaluated
-	Undecided  int             // subjects for which a value that is not known yet decides
-	Violations []RuleViolation // the first MaxListed, violated and failed, in the order of the subjects
-	// WaitsFor says of the first MaxListed undecided what each waits for: `config container "base"`, `the manifests of deployment
-	// target "web-east"`.
+	Failed     int             // could not be evaluated
+	Undecided  int             // depend on unknown values
+	Violations []RuleViolation // the first MaxListed, violated and failed, in order of subjects
+	// WaitsFor has the unknown input of each of the first MaxListed undecided: `config container "base"`, `the
+	// manifests of deployment target "web-east"`.
 	WaitsFor []string
-	// Error says why the rule as a whole could not be evaluated, as where it costs too much for the whole fleet; "" otherwise.
-	// With an error, all subjects count as failed, and none is listed.
+	// Error is the reason why the whole rule could not be evaluated, such as its cost, or "". All subjects then count
+	// as failed, and none is listed.
 	Error string
 }
 
-// Holds says that no violation of the rule is known.
+// Holds reports that no violation is known.
 func (r *RuleResult) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
 
-// Enforced says that the rule fails the plan where it does not hold.
+// Enforced reports whether violations fail the plan.
 func (r *RuleResult) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
 
-// Results are the results of all constraints, sorted by name.
+// Results contains the results of all constraints, by name.
 type Results struct {
 	Rules []RuleResult
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 )
 
-// Bounds of rules. Costs are counted as in Kubernetes, where a unit is about a tenth of a microsecond.
+// Limits of rules. A unit of cost is about a tenth of a microsecond, as in Kubernetes.
 const (
-	// MaxExpression is how many characters an expression may have.
+	// MaxExpression limits the characters of an expression.
 	MaxExpression = expression.MaxExpression
-	// MaxCost is what one evaluation may cost.
+	// MaxCost limits one evaluation.
 	MaxCost = expression.MaxCost
-	// MaxFleetCost is what a rule may cost over the whole fleet.
+	// MaxFleetCost limits a rule over the whole fleet.
 	MaxFleetCost = 200_000_000
-	// maxMessageCost is what a message may cost. There may be thousands of messages.
+	// maxMessageCost limits a message. There may be thousands.
 	maxMessageCost = 10_000
-	// MaxMessage is the size, in bytes, of a message that message_expression may give, as in Kubernetes.
+	// MaxMessage limits the bytes from message_expression, as in Kubernetes.
 	MaxMessage = 5 << 10
 )
 
-// language is the language of rules: CEL with our variables, and the functions of Kubernetes 1.37.
+// language is CEL with our variables and the functions of Kubernetes 1.37.
 type language struct {
 	*expression.Language
 	vocabulary *vocabulary
@@ -49,7 +49,7 @@ func newLanguage() (*language, error) {
 	return l, nil
 }
 
-// program makes a program of an expression. Its evaluation fails beyond a cost of most.
+// program returns a program that fails beyond a cost of most.
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
 		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))

@@ -8,18 +8,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// kubernetesKinds are the kinds that Kubernetes itself has.
+// kubernetesKinds lists Kubernetes' own kinds.
 var kubernetesKinds = []string{
-	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob", "CSIDriver", "CSINode",
-	"CustomResourceDefinition", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice", "Event", "FlowSchema", "HorizontalPodAutoscaler", "Ingress",
+	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob",
+	"CSIDriver", "CSINode",
+	"CustomResourceDefinition", "DaemonSet", "Deployment", "Endpoints", "EndpointSlice", "Event", "FlowSchema",
+	"HorizontalPodAutoscaler", "Ingress",
 	"IngressClass", "Job", "Lease", "LimitRange", "MutatingWebhookConfiguration", "Namespace", "NetworkPolicy", "Node", "PersistentVolume",
 	"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass", "PriorityLevelConfiguration", "ReplicaSet",
-	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount", "StatefulSet", "StorageClass",
+	"ReplicationController", "ResourceQuota", "Role", "RoleBinding", "RuntimeClass", "Secret", "Service", "ServiceAccount",
+	"StatefulSet", "StorageClass",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
 }
 
-// Warnings are about kinds that are probably misspelt: neither Kubernetes nor a reconciler has one of the name, and one has
-// a similar name. Anybody may define a kind, so that is no error.
+// Warnings reports unknown kinds with a similar known one, probable typos. Kinds can be defined by anyone, hence no
+// errors.
 func Warnings(constraints []fleet.Constraint) fleet.Findings {
 	known := slices.Clone(kubernetesKinds)
 	for _, kind := range reconciler.Kinds() {

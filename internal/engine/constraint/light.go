@@ -8,27 +8,26 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Counting the cost of an evaluation takes longer than most evaluations. It is left out for light expressions: those
-// whose form shows that they take no longer than reading their subject a few times. All of their functions take time in
-// proportion to their arguments, and return nothing larger. A macro goes over a list or map of the subject, not over a
-// computed one, and reads in each round only one element and short texts.
+// Counting costs takes longer than most evaluations. Light expressions skip it: their form guarantees the time of a
+// few reads of the subject. Their functions take linear time and return nothing larger than their arguments. Macros
+// iterate only over lists and maps in the subject, and each round reads one element and short texts.
 
-// lightOperators are always light.
 var lightOperators = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
-	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
+	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true,
+	operators.Greater: true, operators.GreaterEquals: true,
 	operators.Negate: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true,
-	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true, operators.In: true, operators.NotStrictlyFalse: true, operators.Add: true,
+	operators.Index: true, operators.OptIndex: true, operators.OptSelect: true, operators.In: true,
+	operators.NotStrictlyFalse: true, operators.Add: true,
 }
 
-// lightFunctions are always light, too.
 var lightFunctions = map[string]bool{
-	"size": true, "startsWith": true, "endsWith": true, "contains": true, "matches": true, "lowerAscii": true, "upperAscii": true, "trim": true,
+	"size": true, "startsWith": true, "endsWith": true, "contains": true, "matches": true,
+	"lowerAscii": true, "upperAscii": true, "trim": true,
 	"hasValue": true, "value": true, "orValue": true, "optional.none": true, "dyn": true, "isSemver": true,
 	"format.dns1123Label": true, "format.dns1123Subdomain": true, "format.dns1035Label": true, "format.labelValue": true, "validate": true,
 }
 
-// isLight says whether an expression is light.
 func isLight(compiled *ast.AST) bool {
 	l := lightness{compiled: compiled}
 	return l.isLightIn(compiled.Expr(), nil)
@@ -36,7 +35,7 @@ func isLight(compiled *ast.AST) bool {
 
 type lightness struct{ compiled *ast.AST }
 
-// isLightIn says whether an expression is light. local are the variables of the macros around it.
+// isLightIn reports whether an expression is light within macros that define local.
 func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 	switch expr.Kind() {
 	case ast.LiteralKind:
@@ -83,12 +82,12 @@ func (l *lightness) all(exprs []ast.Expr, local map[string]bool) bool {
 	return true
 }
 
-// isShort says whether an expression is a text of the fleet's model, such as a name.
+// isShort reports whether an expression is a string of the fleet's model, such as a name.
 func (l *lightness) isShort(expr ast.Expr) bool {
 	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
 }
 
-// isPath says whether an expression is a variable, or a field of one.
+// isPath reports whether an expression is a variable or a field of one.
 func isPath(expr ast.Expr) bool {
 	for expr.Kind() == ast.SelectKind {
 		expr = expr.AsSelect().Operand()

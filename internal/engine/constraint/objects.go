@@ -14,21 +14,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// folderObject is a Kubernetes object of an assignment's folder.
+// folderObject is a Kubernetes object in an assignment's folder.
 type folderObject struct {
 	file                  string // "" for final objects
 	madeBy                objects.Origin
-	on                    objects.Occasion // of a final object that is there, or in this form, only then
+	on                    objects.Occasion // when the final object exists, or has this form
 	apiVersion, kind      string
 	namespace, objectName string
 	value                 map[string]any
 
-	found  []pods.Pod // by pods
+	found  []pods.Pod // cached pods
 	sought bool
 }
 
-// pods returns the pods of the object. What an object of a reconciler has among the values of a chart, say, is none: the
-// chart's final objects have the pods.
+// pods returns the object's pods. Reconciler objects have none, even in chart values: the final objects contain them.
 func (d *folderObject) pods() []pods.Pod {
 	if !d.sought {
 		d.sought = true
@@ -51,12 +50,12 @@ func (d *folderObject) String() string {
 	return name
 }
 
-// isAbout says whether the rule looks at an object: at its kind, and at objects without pods.
+// isAbout reports whether the rule applies to an object.
 func (r *rule) isAbout(d *folderObject) bool {
 	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
 }
 
-// mayBeAbout reports whether the rule may look at an object, from its text. The kind is "" if it is not certain.
+// mayBeAbout is isAbout for a text. An uncertain kind is "".
 func (r *rule) mayBeAbout(kind, text string) bool {
 	return (r.kinds == nil || kind == "" || r.kindNames[kind]) && (!r.ofPods || pods.MayBeIn(text))
 }
@@ -72,9 +71,8 @@ func (r *rule) isAboutKind(d *folderObject) bool {
 	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
 }
 
-// documents returns the Kubernetes objects in files, and the elements of lists. unreadable is the first file that cannot
-// be read; the rest of that file is left out. Documents that mayPass accepts, by their kind and text, may be skipped without
-// reading them; the kind is "" where it is not certain.
+// documents returns the objects in files and lists. unreadable is the first invalid file, whose remaining documents
+// are skipped. mayPass may skip documents by kind and text before they are parsed; an uncertain kind is "".
 func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []folderObject, unreadable string) {
 	for _, file := range files {
 		var err error
@@ -101,7 +99,7 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 	return found, unreadable
 }
 
-// finalDocuments are final objects, without those that mayPass accepts.
+// finalDocuments converts final objects that mayPass does not skip.
 func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []folderObject, err error) {
 	for i := range final {
 		if mayPass(final[i].Kind, string(final[i].YAML)) {
@@ -113,14 +111,14 @@ func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool
 		}
 		before := len(found)
 		if found = appendDocument(found, "", final[i].From, value, 0); len(found) == before+1 {
-			found[before].namespace = cmp.Or(final[i].Namespace, found[before].namespace) // of those that get theirs when they are applied
+			found[before].namespace = cmp.Or(final[i].Namespace, found[before].namespace) // for namespaces that are set when applied
 			found[before].on = final[i].On
 		}
 	}
 	return found, nil
 }
 
-// maxListDepth bounds lists in lists.
+// maxListDepth bounds nested lists.
 const maxListDepth = 8
 
 func appendDocument(found []folderObject, file string, madeBy objects.Origin, value any, depth int) []folderObject {
@@ -128,7 +126,7 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 	apiVersion, _ := fields["apiVersion"].(string)
 	kind, _ := fields["kind"].(string)
 	if apiVersion == "" || kind == "" {
-		return found // a file for other programs, such as configuration
+		return found // not a manifest, for example configuration
 	}
 	if items, isList := objects.Items(fields); isList && depth < maxListDepth {
 		for _, item := range items {
@@ -136,7 +134,7 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 		}
 		return found
 	}
-	if secret.IsSecret(fields) { // as the message of a rule is in errors and in the state
+	if secret.IsSecret(fields) { // Messages of rules enter errors and the state.
 		fields = secret.Masked(fields, func(any, ...string) any { return "(hidden)" })
 	}
 	d := folderObject{file: file, madeBy: madeBy, apiVersion: apiVersion, kind: kind, value: fields}
@@ -146,9 +144,8 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 	return append(found, d)
 }
 
-// plainKind finds the kind of a YAML document without parsing it. certain is true where every line that is not indented is
-// a plain key, a comment or part of a list, so that only one line can have the kind. That of a list of objects is not
-// certain.
+// plainKind finds the kind of a YAML document without parsing it. certain is true if each unindented line is a plain
+// key, a comment or a list item, so only one line can contain the kind. The kind of a list is uncertain.
 func plainKind(text string) (kind string, certain bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \r\n")

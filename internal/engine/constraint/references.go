@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// refer notes which variables an expression uses, and whether it needs more than the schedule.
+// refer records the variables of an expression, and whether it needs contents.
 func (l *language) refer(r *rule, e *compiled) {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
@@ -36,7 +36,7 @@ func isOf(kind *types.Type, c *class) bool {
 	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
 }
 
-// isLocal says whether a name is that of a variable of a comprehension around it.
+// isLocal reports whether a name is a variable of an enclosing comprehension.
 func isLocal(expr ast.NavigableExpr) bool {
 	name := expr.AsIdent()
 	for around, inside := expr.Parent(); inside; around, inside = around.Parent() {

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// outcome is the result of one evaluation.
+// outcome is the result of an evaluation.
 type outcome uint8
 
 const (
@@ -30,38 +30,38 @@ const (
 	outcomes
 )
 
-// position orders the subjects of a rule.
+// position orders subjects.
 type position struct{ subject, object int }
 
 func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
 }
 
-// run is one rule, with its outcomes so far.
+// run collects the outcomes of one rule.
 type run struct {
 	*rule
 	number                     int
-	hosts, targets, workspaces []bool   // those that it matches; nil: all
-	shared                     []shared // by snapshot; nil where assignments with the same values may have different outcomes
+	hosts, targets, workspaces []bool   // matched; nil matches all
+	shared                     []shared // by snapshot; nil if equal values may differ in outcome
 
 	maxFleetCost uint64
 
 	cost    atomic.Uint64
-	tooLong atomic.Bool // one evaluation cost more than MaxCost
+	tooLong atomic.Bool // an evaluation exceeded MaxCost
 	counts  [outcomes]int
 
 	violations listed[RuleViolation]
 	waits      listed[string]
 }
 
-// shared is the outcome for all assignments of one snapshot.
+// shared is the common outcome for a snapshot.
 type shared struct {
 	once    sync.Once
 	outcome outcome
 	text    string
 }
 
-// isTooCostly says whether the rule has cost too much, so that it is not evaluated any more.
+// isTooCostly reports whether the rule exceeded a limit, which ends it.
 func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
 
 func (w *worker) evaluate(run *run, at position, subject func() Subject) {
@@ -80,10 +80,10 @@ func (w *worker) evaluateShared(run *run, known *shared, at position, subject fu
 	w.record(run, known.outcome, at, subject, func() string { return known.text })
 }
 
-// evaluate evaluates the rule once. The text says why it failed, or what it waits for.
+// evaluate evaluates the rule once. The text is the error or the unknown input.
 func (r *run) evaluate(v *variables) (outcome, string) {
 	value, details, err := r.expression.program.Eval(v)
-	if cost := details.ActualCost(); cost != nil { // it is counted unless the expression is light
+	if cost := details.ActualCost(); cost != nil { // light expressions are not counted
 		r.cost.Add(*cost)
 	}
 	var cancelled interpreter.EvalCancelledError
@@ -106,7 +106,7 @@ func (r *run) evaluate(v *variables) (outcome, string) {
 	return failed, "cannot be evaluated: it gives no bool"
 }
 
-// record counts an outcome, and lists it where it is among the first.
+// record counts an outcome and lists the first ones.
 func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
 	w.counts[run.number][o]++
 	switch o {
@@ -119,11 +119,11 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 	}
 }
 
-// listed keeps the first [MaxListed] entries by position, which may be added in any order, by several at once.
+// listed keeps the [MaxListed] entries with the lowest positions. Adding is concurrent, in any order.
 type listed[T any] struct {
 	mu      sync.Mutex
 	entries []orderedItem[T]
-	last    *position // only entries before it are wanted; nil: all
+	last    *position // upper bound; nil is none
 }
 
 type orderedItem[T any] struct {
@@ -131,7 +131,7 @@ type orderedItem[T any] struct {
 	value T
 }
 
-// add adds what made returns, unless that is not wanted.
+// add calls made only if the entry is kept.
 func (l *listed[T]) add(at position, made func() T) {
 	l.mu.Lock()
 	wanted := l.last == nil || at.compare(*l.last) < 0
@@ -167,7 +167,7 @@ func (l *listed[T]) values() []T {
 	return values
 }
 
-// messageOf says what is wrong with the subject that the variables are set to.
+// messageOf returns the message about the current subject.
 func (r *run) messageOf(v *variables) string {
 	if r.message != nil {
 		if value, _, err := r.message.program.Eval(v); err == nil {
@@ -184,7 +184,7 @@ func (r *run) messageOf(v *variables) string {
 	return "failed expression: " + wording.OneLine(r.Expression)
 }
 
-// isShown says whether a message can be shown: it is one line of text.
+// isShown reports whether a message is one printable line.
 func isShown(message string) bool {
 	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
 		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
@@ -204,7 +204,8 @@ func (r *run) result() RuleResult {
 		)
 		return result
 	}
-	result.Passed, result.Violated, result.Failed, result.Undecided = r.counts[passed], r.counts[violated], r.counts[failed], r.counts[undecided]
+	result.Passed, result.Violated = r.counts[passed], r.counts[violated]
+	result.Failed, result.Undecided = r.counts[failed], r.counts[undecided]
 	result.Looked = result.Passed + result.Violated + result.Failed + result.Undecided
 	result.Violations, result.WaitsFor = r.violations.values(), r.waits.values()
 	return result

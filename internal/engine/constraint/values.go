@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// subjectValues are the values of the variables: one object for each object of the fleet, created once.
+// subjectValues holds the CEL values of the fleet's objects, each created once.
 type subjectValues struct {
 	*language
 	subjects    Subjects
 	environment ref.Val
 
-	workspaces []ref.Val // as the fleet lists them
-	hosts      []ref.Val // as the schedule lists them
+	workspaces []ref.Val // in the fleet's order
+	hosts      []ref.Val // in the schedule's order
 	targets    []ref.Val
 
 	workspaceOf []ref.Val // by deployment target
@@ -86,7 +86,7 @@ func newValues(l *language, subjects Subjects) *subjectValues {
 	v.workspaceOf = make([]ref.Val, len(scheduled.Targets))
 	for i, target := range scheduled.Targets {
 		name := target.Workload.Workspace
-		if byName[name] == nil { // one that the fleet does not describe
+		if byName[name] == nil { // not described by the fleet
 			byName[name] = v.workspace(&fleet.Workspace{Name: name}, ofWorkspace[name])
 		}
 		v.workspaceOf[i] = byName[name]
@@ -94,7 +94,7 @@ func newValues(l *language, subjects Subjects) *subjectValues {
 	return v
 }
 
-// object creates an object with all of its fields.
+// object creates an object with all fields.
 func (v *subjectValues) object(c *class, subject any) ref.Val {
 	o := &classObject{class: c, adapter: v.adapter, subject: subject}
 	fields := make([]ref.Val, len(c.fields))
@@ -117,7 +117,7 @@ func (v *subjectValues) workspace(workspace *fleet.Workspace, targets []string) 
 	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
-// snapshot of an assignment; nil where no values are at hand.
+// snapshot returns the snapshot of an assignment, or nil.
 func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
 	if v.subjects.Snapshots == nil {
 		return nil
@@ -125,7 +125,7 @@ func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
 	return v.subjects.Snapshots[assignment]
 }
 
-// config returns the values of a snapshot, or an unknown value.
+// config returns a snapshot's values, or an unknown value.
 func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	if snapshot != nil && snapshot.Known {
 		return snapshot.Values()
@@ -133,7 +133,7 @@ func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	return v.unknownConfig(snapshot)
 }
 
-// secrets returns the references of a snapshot, or an unknown value.
+// secrets returns a snapshot's references, or an unknown value.
 func (v *subjectValues) secrets(snapshot *hydrate.Snapshot) any {
 	if snapshot == nil || !snapshot.Known {
 		return v.unknownConfig(snapshot)
@@ -161,13 +161,13 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	return unknown(strings.Join(waits, ", "))
 }
 
-// assignment creates the object of an assignment. Its fields are made when they are read.
+// assignment creates the object of an assignment with lazy fields.
 func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	c := v.vocabulary.assignment
 	return &classObject{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
-// pods creates the objects of pods that are for a version of Kubernetes.
+// pods creates objects for the pods of a Kubernetes version.
 func (v *subjectValues) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
 	made := make([]ref.Val, len(found))
 	for i := range found {
@@ -186,20 +186,20 @@ func containersOf(found []pods.Pod) []any {
 	return all
 }
 
-// variables are the variables of one evaluation. They are used again for the next one.
+// variables holds the variables of one evaluation and is reused.
 type variables struct {
 	*subjectValues
 	workspace, host, target ref.Val
-	assignment              ref.Val // nil until it is read
-	config, secrets         any     // likewise
+	assignment              ref.Val // lazy
+	config, secrets         any     // lazy
 	document                *folderObject
-	pods                    ref.Val // of the document; nil until it is read
+	pods                    ref.Val // lazy, of the document
 
 	of       *schedule.Assignment
 	snapshot *hydrate.Snapshot
 }
 
-// ResolveName returns the value of a variable. Rules have only variables that apply to them.
+// ResolveName returns a variable. Rules contain only applicable ones.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "environment":
@@ -242,10 +242,10 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent is nil: there are no other variables.
+// Parent returns nil: there is no outer scope.
 func (v *variables) Parent() interpreter.Activation { return nil }
 
-// assign sets the variables to an assignment.
+// assign selects an assignment.
 func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]

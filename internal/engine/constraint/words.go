@@ -9,18 +9,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// How many violations an error lists, and how many names a line of a plan.
+// Limits of violations in an error and of names in a line.
 const (
 	maxTold   = 5
 	maxNamed  = 3
-	maxPassed = 5 // names of rules in one line
+	maxPassed = 5 // names of rules in a line
 )
 
-// Broken counts the subjects that violate the rule, or for which it could not be evaluated.
+// Broken counts violated and failed subjects.
 func (r *RuleResult) Broken() int { return r.Violated + r.Failed }
 
-// Report is a text of some lines for an error: how many subjects violate the rule, the first violations with their messages,
-// and how many more there are.
+// Report describes violations in a few lines for an error: count, first messages, and the rest.
 func (r *RuleResult) Report() string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated: %s", r.Name, r.Error)
@@ -39,7 +38,7 @@ func (r *RuleResult) Report() string {
 	return text
 }
 
-// Undecidable is a clause about the subjects that cannot be decided yet; "" where there are none.
+// Undecidable returns a clause about undecided subjects, or "".
 func (r *RuleResult) Undecidable() string {
 	if r.Undecided == 0 {
 		return ""
@@ -54,14 +53,14 @@ func (r *RuleResult) Undecidable() string {
 		r.Name, r.Over.count(r.Undecided), wording.List(waits, maxNamed))
 }
 
-// Difference has the names of the rules that differ from those of the last plan, sorted.
+// Difference lists the rules that changed since the last plan, sorted.
 type Difference struct {
 	New, Changed, Gone []string
-	Unknown            []string // rules that are not known yet
+	Unknown            []string // unknown rules
 }
 
-// Compare compares the digests of rules, see [Digests]. Rules that are not known yet are no difference: unknown has their
-// names, and with allUnknown there may be others.
+// Compare compares digests of rules by name. Rules in unknown do not differ; with allUnknown, neither do
+// others.
 func Compare(before, now map[string]string, unknown []string, allUnknown bool) Difference {
 	d := Difference{Unknown: slices.Sorted(slices.Values(unknown))}
 	if allUnknown {
@@ -83,12 +82,11 @@ func Compare(before, now map[string]string, unknown []string, allUnknown bool) D
 	return d
 }
 
-// None says that the rules are the same, as far as they are known.
+// None reports that no known rule differs.
 func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
 
-// Lines are the lines of a plan about the rules. They have only names, never a message, since a message may have values
-// in it: rules that are violated by subjects that the plan changes, which touched decides; rules that are new or have
-// changed; rules that cannot be decided yet.
+// Lines describes rules for a plan: violations by touched subjects; new and changed rules; undecided rules. It uses
+// only names, because messages may contain values.
 func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
 	if results == nil {
 		results = &Results{}
@@ -129,7 +127,7 @@ func appendRules(lines, names []string, one, many string) []string {
 		wording.List(wording.Quoted(names), maxPassed), wording.OneOrMany(len(names), one, many)))
 }
 
-// line is "" where no subject violates the rule, or, unless all is set, none that is touched.
+// line describes violations by touched subjects, or all with all set. Without any it returns "".
 func (r *RuleResult) line(all bool, touched func(Subject) bool) string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated", r.Name)
@@ -165,7 +163,7 @@ func more(count int) string {
 	return fmt.Sprintf(" and %d more", count)
 }
 
-// name is the shortest name that is unique among the subjects of a rule.
+// name returns the shortest unique name of a subject.
 func (s Subject) name() string {
 	switch {
 	case s.Object != "":
@@ -180,7 +178,7 @@ func (s Subject) name() string {
 	return s.Workspace
 }
 
-// nouns are the words for subjects, for one and for several.
+// nouns are singular and plural of each kind of subject.
 var nouns = map[Over][2]string{
 	OverFleet: {"fleet", "fleets"}, OverWorkspaces: {"workspace", "workspaces"}, OverHosts: {"host", "hosts"},
 	OverDeploymentTargets: {"deployment target", "deployment targets"}, OverAssignments: {"assignment", "assignments"},
