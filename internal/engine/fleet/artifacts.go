@@ -11,18 +11,16 @@ import (
 // ArtifactInput is the input of flotilla_artifacts.
 type ArtifactInput struct {
 	Workloads []Workload
-	// Sources are the beginnings of the URLs that the manifests of a workload may come from, by the name of its workspace;
-	// nil: any.
+	// Sources maps the name of each workspace to the URL prefixes that its manifests may come from; nil allows any.
 	Sources map[string][]string
-	// Environments are the environments that deployment targets name, sorted.
+	// Environments lists the environments of all deployment targets, sorted.
 	Environments []string
-	// Known says that no workload and no workspace is unknown.
+	// Known reports whether every workload and workspace is known.
 	Known bool
 }
 
-// DecodeArtifactInput reads workloads and workspaces as fleet() takes them, with the deployment targets of one environment, or
-// with all where environment is "". Without workspaces, that is with nil, no sources bound anything. With them, a workload of
-// another workspace is an error.
+// DecodeArtifactInput decodes workloads and workspaces as fleet() takes them, for one environment or, if environment is
+// "", for all. If workspaces is given, a workload of any other workspace is an error.
 func DecodeArtifactInput(workloads, workspaces any, environment string) (ArtifactInput, Findings) {
 	d := newDecoder()
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
@@ -46,7 +44,7 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	return read, d.Findings
 }
 
-// sourceBounds are the sources of workspaces, which bound what may be requested for them.
+// sourceBounds holds the URL prefixes that each workspace allows.
 type sourceBounds struct {
 	isSet    bool                // false: nothing is bounded
 	sources  map[string][]string // by the name of the workspace; nil: any
@@ -54,7 +52,6 @@ type sourceBounds struct {
 	complete bool                // whether the name of each workspace is known
 }
 
-// sourceBounds reads the attribute workspaces, and checks every attribute of a workspace.
 func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
 	bounds := sourceBounds{isSet: root.Has("workspaces"), sources: map[string][]string{}, pending: map[string]bool{}}
 	d.decodeCollection(root, "workspaces", func(d *decoder, o *ObjectReader) belonging {
@@ -70,7 +67,7 @@ func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
 	return bounds
 }
 
-// missing says that a workspace is not among those that were given.
+// missing returns the error for a workspace that was not given.
 func (b sourceBounds) missing(workspace string) string {
 	return fmt.Sprintf("is %q, which is not among workspaces%s", workspace, wording.DidYouMean(workspace, slices.Sorted(maps.Keys(b.sources))))
 }

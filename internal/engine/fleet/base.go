@@ -2,7 +2,7 @@ package fleet
 
 import "fmt"
 
-// base starts from another fleet, as provider::flotilla::fleet or control_plane returned it.
+// readBase starts from another fleet.
 func readBase(d *decoder, root *ObjectReader) {
 	if root.fields["base"] == (Unknown{}) {
 		d.noteUnknownObjects()
@@ -57,8 +57,7 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.EnvironmentKnown && name != d.Fleet.Environment
 }
 
-// readEntries reads an attribute with an entry for each object of a kind, which the caller checks one by one. An unknown
-// entry makes nothing else unknown.
+// readEntries reads {known, pending}. An unknown entry makes nothing else unknown.
 func readEntries(o *ObjectReader, attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
 	if o.Require(attribute, "is required"); value == nil {
@@ -132,7 +131,7 @@ func adoptConfig(d *decoder, path *Path, container *ConfigContainer, entries map
 	}
 }
 
-// adopt takes over the objects of another fleet, which were checked when that was decoded.
+// adoptBase takes over the objects of another fleet without checking them again.
 func adoptBase(d *decoder, base *Fleet) {
 	environment := d.Fleet.Environment
 	*d.Fleet = *base

@@ -6,10 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// CheckObject checks one object by itself, as it would be checked in the collection of a fleet with that name: "environments",
-// "workspaces", "cluster_types", "clusters", "workloads", "target_policies", "config_containers", "config_schemas",
-// "templates" or "constraints". References to other objects are not checked. The paths of findings are relative to
-// the object.
+// CheckObject checks one object as an element of a collection, such as "clusters". It does not check references to other
+// objects. Paths are relative to the object.
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // an object of any environment is checked
@@ -26,13 +24,13 @@ func CheckObject(name string, value any) Findings {
 	return Findings{{Message: "no collection of a fleet is called " + name}}
 }
 
-// environmentWithRepo decodes an environment with its location in a GitOps repository.
+// decodeEnvironmentWithRepo requires the location in a GitOps repository.
 func decodeEnvironmentWithRepo(d *decoder, o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
 	return decodeEnvironment(d, o)
 }
 
-// DecodeGitopsRepo reads {url, branch, path}. known is false while the object or one of its attributes is unknown.
+// DecodeGitopsRepo decodes {url, branch, path}. known is false if any part is unknown.
 func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
 	if o, _ := r.object(&locationTable, nil, value); o != nil {
@@ -43,21 +41,21 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 	return repo, !r.Unknown, r.Findings
 }
 
-// DecodeSelector reads a selector. known is false while any part of it is unknown.
+// DecodeSelector decodes a selector. known is false if any part is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
 	o := &ObjectReader{reader: &Reader{}, table: &preferences.Table, fields: map[string]any{"selector": value}}
 	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
-// DecodeLabels reads a map of labels. known is false while any part of it is unknown.
+// DecodeLabels decodes a map of labels. known is false if any part is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
 	o := &ObjectReader{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
 	labels = readLabels(o, "labels")
 	return labels, !o.unknown, o.reader.Findings
 }
 
-// DecodeMerge reads the options of a merge, {lists, list_key}. Null stands for the defaults.
+// DecodeMerge decodes {lists, list_key}; null means the defaults.
 func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 	if value == nil {
 		return (&Fleet{}).HydrationOrDefault(), true, nil

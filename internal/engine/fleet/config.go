@@ -24,7 +24,7 @@ func decodeConfigContainer(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// configSecrets keeps what a container has beside its data. An unknown part of it makes only this entry unknown.
+// storeSecrets stores references and encrypted files. An unknown part makes only this entry unknown.
 func storeSecrets(d *decoder, o *ObjectReader, container *ConfigContainer, secrets ContainerSecrets, known bool) {
 	switch {
 	case container.Name == unknownText:
@@ -38,7 +38,7 @@ func storeSecrets(d *decoder, o *ObjectReader, container *ConfigContainer, secre
 	}
 }
 
-// configData keeps a container's data. Where any of it is unknown, only the container's entry is.
+// storeData stores a container's data. An unknown part makes only this entry unknown.
 func storeData(d *decoder, path *Path, name string, data any) {
 	_, isObject := data.(map[string]any)
 	switch {
@@ -70,7 +70,7 @@ func decodeConfigSchema(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// readSchema reads a JSON Schema: its text, or an object that stands for it.
+// readSchema reads a JSON Schema as text or as an object.
 func readSchema(o *ObjectReader, attribute string) string {
 	switch value := o.value(attribute, SchemaType).(type) {
 	case nil:
@@ -118,7 +118,6 @@ func decodeTemplate(d *decoder, o *ObjectReader) belonging {
 	return inEnvironment
 }
 
-// addTemplate adds a template. Its name must be unique among the templates of its type.
 func addTemplate(d *decoder, template Template, path, name *Path) {
 	d.Fleet.Templates = append(d.Fleet.Templates, template)
 	if template.Type == unknownText {

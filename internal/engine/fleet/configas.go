@@ -18,11 +18,10 @@ import (
 // The list is sorted, and empty for the default, ["configmap"].
 type ConfigAs []string
 
-// configForms are the forms, with ":" after those that may have a name or a key after it.
+// configForms ends with ":" the forms that take a name or a key.
 var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute", "secret", "secret:"}
 
-// ConfigMap returns whether the config template's file is written, and the name of the ConfigMap in it;
-// "" is the default.
+// ConfigMap reports whether the ConfigMap is written, and its name; "" is the default.
 func (c ConfigAs) ConfigMap() (name string, written bool) {
 	if len(c) == 0 {
 		return "", true
@@ -30,8 +29,8 @@ func (c ConfigAs) ConfigMap() (name string, written bool) {
 	return c.form("configmap")
 }
 
-// Secret returns whether the file of the cluster type's secret service is written, and the name of the Secret that comes of
-// it; "" is the default. It is written with the ConfigMap, too, since references are part of the configuration.
+// Secret reports whether the file of the secret service is written, and the name of its Secret; "" is the default. A
+// ConfigMap implies it: references are part of the configuration.
 func (c ConfigAs) Secret() (name string, written bool) {
 	if name, written = c.form("secret"); written {
 		return name, true
@@ -40,7 +39,7 @@ func (c ConfigAs) Secret() (name string, written bool) {
 	return "", written
 }
 
-// Values returns whether configuration is among a chart's values, and the keys that it is nested below.
+// Values reports whether a chart's values include the configuration, and below which keys.
 func (c ConfigAs) Values() (below []string, among bool) {
 	key, among := c.form("values")
 	if key != "" {
@@ -49,12 +48,11 @@ func (c ConfigAs) Values() (below []string, among bool) {
 	return below, among
 }
 
-// IsSubstituted returns whether Flux substitutes configuration for variables.
+// IsSubstituted reports whether Flux substitutes configuration for variables.
 func (c ConfigAs) IsSubstituted() bool {
 	return slices.Contains(c, "substitute")
 }
 
-// form returns the text after the colon of a form.
 func (c ConfigAs) form(name string) (rest string, found bool) {
 	for _, form := range c {
 		before, after, _ := strings.Cut(form, ":")
@@ -65,17 +63,14 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// readTargetForms reads the attribute "config_as" of a deployment target. An unknown value makes only the target's entry of
-// manifests unknown.
+// readTargetForms reads config_as. An unknown value makes only the target's manifests unknown.
 func readTargetForms(o *ObjectReader, target *DeploymentTarget) {
 	readBesideManifests(o, target, func() { target.Manifests.ConfigAs = readConfigAs(o, "config_as") })
 }
 
-// longestKeys is the length of the keys of "values:<key>". Charts have no such keys; YAML has a longest key, and what is below many
-// grows with the square of their number.
+// longestKeys bounds "values:<key>": nested keys grow the output quadratically.
 const longestKeys = 253
 
-// readConfigAs reads and checks the forms.
 func readConfigAs(o *ObjectReader, attribute string) ConfigAs {
 	forms := readSortedTexts(o, attribute)
 	if given, isList := o.fields[attribute].([]any); isList && len(given) == 0 {

@@ -10,13 +10,11 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: text that is a YAML map or list becomes one, and
-// everything else is returned as the exact text. Text in single quotes is always text; the quotes are removed, with the
-// white space around them.
+// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, everything else
+// stays text. Single quotes around a value, and white space around them, are removed and keep it text.
 //
-// Text of several YAML documents is returned as text; Kalypso drops all documents but the first. So is YAML that has
-// no JSON form (infinity, keys that are maps). The error is a [*BoundError]: a value that is larger than a ConfigMap
-// can be, or YAML that is too large to be read.
+// Several YAML documents stay text (Kalypso drops all but the first), and so does YAML without a JSON form. The only
+// error is a [*BoundError].
 func ReadConfigMapValue(text string) (any, error) {
 	if len(text) > maxExpanded {
 		return nil, tooLarge("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
@@ -47,7 +45,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	return text, nil
 }
 
-// checkConfigMapValue returns the error of [ReadConfigMapValue], but reads only the values that may have one.
+// checkConfigMapValue returns the error of [ReadConfigMapValue]. It reads only values that can fail.
 func checkConfigMapValue(text string) error {
 	if len(text) > maxExpanded || mayBeCollection(text) && (valuesAtMost(text) > maxValues || mayHaveAliases(text)) {
 		_, err := ReadConfigMapValue(text)
@@ -56,8 +54,7 @@ func checkConfigMapValue(text string) error {
 	return nil
 }
 
-// largeJSON reads a value that is JSON and too large to be read as YAML: JSON takes less memory. The result is the same
-// as that of reading it as YAML.
+// largeJSON reads JSON that exceeds the bounds for YAML, since JSON takes less memory. The result equals YAML's.
 func largeJSON(text string) (any, bool) {
 	if at := strings.TrimLeft(text, " \t\r\n"); at == "" || at[0] != '{' && at[0] != '[' || jsonEscape.MatchString(text) {
 		return nil, false
@@ -69,10 +66,10 @@ func largeJSON(text string) (any, bool) {
 	return asYAML(value), true
 }
 
-// jsonEscape are the escapes of JSON that YAML does not have.
+// jsonEscape matches escapes of JSON that YAML lacks.
 var jsonEscape = regexp.MustCompile(`\\/|\\u[dD][89a-fA-F]`)
 
-// asYAML replaces numbers by what the YAML parser would return for them. It changes the value.
+// asYAML converts numbers to the form that the YAML parser returns. It modifies the value.
 func asYAML(value any) any {
 	switch value := value.(type) {
 	case json.Number:
@@ -99,8 +96,7 @@ func asYAML(value any) any {
 	return value
 }
 
-// mayBeCollection says whether text has any of the characters without which it cannot be a YAML map or list. Most
-// values do not, and the YAML parser takes a thousand times longer to find out.
+// mayBeCollection reports whether text can be a YAML map or list. It is a thousand times faster than the parser.
 func mayBeCollection(text string) bool {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -115,8 +111,8 @@ func mayBeCollection(text string) bool {
 	return false
 }
 
-// hasSeveralDocuments says whether anything follows the first YAML document. A line that starts with
-// a document marker is one even inside of a block scalar.
+// hasSeveralDocuments reports whether text follows the first YAML document. Document markers count inside block scalars,
+// too.
 func hasSeveralDocuments(text string) bool {
 	content, ended := false, false
 	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "\n")) {

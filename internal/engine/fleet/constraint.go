@@ -15,26 +15,23 @@ const (
 	Inform  = "inform"  // a violation is only reported
 )
 
-// ConstraintModes are the modes of a constraint. The first is the default.
+// ConstraintModes lists the modes, the default first.
 var ConstraintModes = []string{Enforce, Inform}
 
-// Constraint is a rule about assignments and rendered objects, written in CEL. It decides neither which assignments
-// there are nor what is in a folder, so it is no part of the model: see [Value].
+// Constraint is a rule in CEL about assignments and rendered objects. It affects neither scheduling nor content, so it
+// is not part of the model: see [Value].
 type Constraint struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // of type bool; true where the rule holds
-	// Message says what is wrong where the rule is violated. MessageExpression does the same with the variables of the
-	// rule, and is used where both are given. Where neither is, or MessageExpression returns nothing that can be shown, the
-	// message is the expression.
+	// Message explains a violation. MessageExpression takes precedence over it; the expression itself is the fallback.
 	Message           string          `json:"message,omitempty"`
 	MessageExpression string          `json:"message_expression,omitempty"` // of type string
 	Mode              string          `json:"mode,omitempty"`               // one of [ConstraintModes]; empty is the first
 	Match             ConstraintMatch `json:"match,omitzero"`
 }
 
-// ConstraintMatch says for which subjects a constraint holds: those that meet all of its fields. All subjects meet the
-// zero value. Only fields that fit the rule's subjects may be set: a rule about deployment targets cannot select hosts,
-// for example.
+// ConstraintMatch limits the subjects of a constraint. A subject must match every field. Fields that do not apply to the
+// rule's subjects are errors.
 type ConstraintMatch struct {
 	Workspace                string    `json:"workspace,omitempty"`
 	WorkloadSelector         *Selector `json:"workload_selector,omitempty"`
@@ -44,14 +41,15 @@ type ConstraintMatch struct {
 	Kinds                    []string  `json:"kinds,omitempty"`            // of objects: "Deployment", "apps/Deployment" or "apps/v1/Deployment"
 }
 
-// maxConstraintMessage is the longest message, in characters.
+// maxConstraintMessage is in characters.
 const maxConstraintMessage = 1024
 
-// kubernetesKind is the form of a kind, with or without its group and version. https://kubernetes.io/docs/reference/using-api/api-concepts
+// kubernetesKind matches a kind with optional group and version.
+// https://kubernetes.io/docs/reference/using-api/api-concepts
 var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
 
-// constraints decodes the fleet's rules. An unknown part of a rule makes only its entry unknown, or all rules where the
-// name of the rule, or whether it belongs to this environment, is not known. It never makes the model unknown.
+// readConstraints decodes the rules. An unknown part makes one entry unknown, or all entries if it is the name or the
+// environment. It never makes the model unknown.
 func readConstraints(d *decoder, root *ObjectReader) {
 	const name = "constraints"
 	elements, isUnknown := d.elements(root, name)
@@ -120,7 +118,7 @@ func readConstraintMatch(o *ObjectReader) ConstraintMatch {
 	return match
 }
 
-// adoptConstraints takes over the rules of the base fleet, which may have none.
+// adoptConstraints takes over the rules of the base fleet.
 func adoptConstraints(d *decoder, o *ObjectReader) {
 	const name = "constraints"
 	if !o.Has(name) {
@@ -145,8 +143,8 @@ func adoptConstraints(d *decoder, o *ObjectReader) {
 	}
 }
 
-// DecodeConstraint reads one constraint by itself, as far as it is known: a match of which anything is not known yet is
-// left out. known is false while the expression is not known, or something is wrong that [CheckObject] finds.
+// DecodeConstraint decodes one constraint and leaves out an unknown match. known is false if the expression is unknown,
+// or [CheckObject] finds a mistake.
 func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	fields, _ := value.(map[string]any)
 	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])
@@ -172,7 +170,6 @@ func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	return constraint, true
 }
 
-// parseConstraint reads one entry of [Value.Constraints].
 func parseConstraint(name, entry string) (Constraint, error) {
 	var constraint Constraint
 	if err := parseStrictly(entry, &constraint); err != nil {
@@ -184,7 +181,7 @@ func parseConstraint(name, entry string) (Constraint, error) {
 	return constraint, nil
 }
 
-// ParseConstraints reads the rules that are known, sorted by name.
+// ParseConstraints decodes the known rules, sorted by name.
 func (v Value) ParseConstraints() ([]Constraint, error) {
 	constraints := make([]Constraint, 0, len(v.Constraints))
 	for _, name := range slices.Sorted(maps.Keys(v.Constraints)) {

@@ -15,13 +15,12 @@ import (
 // kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// fluxNameLabel is the label that Flux sets on what a Kustomization applied. In a Kalypso control plane its value is
-// the name of the environment followed by that of the workload's registration.
+// fluxNameLabel is the label that Flux sets on applied objects. Kalypso's value is "<environment>-<registration>".
 const fluxNameLabel = reconciler.AppliedByFlux
 
-// DecodeControlPlane reads the argument of provider::flotilla::control_plane: a list or map of texts
-// of YAML or JSON documents, with Kalypso's kinds and the JSON models Application, Cluster, Namespace
-// and TargetPolicy. The fleet merges values as Kalypso does.
+// DecodeControlPlane decodes the argument of provider::flotilla::control_plane: a list or map of YAML or JSON texts with
+// Kalypso's kinds and the JSON models Application, Cluster, Namespace and TargetPolicy. The fleet merges values as
+// Kalypso does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
 	root := &ObjectReader{reader: &d.Reader, fields: map[string]any{"environment": environment}}
@@ -42,7 +41,7 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// controlPlane decodes documents, and keeps what can only be decided after all have been read.
+// controlPlane decodes documents, and holds data for decisions that need all documents.
 type controlPlane struct {
 	*decoder
 	readers       map[string]func(*controlPlane, *ObjectReader) // by "<group>/<kind>"
@@ -50,20 +49,20 @@ type controlPlane struct {
 	needsDefault  bool                                          // a Cluster names no cluster type
 	appConfigs    []appConfig
 
-	// following is the registration whose documents are being read; nil for those of the control plane itself.
+	// following is the registration being followed; nil for documents of the control plane itself.
 	following  *registered
 	registered map[string]*registered // by workload
-	// pendingTexts says that some texts are not known.
+	// pendingTexts reports whether some texts are unknown.
 	pendingTexts bool
 }
 
-// registered is a registration whose documents are read.
+// registered is a followed registration.
 type registered struct {
 	name string
 	path *Path
 }
 
-// textsOf are the elements of a list or map of texts.
+// textsOf returns the elements of a list or map of texts.
 func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	texts, are := Elements(path, documents)
 	switch {
@@ -76,7 +75,7 @@ func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	return texts
 }
 
-// followed reads the documents of the folder that a registration refers to.
+// followed reads the documents of a registration's folder.
 func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	o, _ := p.object(nil, path, fields)
 	of := &registered{name: readName(o, CheckLabelName), path: path.Attribute("name")}
@@ -146,7 +145,7 @@ func (p *controlPlane) document(path *Path, document Document) {
 	}
 }
 
-// documentReaders are the readers of the documents of each kind, "<group>/<kind>". A nil reader skips the document.
+// documentReaders returns the readers by "<group>/<kind>". A nil reader skips the document.
 func documentReaders() map[string]func(*controlPlane, *ObjectReader) {
 	return map[string]func(*controlPlane, *ObjectReader){
 		kalypsoGroup + "/ClusterType":          readKalypsoClusterType,
@@ -176,7 +175,7 @@ func documentName(o *ObjectReader) string {
 	return name
 }
 
-// readMetadata reads name and labels. All else in the metadata of a Kubernetes object is ignored.
+// readMetadata reads name and labels, and ignores other metadata.
 func readMetadata(o *ObjectReader, check func(string) string) (name string, labels Labels) {
 	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
@@ -186,7 +185,7 @@ func readMetadata(o *ObjectReader, check func(string) string) (name string, labe
 	return name, labels
 }
 
-// readSpec decodes the attribute spec strictly, and the attributes beside it.
+// readSpec decodes spec strictly, and refuses unknown attributes beside it.
 func readSpec(o *ObjectReader, decode func(*ObjectReader)) {
 	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
@@ -196,16 +195,15 @@ func readSpec(o *ObjectReader, decode func(*ObjectReader)) {
 	o.Finish("status")
 }
 
-// metadataName is the path of the name of a Kubernetes object.
 func metadataName(o *ObjectReader) *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
-// appConfigPrefix is the prefix of the names of ConfigMaps that Azure App Configuration's provider writes. Their keys
-// have labels in them.
+// appConfigPrefix starts the names of ConfigMaps that Azure App Configuration's provider writes. Their keys contain
+// labels.
 const appConfigPrefix = "azure-app-config"
 
-// configMap reads a config container, or several where the keys have labels in them. Other ConfigMaps are ignored.
+// readConfigMap reads a ConfigMap of the platform as one config container, or several if its keys contain labels.
 func readConfigMap(p *controlPlane, o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -244,16 +242,15 @@ func (p *controlPlane) container(o *ObjectReader, container ConfigContainer, dat
 	storeData(p.decoder, o.path.Attribute("data"), container.Name, data)
 }
 
-// appConfig is a ConfigMap each key of which is "<label>.<value>.<label>.<value>.<key>", with any
-// number of labels.
+// appConfig is a ConfigMap with keys "<label>.<value>.<label>.<value>.<key>".
 type appConfig struct {
 	*ObjectReader
 	name string
 	data map[string]any
 }
 
-// readAppConfigs makes one container of all keys with the same labels. These have priority over all other
-// ConfigMaps; among them the later by name, then the longer list of labels, counted in characters.
+// readAppConfigs creates a container for each set of labels in keys. Its priority exceeds that of other ConfigMaps, then
+// the later name wins, then the longer text of labels.
 func (p *controlPlane) readAppConfigs() {
 	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
 	for i, config := range p.appConfigs {
@@ -278,7 +275,7 @@ func (p *controlPlane) readAppConfigs() {
 	}
 }
 
-// maxConfigMapKey is Kubernetes' limit for a key of a ConfigMap, in bytes.
+// maxConfigMapKey is Kubernetes' limit in bytes.
 const maxConfigMapKey = 253
 
 func cutLast(text, separator string) (before, after string) {
@@ -286,8 +283,7 @@ func cutLast(text, separator string) (before, after string) {
 	return text[:max(i, 0)], text[i+1:]
 }
 
-// labelsOf reads "<label>.<value>.<label>.<value>". A label without a value is ignored, as Kalypso
-// does.
+// labelsOf parses "<label>.<value>.<label>.<value>". Like Kalypso, it ignores a label without a value.
 func labelsOf(text string) (labels Labels, problem string) {
 	labels = Labels{}
 	parts := strings.Split(text, ".")
@@ -298,7 +294,7 @@ func labelsOf(text string) (labels Labels, problem string) {
 	return labels, problem
 }
 
-// WithoutOwnerLabels removes the labels that say what applied an object.
+// WithoutOwnerLabels returns labels without the ones of the tool that applied the object.
 func WithoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")
@@ -310,8 +306,7 @@ func WithoutOwnerLabels(labels Labels) Labels {
 	return kept
 }
 
-// finish derives what depends on all documents: the workspaces, the workspace of each workload, and the order of the
-// values from Azure App Configuration.
+// finish computes workspaces, owners of workloads and the order of App Configuration, which depend on all documents.
 func (p *controlPlane) finish() {
 	p.readAppConfigs()
 	p.checkRegistered()
@@ -344,7 +339,7 @@ func (p *controlPlane) finish() {
 	}
 }
 
-// checkRegistered finds followed registrations that no document of the control plane has.
+// checkRegistered reports followed registrations that are missing from the control plane.
 func (p *controlPlane) checkRegistered() {
 	if p.pendingTexts {
 		return

@@ -8,33 +8,32 @@ import (
 	"strings"
 )
 
-// Decoded is the result of reading the input of a fleet.
+// Decoded is a decoded fleet.
 type Decoded struct {
 	Fleet *Fleet
-	// Known says that the fleet will not change when the rest of the input becomes known.
+	// Known reports whether the fleet is final even if other parts of the input are still unknown.
 	Known bool
-	// Environment is the fleet's environment, where EnvironmentKnown is true.
+	// Environment is valid if EnvironmentKnown is true.
 	Environment      string
 	EnvironmentKnown bool
-	// Config holds the data of the containers that are known, and what they have beside them. Pending are the names of the
-	// entries that are not known. ContainersKnown says that there are no others.
+	// Config holds the known values, Pending the names of unknown entries. ContainersKnown reports that no others exist.
 	Config          Config
 	Pending         []string
 	ContainersKnown bool
-	// PendingManifests are the full names of the deployment targets whose manifests are not known.
-	// TargetsKnown says that there are no other deployment targets.
+	// PendingManifests lists the full names of deployment targets with unknown manifests. TargetsKnown reports that no
+	// other targets exist.
 	PendingManifests []string
 	TargetsKnown     bool
-	// Constraints are the rules that are known, sorted by name, PendingConstraints the names of those that are not.
-	// ConstraintsKnown says that there are no others. With findings, Constraints are those without a finding.
+	// Constraints lists the known rules without findings, sorted by name, and PendingConstraints the names of unknown
+	// rules. ConstraintsKnown reports that no others exist.
 	Constraints        []Constraint
 	PendingConstraints []string
 	ConstraintsKnown   bool
 }
 
-// Decode reads the argument of provider::flotilla::fleet: an object that has everything of one environment. Objects of
-// other environments are left out. It returns all findings at once, sorted by path; with any, Decoded must not be
-// used. An unknown value is never a finding, and neither is a problem that may go away once a value is known.
+// Decode decodes the argument of provider::flotilla::fleet, without objects of other environments. It returns all
+// findings, sorted by path; Decoded is invalid if there are any. An unknown value is never a finding, nor is a problem
+// that may vanish once it is known.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
 	root, isUnknown := d.object(&fleetTable, nil, input)
@@ -57,7 +56,7 @@ func Decode(input any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// explicit reads the attribute "assignments". Where it is set, even to an empty list, there is no scheduling.
+// readExplicit reads assignments. Even an empty list turns scheduling off.
 func readExplicit(d *decoder, root *ObjectReader) {
 	policies, assignments := root.fields["target_policies"], root.fields["assignments"]
 	isSet := func(value any) bool { return value != nil && value != Unknown{} }
@@ -70,13 +69,13 @@ func readExplicit(d *decoder, root *ObjectReader) {
 	d.Fleet.Explicit = d.Fleet.Explicit || assignments != nil
 }
 
-// collection is a list of objects in the input, and the decoder of each object.
+// collection names a list of objects, with their decoder.
 type collection struct {
 	name   string
 	decode func(*decoder, *ObjectReader) belonging
 }
 
-// collections are the collections of the model, in the order of decoding.
+// collections lists the collections in decoding order.
 var collections = []collection{
 	{"workspaces", decodeWorkspace},
 	{"cluster_types", decodeClusterType},
@@ -89,30 +88,28 @@ var collections = []collection{
 	{"templates", decodeTemplate},
 }
 
-// decoder builds a fleet, and collects all findings about it.
+// decoder builds a fleet and collects findings.
 type decoder struct {
 	Reader
 	Decoded
 	crossReferences
-	// targetEnvironments are the environments that deployment targets name.
+	// targetEnvironments holds the environments of all deployment targets.
 	targetEnvironments map[string]bool
 }
 
-// crossReferences registers the names of objects, and checks the names by which objects refer to each other.
+// crossReferences registers the names of objects, and checks references between objects.
 type crossReferences struct {
 	reader  *Reader
 	decoded *Decoded
-	// paths says where an object of the fleet was read; nil is the base fleet.
+	// paths holds where each object was read; nil is the base fleet.
 	paths map[objectKey]*Path
-	// incomplete has the collections of which not every object is known: an object that seems to be missing
-	// may be there later.
+	// incomplete holds collections with unknown objects: a missing object may exist later.
 	incomplete map[string]bool
-	// references are names that must be those of other objects.
+	// references are checked after all objects were read.
 	references []reference
-	// formerNames are those of cluster types that certainly belong to this environment, in the order in which they were read.
+	// formerNames lists former names of cluster types of this environment, in reading order.
 	formerNames []formerName
-	// workloads are those that certainly belong to this environment, for checks across objects, and
-	// workloadNames those of all, with targets in this environment or not.
+	// workloads lists the workloads of this environment, workloadNames the names of all workloads.
 	workloads     []localWorkload
 	workloadNames []string
 }
@@ -137,7 +134,7 @@ func newDecoder() *decoder {
 	return d
 }
 
-// belonging says whether an object belongs to the fleet's environment.
+// belonging tells whether an object belongs to the fleet's environment.
 type belonging int
 
 const (
@@ -146,7 +143,7 @@ const (
 	inEnvironment
 )
 
-// collection decodes a list, tuple, set or map of objects. Unknown parts of objects of other environments are
+// decodeCollection decodes a list, tuple, set or map of objects. Unknown parts of other environments' objects are
 // ignored.
 func (d *decoder) decodeCollection(root *ObjectReader, name string, decode func(*decoder, *ObjectReader) belonging) {
 	elements, isUnknown := d.elements(root, name)
@@ -174,7 +171,7 @@ func (d *decoder) decodeCollection(root *ObjectReader, name string, decode func(
 	}
 }
 
-// elements are those of a list, tuple, set or map of objects.
+// elements returns the elements of a collection.
 func (d *decoder) elements(root *ObjectReader, name string) (elements []Element, isUnknown bool) {
 	value, path := root.Value(name)
 	if object, isMap := value.(map[string]any); isMap {
@@ -190,14 +187,14 @@ func (d *decoder) elements(root *ObjectReader, name string) (elements []Element,
 	return elements, isUnknown
 }
 
-// Element is one of a list or map. Its name is its key, or its number.
+// Element is an element of a list or map, named by its index or key.
 type Element struct {
 	Path  *Path
 	Name  string
 	Value any
 }
 
-// Elements returns those of a list, or of a map in the order of its keys. are is false for anything else.
+// Elements returns the elements of a list, or of a map in key order.
 func Elements(path *Path, value any) (elements []Element, are bool) {
 	switch value := value.(type) {
 	case []any:
@@ -216,8 +213,8 @@ func Elements(path *Path, value any) (elements []Element, are bool) {
 	return elements, true
 }
 
-// keep adds an object to a list of the fleet, unless it is of another environment. isCertain says that it is of this one:
-// only then it is registered, and may be checked against others.
+// keep adds an object of this environment to a list of the fleet. isCertain reports that it was registered for cross
+// checks.
 func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
 	belongs = d.belongs(o)
 	o.Finish()
@@ -230,7 +227,7 @@ func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, obje
 	return belongs, isCertain
 }
 
-// unknownObject notes that the objects of a collection are not all known, or may not all be in this environment.
+// noteUnknownObject marks a collection as incomplete.
 func (d *decoder) noteUnknownObject(collection string) {
 	d.Known = false
 	d.incomplete[collection] = true
@@ -239,7 +236,6 @@ func (d *decoder) noteUnknownObject(collection string) {
 	}
 }
 
-// unknownObjects notes that of every collection, constraints included.
 func (d *decoder) noteUnknownObjects() {
 	d.ConstraintsKnown = false
 	for _, c := range collections {
@@ -247,12 +243,12 @@ func (d *decoder) noteUnknownObjects() {
 	}
 }
 
-// register notes where an object was read, and reports at its name a second one of the same name.
+// register records an object, and reports a second object with its name.
 func (c *crossReferences) register(collection, name string, path *Path) {
 	c.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
 }
 
-// registerAt is register for an object whose name has another path.
+// registerAt registers an object with another path of its name.
 func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 	if !isSet(key.name) {
 		return
@@ -268,7 +264,7 @@ func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 	c.paths[key] = path
 }
 
-// allFindings returns the findings sorted by path, each once.
+// allFindings returns the findings sorted by path, without duplicates.
 func (d *decoder) allFindings() Findings {
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
 	seen := make(map[Finding]bool, len(d.Findings))
@@ -283,7 +279,7 @@ func (d *decoder) allFindings() Findings {
 	return all
 }
 
-// result checks what involves several objects, and returns everything.
+// result runs the cross checks and returns the fleet.
 func (d *decoder) result() (*Decoded, Findings) {
 	d.Fleet.sortLists()
 	d.checkReferences()

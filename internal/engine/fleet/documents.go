@@ -6,11 +6,10 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// maxDocuments bounds the documents of one text, since even the smallest take some kilobytes while they
-// are read.
+// maxDocuments bounds the documents of one text: the smallest takes kilobytes of memory.
 const maxDocuments = 4_000
 
-// documents splits a text and parses what is in it. Empty documents are left out.
+// readDocumentsOf parses the non-empty documents of a text.
 func readDocumentsOf(d *decoder, path *Path, text string) []Document {
 	documents, problems := readDocuments(text, unmarshalAsKustomize, "")
 	for _, problem := range problems {
@@ -19,7 +18,7 @@ func readDocumentsOf(d *decoder, path *Path, text string) []Document {
 	return documents
 }
 
-// ReadObjects reads the objects among the YAML documents of a text. With an error, they are those before it.
+// ReadObjects returns the objects among the YAML documents of a text, up to the first error.
 func ReadObjects(text string) ([]map[string]any, error) {
 	documents, err := ReadYAMLDocuments(text, func(string) bool { return false })
 	objects := make([]map[string]any, 0, len(documents))
@@ -31,23 +30,22 @@ func ReadObjects(text string) ([]map[string]any, error) {
 	return objects, err
 }
 
-// YAMLText is one text of several, as people have them in files: its documents, and those that cannot be read.
+// YAMLText is one named text with its YAML documents.
 type YAMLText struct {
 	Name      string // its key, where the texts are a map, such as the name of a file; else its number
 	Documents []Document
-	// Problems are sentences, each about one document that is not YAML or is beyond the bounds.
+	// Problems has a sentence for each invalid document.
 	Problems []string
 }
 
-// Document is one YAML document of a text. Its number in the text, and the line of its beginning, are from 1.
+// Document is a YAML document. Number and Line start at 1.
 type Document struct {
 	Number, Line int
 	Value        any
 }
 
-// ReadTexts reads a list or map of texts of YAML documents, sorted by key. A document that cannot be read is a problem of
-// its text; findings are about elements that are no texts, at their paths below `documents`. known is false while any
-// element is unknown.
+// ReadTexts parses a list or map of YAML texts, sorted by key. An invalid document is a problem of its text; an element
+// that is no text is a finding below `documents`. known is false if any element is unknown.
 func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) {
 	p := &controlPlane{decoder: newDecoder()}
 	known = documents != Unknown{}
@@ -66,7 +64,7 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 	return texts, known, p.Findings
 }
 
-// readDocuments parses the documents of a text, but for empty ones. A problem with a document has its number, cannot, and the
+// readDocuments parses the non-empty documents of a text. A problem has the number of the document, cannot, and the
 // reason.
 func readDocuments(text string, unmarshal func([]byte, any) error, cannot string) (documents []Document, problems []string) {
 	parts := SplitYAML(text)

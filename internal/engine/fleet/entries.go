@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// In the value that provider::flotilla::fleet returns, the entries of one kind are an object {known, pending}, and not
-// a map: Terraform and the plugin framework walk every entry of a map many times, which is most of a plan for thousands
-// of them. known is one JSON text of the entries that are known, and is unknown as a whole where there may be others;
-// pending has an unknown value for each entry that is not known yet.
+// In the value of provider::flotilla::fleet, entries are an object {known, pending} instead of a map: Terraform and the
+// plugin framework walk each entry of a map many times, which dominates plans with thousands of entries. known is one
+// JSON text, unknown if other entries may exist; pending holds an unknown value for each unknown entry.
 
-// EncodeEntries returns the text of entries, each of which is canonical JSON.
+// EncodeEntries encodes entries of canonical JSON as one text.
 func EncodeEntries(entries map[string]string) (string, error) {
 	var buffer bytes.Buffer
 	buffer.WriteByte('{')
@@ -31,7 +30,7 @@ func EncodeEntries(entries map[string]string) (string, error) {
 	return buffer.String(), nil
 }
 
-// ParseEntries reads that text. Its error does not repeat the text, which may have values in it.
+// ParseEntries decodes the text of [EncodeEntries]. Its error never has a value.
 func ParseEntries(text string) (map[string]string, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &raw); err != nil || raw == nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// readEnvironment reads the environment of the fleet.
 func readEnvironment(d *decoder, root *ObjectReader) {
 	name := readRequired(root, "environment")
 	d.Fleet.Environment = name
@@ -17,7 +16,7 @@ func readEnvironment(d *decoder, root *ObjectReader) {
 	}
 }
 
-// environments reads the optional list of all environments: names, or objects with a name.
+// readEnvironments reads the names of all environments, given as texts or objects.
 func readEnvironments(d *decoder, root *ObjectReader) {
 	value, path := root.Value("environments")
 	elements, are := Elements(path, value)
@@ -53,7 +52,7 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 	}
 }
 
-// environment checks an environment, which is not part of any fleet's model.
+// decodeEnvironment checks an environment. It is not part of the model.
 func decodeEnvironment(d *decoder, o *ObjectReader) belonging {
 	readName(o, formCheck(o, "name"))
 	readLabels(o, "labels")
@@ -75,8 +74,7 @@ func readLocation(o *ObjectReader) folder.Location {
 	return repo
 }
 
-// belongs reads the attribute "environment" of an object, and says whether it is the fleet's. An object without it
-// belongs to the fleet's environment.
+// belongs reads environment. An object without it belongs to the fleet's environment.
 func (d *decoder) belongs(o *ObjectReader) belonging {
 	environment := readText(o, "environment")
 	if problem := labelForm.check(environment); isSet(environment) && problem != "" {
@@ -94,13 +92,12 @@ func (d *decoder) belongs(o *ObjectReader) belonging {
 	return notInEnvironment
 }
 
-// checkEnvironment reports a name that is not among those of the attribute "environments".
+// checkEnvironment reports a name that environments lacks.
 func (r *Reader) checkEnvironment(path *Path, name string) {
 	r.checkEnvironmentOf(path, "", name)
 }
 
-// checkEnvironmentOf is checkEnvironment for a name that the user has not written at this path. before is the
-// beginning of the message, and says which object has the name.
+// checkEnvironmentOf reports it for a name of another object; before names the object.
 func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	if r.allEnvironments == nil || !isSet(name) || slices.Contains(r.allEnvironments, name) {
 		return
@@ -108,10 +105,10 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	r.Report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, r.allEnvironments))
 }
 
-// environmentLabel is the reserved label that says which environment an assignment is of.
+// environmentLabel is the reserved label with an assignment's environment.
 const environmentLabel = "environment"
 
-// checkEnvironmentLabel reports a label that asks for an environment that does not exist.
+// checkEnvironmentLabel reports a label with an unknown environment.
 func checkEnvironmentLabel(o *ObjectReader, attribute string, labels map[string]string) {
 	o.reader.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Finding is one mistake in the input.
+// Finding is a mistake in the input.
 type Finding struct {
 	Path    string // of the value, as in HCL: workloads["hello"].labels["a b"]; empty for the whole input
 	Message string // a sentence or clause without the path
@@ -23,7 +23,7 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Message
 }
 
-// Findings are several mistakes. As an error they are one line each, the same of several objects one line together.
+// Findings is an error with one line for each group of findings: see [Findings.Group].
 type Findings []Finding
 
 func (f Findings) Error() string {
@@ -35,25 +35,24 @@ func (f Findings) Error() string {
 }
 
 var (
-	// keysInPaths are the keys and numbers of elements in paths.
+	// keysInPaths matches keys and indices in paths.
 	keysInPaths = regexp.MustCompile(`\[("(\\.|[^"\\])*"|\d+)\]`)
 	quotedTexts = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 )
 
-// MaxAlike is how many mistakes are listed that differ only by what they quote, as those of names that one expression has made.
+// MaxAlike is how many findings are listed that differ only in quoted text: one expression can cause thousands.
 const MaxAlike = 5
 
-// WithoutQuotes is a message without what it quotes.
+// WithoutQuotes returns a message without its quoted texts.
 func WithoutQuotes(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
 
-// Report adds a finding at a path.
 func (f *Findings) Report(path *Path, format string, arguments ...any) {
 	*f = append(*f, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// Group has one finding in place of those that say the same of the same attribute of several objects, which are often made
-// by one expression. Its path lists the first of theirs: `clusters["a"].labels, clusters["b"].labels and 3 more`. Of those that differ
-// only by what they quote the first are listed, and one finding has the paths of all others.
+// Group merges findings with the same message about the same attribute of several objects into one, with the first
+// paths: `clusters["a"].labels, clusters["b"].labels and 3 more`. Beyond [MaxAlike] messages that differ only in quoted
+// text, one finding has all other paths.
 func (f Findings) Group() Findings {
 	paths := make(map[Finding][]string, len(f)) // by the finding with the keys taken out of its path
 	of := func(finding Finding) Finding {
@@ -92,37 +91,32 @@ func (f Findings) Group() Findings {
 	return together
 }
 
-// Path is the path of a value in the input. The zero value is the whole input.
+// Path locates a value in the input. nil is the whole input.
 type Path struct {
 	parent *Path
 	step   string
 }
 
-// PathOf returns the path of an object of a collection of the fleet: workloads["hello"].
+// PathOf returns the path of an object of a collection: workloads["hello"].
 func PathOf(collection, name string) *Path { return (*Path)(nil).Attribute(collection).Key(name) }
 
-// TargetPath returns the path of a deployment target.
 func TargetPath(workload, target string) *Path {
 	return PathOf("workloads", workload).Attribute("deployment_targets").Key(target)
 }
 
-// Attribute returns the path of an attribute of the object at p.
 func (p *Path) Attribute(name string) *Path {
 	return &Path{parent: p, step: "." + name}
 }
 
-// Key returns the path of an element of the map at p.
 func (p *Path) Key(key string) *Path {
 	return &Path{parent: p, step: "[" + strconv.Quote(key) + "]"}
 }
 
-// Index returns the path of an element of the list at p.
 func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }
 
-// elementPaths returns the paths of the elements of a list at p. An object has its name in the path where the name is
-// known and unique, else its number.
+// elementPaths returns the paths of the elements of a list: by name if that is known and unique, else by index.
 func elementPaths(p *Path, list []any) []*Path {
 	count := make(map[string]int, len(list))
 	for _, element := range list {
@@ -139,7 +133,7 @@ func elementPaths(p *Path, list []any) []*Path {
 	return paths
 }
 
-// nameOf returns the name of an object; "" where it has none that can be shown.
+// nameOf returns the name of an object, or "".
 func nameOf(element any) string {
 	object, _ := element.(map[string]any)
 	name, _ := object["name"].(string)
@@ -149,7 +143,7 @@ func nameOf(element any) string {
 	return name
 }
 
-// maxName is the length of the longest name, that of a DNS subdomain.
+// maxName is the length of a DNS subdomain.
 const maxName = 253
 
 func (p *Path) String() string {
@@ -164,7 +158,7 @@ func (p *Path) String() string {
 	return strings.TrimPrefix(strings.Join(steps, ""), ".")
 }
 
-// DidYouMean is the end of a message about a word that is not among the candidates.
+// DidYouMean suggests a candidate for a misspelt word, as the end of a message.
 func DidYouMean(word string, candidates []string) string {
 	return wording.DidYouMean(word, candidates)
 }

@@ -1,6 +1,6 @@
-// Package fleet is the model: everything that one environment's scheduling, hydration and rendering are computed from.
-// It decodes objects in the form in which users write them (HCL values, YAML, JSON), and reports all mistakes, each
-// with its path. It knows neither Terraform nor Git.
+// Package fleet is the model, the input of scheduling, hydration and rendering for one environment. It decodes objects
+// as users write them (HCL values, YAML, JSON) and reports every mistake with its path. It does not depend on Terraform
+// or Git.
 package fleet
 
 import (
@@ -19,9 +19,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Fleet is the input of every computation for one environment. Its lists are sorted by name, and have only objects of
-// the environment. Configuration values are not part of it: see [Config]. Its JSON is the model; the manifests of
-// deployment targets are not part of that: see [Value].
+// Fleet is the input of every computation for one environment. Lists are sorted by name. Its JSON is the model;
+// configuration values are in [Config], manifests in [Value].
 type Fleet struct {
 	Environment      string               `json:"environment"`
 	Workspaces       []Workspace          `json:"workspaces,omitempty"`
@@ -37,14 +36,13 @@ type Fleet struct {
 	Hydration        *Hydration           `json:"hydration,omitempty"`
 }
 
-// Config maps the name of each config container to the canonical JSON object of its data. A container without an entry
-// has a value that is not known yet. What containers have beside their data is in entries of its own, [SecretsEntry].
+// Config maps the name of each known config container to the canonical JSON of its data. Secrets are in separate
+// entries: [SecretsEntry].
 type Config map[string]string
 
-// Labels are Kubernetes labels.
 type Labels map[string]string
 
-// Workspace is a team: its workloads, the groups that may use its namespaces, its quota.
+// Workspace is a team: its workloads, the groups that may use its namespaces, and its quota.
 type Workspace struct {
 	Name              string            `json:"name"`
 	ContributorGroups []string          `json:"contributor_groups,omitempty"`
@@ -55,16 +53,16 @@ type Workspace struct {
 	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
 	ServiceAccount    string            `json:"service_account,omitempty"` // that reconcilers impersonate; empty: none
 	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
-	// Secrets, Sources and Parameters are what workloads may use beside their own; nil: not set.
+	// Secrets, Sources and Parameters limit the use of shared resources by workloads; nil: not set.
 	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
 	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see package access
 	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
-	// LeastRender is the weakest rendering to which deployment targets may go below that of a cluster type; empty: none.
+	// LeastRender is the weakest rendering that a deployment target may choose below its cluster type's; empty: none.
 	LeastRender string `json:"least_render,omitempty"`
 	Labels      Labels `json:"labels,omitempty"`
 }
 
-// IsConfined says whether workloads may use only what their workspace says.
+// IsConfined reports whether workloads may use only resources that their workspace allows.
 func (w *Workspace) IsConfined() bool {
 	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil ||
 		w.Parameters != nil
@@ -73,7 +71,7 @@ func (w *Workspace) IsConfined() bool {
 // ClusterType is a set of clusters that run the same workloads with the same values.
 type ClusterType struct {
 	Name string `json:"name"`
-	// Formerly are the names that it had before, the first one first: see [ClusterType.FirstName].
+	// Formerly lists its former names, the oldest first: see [ClusterType.FirstName].
 	Formerly         []string `json:"formerly,omitempty"`
 	Labels           Labels   `json:"labels,omitempty"`
 	Taints           []Taint  `json:"taints,omitempty"`
@@ -81,18 +79,18 @@ type ClusterType struct {
 	NamespaceService string   `json:"namespace_service"`
 	ConfigType       string   `json:"config_type"`
 	Description      string   `json:"description,omitempty"`
-	// Parameters are for templates. Those of deployment targets are merged over them.
+	// Parameters are for templates. Deployment targets override them.
 	Parameters map[string]any `json:"parameters,omitempty"`
-	// SecretService is the template of type "secret", which brings the secrets that references name; empty: none.
+	// SecretService is the template of type "secret" for references to secrets; empty: none.
 	SecretService string `json:"secret_service,omitempty"`
-	// SecretStores are the stores of the fleet that its clusters have, by the name that references use.
+	// SecretStores are the stores on its clusters, by the names that references use.
 	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
-	// Decryption is how its agent decrypts SOPS files; nil: it does not.
+	// Decryption configures SOPS decryption by the agent; nil: none.
 	Decryption *Decryption `json:"decryption,omitempty"`
-	// Render is how far manifests are rendered where the deployment target does not say: see [RenderingOf]; empty: not at all.
+	// Render is the default rendering of its deployment targets: see [RenderingOf]; empty: pointers.
 	Render string `json:"render,omitempty"`
-	// KubernetesVersion and APIVersions are what charts are told of its clusters: "1.34" or "v1.34.2", empty for that of
-	// Helm's library; and, beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted.
+	// KubernetesVersion and APIVersions are the capabilities that charts see: "1.34" or "v1.34.2", empty for the version
+	// of Helm's library; sorted "<group>/<version>" or "<group>/<version>/<kind>" in addition to those of Kubernetes.
 	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
 	APIVersions       []string `json:"api_versions,omitempty"`
 }
@@ -121,42 +119,40 @@ type DeploymentTarget struct {
 	Labels        Labels   `json:"labels,omitempty"`
 	Namespace     string   `json:"namespace,omitempty"`      // empty: from the names of environment, host and target
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
-	// Manifests are no part of the model, since they decide only what is in a folder: see [Value].
+	// Manifests affect only the content of folders, so they are not part of the model: see [Value].
 	Manifests Manifests `json:"-"`
-	// ManifestsPending says that something in Manifests is not known yet; they are empty then.
+	// ManifestsPending reports that Manifests are unknown.
 	ManifestsPending bool `json:"-"`
 }
 
-// Manifests says where a workload's own manifests are.
+// Manifests locates a workload's own manifests.
 type Manifests struct {
 	folder.Manifests
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs, Render and AllowPlain are attributes of the deployment target. They are here since they decide only what is
-	// in a folder, as the manifests do.
+	// ConfigAs, Render and AllowPlain belong to the deployment target. Like manifests, they affect only content.
 	ConfigAs   ConfigAs `json:"config_as,omitempty"`   // empty: the default
 	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: that of the cluster type
 	AllowPlain []string `json:"allow_plain,omitempty"` // sorted names of values that may look like a credential
 }
 
-// ExplicitAssignment is an assignment that the user gives, in place of scheduling. Exactly one of ClusterType and
-// Cluster is set; DeploymentTarget is a full name.
+// ExplicitAssignment replaces scheduling. Either ClusterType or Cluster is set; DeploymentTarget is a full name.
 type ExplicitAssignment struct {
 	ClusterType      string `json:"cluster_type,omitempty"`
 	Cluster          string `json:"cluster,omitempty"`
 	DeploymentTarget string `json:"deployment_target"`
 }
 
-// ConfigContainer is labelled configuration of the platform, without its values.
+// ConfigContainer is a labelled set of configuration values, without the values.
 type ConfigContainer struct {
 	Name     string      `json:"name"`
 	Labels   Labels      `json:"labels,omitempty"`
 	Priority json.Number `json:"priority,omitempty"` // empty is 0
-	// FromConfigMap says that the values were read from a ConfigMap, so that all of them were strings.
+	// FromConfigMap reports that the values come from a ConfigMap, so all are texts.
 	FromConfigMap bool `json:"from_config_map,omitempty"`
 }
 
-// ConfigSchema is a JSON Schema for the values of every assignment that its labels match.
+// ConfigSchema is a JSON Schema for the values of every assignment with its labels.
 type ConfigSchema struct {
 	Name   string `json:"name"`
 	Labels Labels `json:"labels,omitempty"`
@@ -171,7 +167,7 @@ type Template struct {
 	Manifests   []string `json:"manifests"`
 }
 
-// Hydration says how config containers merge. The zero value is the default.
+// Hydration configures how config containers merge. The zero value is the default.
 type Hydration struct {
 	Precedence string `json:"precedence,omitempty"`  // what decides between equal priorities: "specificity" (default) or "name"
 	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
@@ -179,7 +175,6 @@ type Hydration struct {
 	ListKey    string `json:"list_key,omitempty"`    // default "name"
 }
 
-// The values that the model's enumerations take.
 var (
 	TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
 	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
@@ -187,7 +182,7 @@ var (
 	ManifestTypes = []string{"helm", "kustomize"}
 )
 
-// BuiltinTemplates are the templates that every fleet has, by type.
+// BuiltinTemplates lists the built-in templates by type.
 var BuiltinTemplates = map[string][]string{
 	"reconciler": reconciler.Names(),
 	"namespace":  {"default"},
@@ -196,14 +191,13 @@ var BuiltinTemplates = map[string][]string{
 	"secret":     {"external-secrets", "secrets-store-csi"},
 }
 
-// Defaults of a cluster type.
 const (
 	DefaultReconciler       = reconciler.DefaultAgent
 	DefaultNamespaceService = "default"
 	DefaultConfigType       = "configmap"
 )
 
-// HydrationOrDefault returns the fleet's hydration with every default filled in.
+// HydrationOrDefault returns the hydration with all defaults.
 func (f *Fleet) HydrationOrDefault() Hydration {
 	hydration := Hydration{}
 	if f.Hydration != nil {
@@ -216,7 +210,7 @@ func (f *Fleet) HydrationOrDefault() Hydration {
 	return hydration
 }
 
-// Targets are the deployment targets of all workloads, in their order.
+// Targets returns the deployment targets of all workloads, in order.
 func (f *Fleet) Targets() iter.Seq2[*Workload, *DeploymentTarget] {
 	return func(yield func(*Workload, *DeploymentTarget) bool) {
 		for i := range f.Workloads {
@@ -229,12 +223,12 @@ func (f *Fleet) Targets() iter.Seq2[*Workload, *DeploymentTarget] {
 	}
 }
 
-// FullName is the name of a deployment target outside of its workload: "<workload>-<target>".
+// FullName returns "<workload>-<target>".
 func FullName(workload, target string) string {
 	return workload + "-" + target
 }
 
-// Model returns the canonical JSON of the fleet without manifests: the same fleet gives the same bytes.
+// Model returns the canonical JSON of the fleet without manifests. Equal fleets have equal models.
 func (f *Fleet) Model() (string, error) {
 	model, err := encode(f)
 	if err != nil {
@@ -243,8 +237,7 @@ func (f *Fleet) Model() (string, error) {
 	return model, nil
 }
 
-// ParseModel reads the JSON of [Fleet.Model]. All manifests of the result are pending; [Value.Fleet] also reads the
-// manifests.
+// ParseModel decodes [Fleet.Model]. All manifests are pending; [Value.Fleet] also decodes those.
 func ParseModel(model string) (*Fleet, error) {
 	fleet := &Fleet{}
 	if err := parseStrictly(model, fleet); err != nil {
@@ -266,10 +259,10 @@ func encode(value any) (string, error) {
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// maxModel is the size, in bytes, of the largest JSON that is read back: ten times that of a fleet of 1,000,000 assignments.
+// maxModel is ten times the size of a fleet of 1,000,000 assignments, in bytes.
 const maxModel = 512 << 20
 
-// parseStrictly reads one JSON value that Flotilla has written. Attributes that the type does not have are errors.
+// parseStrictly decodes JSON that Flotilla wrote. Unknown attributes are errors.
 func parseStrictly(text string, into any) error {
 	if len(text) > maxModel {
 		return fmt.Errorf("is larger than %d MiB", maxModel>>20)
@@ -284,7 +277,6 @@ func parseStrictly(text string, into any) error {
 	return err
 }
 
-// sortLists puts every list of the fleet into its canonical order.
 func (f *Fleet) sortLists() {
 	slices.SortStableFunc(f.Workspaces, func(a, b Workspace) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.ClusterTypes, func(a, b ClusterType) int { return cmp.Compare(a.Name, b.Name) })
@@ -304,13 +296,13 @@ func (f *Fleet) sortLists() {
 	}
 }
 
-// CompareExplicitAssignments orders assignments as a fleet lists them: those of clusters first.
+// CompareExplicitAssignments compares assignments in the order of a fleet: clusters first.
 func CompareExplicitAssignments(a, b ExplicitAssignment) int {
 	return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
 		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))
 }
 
-// MergeLabels returns the labels of all sets. Where several have a key, the last one counts. The result is a new map.
+// MergeLabels returns the union of all sets in a new map. Later sets win.
 func MergeLabels(sets ...Labels) Labels {
 	merged := Labels{}
 	for _, set := range sets {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 )
 
-// Format is the format of the values that this version writes and reads.
+// Format is the format of the values of this version.
 const Format = "1"
 
-// Value is what provider::flotilla::fleet returns: the model, which decides which assignments there are, and beside it
-// an entry for each object that decides only what is in a folder. So a value that is not known yet makes only its entry
-// unknown, and the folders that it reaches. Entries that are not known yet are absent.
+// Value is the value of provider::flotilla::fleet: the model, which decides the assignments, and entries for objects
+// that affect only content. An unknown value makes only its entry unknown, and the folders that it affects. Unknown
+// entries are absent.
 type Value struct {
 	Format      string
 	Environment string
@@ -19,11 +19,10 @@ type Value struct {
 	Constraints map[string]string // canonical JSON of each constraint, by name; they decide neither
 }
 
-// Known says whether the model is known. Without it, nothing can be computed.
+// Known reports whether the model is known, which every computation needs.
 func (v Value) Known() bool { return v.Model != "" }
 
-// Fleet reads the value back. Manifests that are not known yet are pending in it, and config containers
-// whose data are not known yet have no entry.
+// Fleet decodes the value. Unknown manifests are pending, and unknown config containers have no entry.
 func (v Value) Fleet() (*Fleet, Config, error) {
 	if err := CheckFormat(v.Format); err != nil {
 		return nil, nil, err
@@ -38,7 +37,7 @@ func (v Value) Fleet() (*Fleet, Config, error) {
 	return fleet, v.Config, nil
 }
 
-// CheckFormat refuses a fleet of another format.
+// CheckFormat returns an error for a fleet of another format.
 func CheckFormat(format string) error {
 	if format == Format {
 		return nil
@@ -47,7 +46,6 @@ func CheckFormat(format string) error {
 		"make it again with provider::flotilla::fleet or control_plane of this version", format, Format)
 }
 
-// adoptManifests fills in the manifests that are known.
 func (f *Fleet) adoptManifests(entries map[string]string) error {
 	for workload, target := range f.Targets() {
 		name := FullName(workload.Name, target.Name)
@@ -62,9 +60,7 @@ func (f *Fleet) adoptManifests(entries map[string]string) error {
 	return nil
 }
 
-// Value returns what is known of the input. It has entries of Config only with ContainersKnown, of Manifests only with
-// TargetsKnown, and of Constraints only with ConstraintsKnown. Pending, PendingManifests and PendingConstraints have
-// the names of the entries that are not known yet.
+// Value encodes the known parts of the input. Each map is nil unless all names of its entries are known.
 func (d *Decoded) Value() (Value, error) {
 	value := Value{Format: Format}
 	if d.ContainersKnown {

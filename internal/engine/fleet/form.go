@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Form is what a text must be like: readers check it, and JSON Schemas have it.
+// Form is the syntax of a text, for readers and JSON Schemas.
 type Form struct {
 	Pattern string // a regular expression that Go and JSON Schema understand alike
 	Longest int    // in bytes; 0 where the pattern bounds it
@@ -25,7 +25,6 @@ const (
 	ofALabel  = `letters, digits, "-", "_" and ".", starting and ending with a letter or digit, at most 63 characters`
 )
 
-// The forms.
 var (
 	labelForm = newForm("^"+dnsLabel+"$", validation.DNS1123LabelMaxLength,
 		`is not a DNS label: lower case letters, digits and "-", starting and ending with a letter or digit, at most 63 characters`)
@@ -43,7 +42,7 @@ var (
 		`is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`)
 )
 
-// check says what is wrong with a text, or "".
+// check returns the problem of a text, or "".
 func (f *Form) check(text string) string {
 	if f.Longest > 0 && len(text) > f.Longest || !f.compiled.MatchString(text) {
 		return f.wrong
@@ -51,10 +50,10 @@ func (f *Form) check(text string) string {
 	return ""
 }
 
-// IsAPIVersion reports whether a text can be one of a cluster type's api_versions.
+// IsAPIVersion reports whether a text is valid in api_versions of a cluster type.
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
-// formCheck returns the check of the form that the table has for an attribute, or for the elements of a list.
+// formCheck returns the check for the form of an attribute.
 func formCheck(o *ObjectReader, name string) func(string) string {
 	form := o.table.find(name).Form
 	if form == nil {
@@ -63,7 +62,7 @@ func formCheck(o *ObjectReader, name string) func(string) string {
 	return form.check
 }
 
-// isOfLabel reports whether messages about the form quote the text themselves.
+// isOfLabel reports whether the form is a label's, whose messages quote the text themselves.
 func (f *Form) isOfLabel() bool { return f == labelKeyForm || f == labelValueForm }
 
 func (f *Form) checkLabel(text string) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
 )
 
-// What errors about credentials advise. The name of the value follows.
+// Advice in errors about credentials. The name of the value follows.
 const (
 	valueAdvice = "plain values are committed as they are: give a reference to it in secrets of a config container, " +
 		"or an encrypted file; if it is none, "
@@ -16,13 +16,13 @@ const (
 	toAllowPlain    = "add allow_plain = [%q]"
 )
 
-// checkPlain refuses credentials in the value at a path, but for the names in allowed, such as database.password. advice is a
-// format that takes the name. Unknown values pass. A finding never has a value.
+// checkPlain reports credentials in a value, except names in allowed such as database.password. advice is a format for
+// the name. Findings never contain a value.
 func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice string) {
 	d.checkNamed(path, "", data, allowed, advice)
 }
 
-// checkCommitted is checkPlain for an attribute below an object, whose names begin with the last of the attributes.
+// checkCommitted is checkPlain for an attribute; the last of attributes starts the names.
 func (d *decoder) checkCommitted(o *ObjectReader, allowed []string, attributes ...string) {
 	var value any = o.fields
 	path := o.path
@@ -43,7 +43,6 @@ func (d *decoder) checkNamed(path *Path, prefix string, value any, allowed []str
 		if found.Line > 0 {
 			where = fmt.Sprintf(" in line %d", found.Line)
 		}
-		// The path of a finding is that of the value below data, also where a key has a dot in it.
 		at := path
 		if found.Path != "" {
 			at = &Path{parent: path, step: "." + strings.TrimPrefix(found.Path, ".")}
@@ -52,7 +51,7 @@ func (d *decoder) checkNamed(path *Path, prefix string, value any, allowed []str
 	}
 }
 
-// CheckOpenText returns what is wrong with a text that people write for others to read, or "": it looks like a credential.
+// CheckOpenText returns a problem if a text for other readers looks like a credential, or "".
 func CheckOpenText(text string) string {
 	found := credential.Find(text)
 	if len(found) == 0 {
@@ -64,7 +63,7 @@ func CheckOpenText(text string) string {
 	)
 }
 
-// ReadOpenText is Text for an attribute that must not have a credential.
+// ReadOpenText reads a text that must not contain a credential.
 func ReadOpenText(o *ObjectReader, name string) string {
 	text := o.Text(name)
 	if problem := CheckOpenText(text); problem != "" {
@@ -73,8 +72,7 @@ func ReadOpenText(o *ObjectReader, name string) string {
 	return text
 }
 
-// readAllowPlain reads the names of values that may look like a credential. known is false while any of them is unknown, which
-// makes nothing else unknown.
+// readAllowPlain reads names of values that may look like a credential. Unknown names make nothing else unknown.
 func readAllowPlain(o *ObjectReader, attribute string) (names []string, known bool) {
 	known = readAside(o, func() { names = readSortedTexts(o, attribute) })
 	return names, known

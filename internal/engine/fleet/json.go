@@ -10,14 +10,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of what is read, so that hostile input can exhaust neither the stack nor a processor.
+// Bounds that protect stack and processor against texts from repositories and servers.
 const (
 	maxDepth  = 1000 // levels of nesting
 	maxDigits = 1000 // characters of a number
 )
 
-// ParseJSON reads one JSON value. Text after it and keys that appear twice are errors. It accepts what encoding/json
-// accepts, and needs a fraction of the memory.
+// ParseJSON parses one JSON value. Trailing text and duplicate keys are errors. It accepts the same texts as
+// encoding/json in a fraction of the memory.
 func ParseJSON(text string) (any, error) {
 	tokens := newTokens(text)
 	value, err := nextValue(tokens, 0)
@@ -35,7 +35,7 @@ func newTokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// readingError is the error of reading a text: what encoding/json says, where it is not JSON.
+// readingError converts an error to that of encoding/json.
 func readingError(text string, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -44,8 +44,8 @@ func readingError(text string, err error) error {
 	return err
 }
 
-// syntaxError says what encoding/json says of a text that is not JSON: a [json.SyntaxError], or [io.ErrUnexpectedEOF] where
-// the text ends too early.
+// syntaxError returns the error of encoding/json for invalid JSON: a [json.SyntaxError], or [io.ErrUnexpectedEOF] for a
+// truncated text.
 func syntaxError(text string) error {
 	var raw json.RawMessage
 	err := json.Unmarshal([]byte(text), &raw)
@@ -63,8 +63,7 @@ func syntaxError(text string) error {
 	return err
 }
 
-// endsEarly says whether a text is not JSON because it ends too early, and not because its last character is wrong:
-// encoding/json reads a space after every text.
+// endsEarly reports whether a text is truncated: encoding/json reads a space after every text.
 func endsEarly(text, message string) bool {
 	return strings.HasPrefix(message, "unexpected end") ||
 		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")
@@ -121,7 +120,7 @@ func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
 	return nil, nil
 }
 
-// digits are the most common numbers, allocated once.
+// digits holds the most common numbers, allocated once.
 var digits = [10]any{
 	json.Number("0"), json.Number("1"), json.Number("2"), json.Number("3"), json.Number("4"),
 	json.Number("5"), json.Number("6"), json.Number("7"), json.Number("8"), json.Number("9"),

@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// kalypsoClusterType reads a ClusterType. Each of the following methods reads one of Kalypso's kinds.
 func readKalypsoClusterType(p *controlPlane, o *ObjectReader) {
 	clusterType := ClusterType{}
 	clusterType.Name, clusterType.Labels = readMetadata(o, checkClusterTypeName)
@@ -69,8 +68,7 @@ func readSchemas(o *ObjectReader, attribute string) []string {
 	return schemas
 }
 
-// readKalypsoManifests reads Kalypso's manifests, which are a free map of strings. Keys for which Flotilla has no attribute
-// are parameters.
+// readKalypsoManifests reads Kalypso's free map of strings. Unknown keys become parameters.
 func readKalypsoManifests(o *ObjectReader) Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
 	parameters := map[string]any{}

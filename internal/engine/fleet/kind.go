@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kind defines one kind of objects in a single place: a field of T, its attribute in the table, and its reader are one row. Schemas,
-// documentation and JSON Schemas follow from the table.
+// kind defines one kind of objects in a single place: each row has a field of T, its attribute in the table and its
+// reader. Schemas, documentation and JSON Schemas follow from the table.
 type kind[T any] struct {
 	Table
 	fields []kindField
@@ -21,14 +21,14 @@ type kindField struct {
 	read  func(o *ObjectReader, name string, field any)
 }
 
-// row is an attribute and the field that it is stored in. Its name is the field's name in JSON.
+// row is an attribute and its field. The attribute has the field's name in JSON.
 type row struct {
 	Attribute
 	field any // a pointer into the probe of [defineKind]; nil for an attribute that the kind's decoder reads
 	read  func(o *ObjectReader, name string, field any)
 }
 
-// defineKind calls rows once, with a probe. Pointers into the probe identify the fields.
+// defineKind calls rows once with a probe. Pointers into the probe identify the fields.
 func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
 	k, probe := &kind[T]{Table: table}, new(T)
 	for _, r := range rows(probe) {
@@ -42,13 +42,12 @@ func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
 	return k
 }
 
-// checkedBy adds a check of several attributes together.
+// checkedBy adds a check across attributes.
 func (k *kind[T]) checkedBy(check func(o *ObjectReader, object *T)) *kind[T] {
 	k.check = check
 	return k
 }
 
-// decode reads an object with this table.
 func (k *kind[T]) decode(o *ObjectReader) T {
 	var object T
 	value := reflect.ValueOf(&object).Elem()
@@ -61,7 +60,6 @@ func (k *kind[T]) decode(o *ObjectReader) T {
 	return object
 }
 
-// fieldAt returns the field of a struct that a pointer points to.
 func fieldAt(object reflect.Value, pointer any) reflect.StructField {
 	for _, f := range reflect.VisibleFields(object.Type()) {
 		if object.FieldByIndex(f.Index).Addr().Interface() == pointer {
@@ -71,19 +69,19 @@ func fieldAt(object reflect.Value, pointer any) reflect.StructField {
 	panic(fmt.Sprintf("%T points to no field of a %s", pointer, object.Type()))
 }
 
-// storedAttribute stores the result of read in a field.
+// storedAttribute is an attribute whose value read returns.
 func storedAttribute[F any](field *F, a Attribute, read func(o *ObjectReader, name string) F) row {
 	return row{a, field, func(o *ObjectReader, name string, field any) { *field.(*F) = read(o, name) }}
 }
 
-// unstoredAttribute is an attribute that the kind's decoder reads.
+// unstoredAttribute is an attribute that the decoder of the kind reads.
 func unstoredAttribute(a Attribute) row { return row{Attribute: a} }
 
 func namedAttribute(field *string, form *Form, meaning string) row {
 	return storedAttribute(field, nameAttribute(form, meaning), func(o *ObjectReader, _ string) string { return readName(o, form.check) })
 }
 
-// textAttribute reads a text with the properties of its attribute: required, allowed values, form and default.
+// textAttribute is a text, read by its properties: required, allowed values, form and default.
 func textAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, func(o *ObjectReader, name string) string {
 		text, given := readText(o, name), o.fields[name]
@@ -114,7 +112,7 @@ func selectorRow(field **Selector, a Attribute) row { return storedAttribute(fie
 
 func readSelector(o *ObjectReader, name string) *Selector { return ReadSelector(o, name) }
 
-// objectAttribute reads an object, nil if there is none.
+// objectAttribute is an object; nil if absent.
 func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) *P {
@@ -125,7 +123,6 @@ func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
 	})
 }
 
-// listAttribute reads a list of objects.
 func listAttribute[P any](field *[]P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectsType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []P { return ReadList(o, name, of.decode) })

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Each function here decodes one object of a fleet's input, with the attributes of the resource of
-// that kind, and says whether it belongs to the fleet's environment.
+// Each function decodes one object with the attributes of its kind's resource, and tells whether it belongs to the
+// fleet's environment.
 
 func decodeWorkspace(d *decoder, o *ObjectReader) belonging {
 	workspace := Workspace{
@@ -81,7 +81,7 @@ func decodeClusterType(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// checkClusterTypeName keeps the folder of cluster types apart from that of clusters.
+// checkClusterTypeName keeps cluster types out of the folder of clusters.
 func checkClusterTypeName(name string) string {
 	if name == "clusters" {
 		return `is the folder of all clusters in the GitOps repository: choose another name`
@@ -104,7 +104,7 @@ func decodeCluster(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// workload belongs to the environment when one of its deployment targets does.
+// decodeWorkload decodes a workload. It belongs to the environment if a deployment target does.
 func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	workload := Workload{
 		Name:      readName(o, formCheck(o, "name")),
@@ -160,7 +160,7 @@ func decodeWorkload(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// deploymentTarget returns nil for a target that is unknown as a whole.
+// decodeDeploymentTarget returns nil for an unknown target.
 func decodeDeploymentTarget(d *decoder, table *Table,
 	path *Path,
 	name string,
@@ -202,8 +202,8 @@ func decodeDeploymentTarget(d *decoder, table *Table,
 	return target, belongs, o.unknown
 }
 
-// checkNamespace refuses namespaces of Kubernetes and of agents for a deployment target: the quota, limits and network
-// policies of its workspace would apply to them.
+// checkNamespace refuses namespaces of Kubernetes and of agents: the quota, limits and network policies of the workspace
+// would apply to them.
 func checkNamespace(o *ObjectReader, name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:
@@ -239,7 +239,6 @@ func decodeExplicitAssignment(d *decoder, o *ObjectReader) belonging {
 	return inEnvironment
 }
 
-// key is the assignment's folder.
 func (p ExplicitAssignment) key() string {
 	if p.Cluster != "" {
 		return "clusters/" + p.Cluster + "/" + p.DeploymentTarget

@@ -9,15 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// readName reads the attribute "name" and checks it.
 func readName(o *ObjectReader, check func(string) string) string {
 	return checkText(o, "name", readRequired(o, "name"), check)
 }
 
-// maxLabelName is the longest DNS label, and the longest value of a Kubernetes label.
+// maxLabelName is the length of a DNS label and of a label's value.
 const maxLabelName = 63
 
-// CheckLabelName says what is wrong with a name that must be a DNS label, or "".
+// CheckLabelName returns the problem of a name that must be a DNS label, or "".
 func CheckLabelName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
@@ -25,7 +24,7 @@ func CheckLabelName(name string) string {
 	return labelForm.check(name)
 }
 
-// CheckSubdomainName says what is wrong with a name that must be a DNS subdomain, or "".
+// CheckSubdomainName returns the problem of a name that must be a DNS subdomain, or "".
 func CheckSubdomainName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
@@ -56,7 +55,6 @@ func readLabels(o *ObjectReader, attribute string) Labels {
 	return labels
 }
 
-// isLower says whether a text has neither upper case letters nor "_".
 func isLower(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; 'A' <= c && c <= 'Z' || c == '_' {
@@ -66,7 +64,7 @@ func isLower(text string) bool {
 	return true
 }
 
-// arePlain says whether labels are certainly valid, without the regular expressions of Kubernetes. Most are.
+// arePlain reports whether labels are certainly valid. It avoids Kubernetes' regular expressions for most labels.
 func arePlain(labels map[string]string) bool {
 	for key, value := range labels {
 		if !IsPlainLabel(key) || value != "" && !IsPlainLabel(value) {
@@ -76,7 +74,7 @@ func arePlain(labels map[string]string) bool {
 	return true
 }
 
-// IsPlainLabel says whether a text is certainly valid as the value of a label, and as a key without a prefix.
+// IsPlainLabel reports whether a text is certainly a valid value, and a valid key without prefix.
 func IsPlainLabel(text string) bool {
 	if text == "" || len(text) > maxLabelName {
 		return false
@@ -95,7 +93,7 @@ func IsPlainLabel(text string) bool {
 	return true
 }
 
-// CheckLabelKey says what is wrong with the key of a label, or "".
+// CheckLabelKey returns the problem of a label's key, or "".
 func CheckLabelKey(key string) string {
 	if IsPlainLabel(key) {
 		return ""
@@ -108,7 +106,7 @@ func CheckLabelKey(key string) string {
 	return quoted(key, problem)
 }
 
-// CheckLabelValue says what is wrong with the value of a label, or "".
+// CheckLabelValue returns the problem of a label's value, or "".
 func CheckLabelValue(value string) string {
 	if value == "" || IsPlainLabel(value) {
 		return ""
@@ -116,7 +114,6 @@ func CheckLabelValue(value string) string {
 	return quoted(value, labelValueForm.check(value))
 }
 
-// quoted is a problem with the text that has it before it; "" where there is none.
 func quoted(text, problem string) string {
 	if problem == "" {
 		return ""

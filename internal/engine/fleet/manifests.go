@@ -8,15 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// storageAttributes are the attributes that manifests of each storage may have, besides repo, type and parameters.
+// storageAttributes lists the attributes of each storage in addition to repo, type and parameters.
 var storageAttributes = map[string][]string{
 	"git":  {"branch", "tag", "commit", "path"},
 	"helm": {"chart", "version"},
 	"oci":  {"tag", "version", "digest", "path", "chart"},
 }
 
-// readTargetManifests reads the attribute "manifests" of a deployment target. An unknown value makes only the target's
-// entry of manifests unknown.
+// readTargetManifests reads manifests. An unknown value makes only the target's manifests unknown.
 func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
 	value, path := o.Value("manifests")
 	if o.Require("manifests", "is required"); value == nil {
@@ -33,8 +32,7 @@ func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(
 	}
 }
 
-// readManifests reads manifests, and checks that their attributes fit the storage, see
-// https://fluxcd.io/flux/components/source/ for each.
+// readManifests checks that the attributes fit the storage: see https://fluxcd.io/flux/components/source/.
 func readManifests(o *ObjectReader) Manifests {
 	m := Manifests{Manifests: folder.Manifests{Storage: readOneOf(o, "storage"), Repo: readRequired(o, "repo")}, Type: readOneOfOrNone(o, "type")}
 	set := map[string]string{}
@@ -86,7 +84,7 @@ func readManifests(o *ObjectReader) Manifests {
 	return m
 }
 
-// checkDigestVersion reports manifests whose digest and version do not fit together.
+// checkDigestVersion reports a digest and a version that conflict.
 func checkDigestVersion(o *ObjectReader, m *Manifests) {
 	if !isSet(m.Digest) {
 		return
@@ -99,7 +97,7 @@ func checkDigestVersion(o *ObjectReader, m *Manifests) {
 	}
 }
 
-// readAnyObject reads an object with any attributes: nil where it is absent, empty or unknown.
+// readAnyObject reads a free-form object; nil if absent, empty or unknown.
 func readAnyObject(o *ObjectReader, attribute string) map[string]any {
 	switch value := o.value(attribute, AnyObjectType).(type) {
 	case nil:

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// The JSON models are those of control planes that keep applications, clusters, namespaces and target
-// policies as plain objects: their metadata are labels, their selectors are maps of labels, in which
-// "name" is the object's name.
+// The JSON models come from control planes with plain objects: metadata are labels, selectors are maps of labels, and
+// the label "name" is the object's name.
 
-// modelTarget is the name of the one deployment target that an Application has.
+// modelTarget names the only deployment target of an Application.
 const modelTarget = "default"
 
-// modelKind returns the model of an object without kind, as an API returns it, by attributes that only this model has.
+// modelKind infers the model of an object without kind from attributes unique to it.
 func modelKind(fields map[string]any) string {
 	for _, only := range []struct{ attribute, kind string }{
 		{"repo_url", "Application"}, {"short_name", "Cluster"}, {"group", "Namespace"},
@@ -27,7 +26,7 @@ func modelKind(fields map[string]any) string {
 	return ""
 }
 
-// modelList reads a list of models, as an API returns it: {"items": [...]}.
+// readModelList reads the list form of an API: {"items": [...]}.
 func readModelList(p *controlPlane, o *ObjectReader) {
 	for _, item := range o.List("items") {
 		if read := p.readers["/"+cmp.Or(readText(item, "kind"), modelKind(item.fields))]; read != nil {
@@ -107,7 +106,7 @@ func readModelPolicy(p *controlPlane, o *ObjectReader) {
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-// readModelSelector reads a map of labels. The keys in attributes stand for attributes of the object.
+// readModelSelector reads a map of labels. attributes maps keys to reserved labels.
 func readModelSelector(o *ObjectReader, attribute string, attributes map[string]string) *Selector {
 	wanted := readWantedLabels(o, attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
@@ -119,7 +118,6 @@ func readModelSelector(o *ObjectReader, attribute string, attributes map[string]
 		if reserved, ok := attributes[key]; ok {
 			label = reserved
 		}
-		// One of several values must match.
 		values := strings.Split(wanted[key], ",")
 		problem := CheckLabelKey(label)
 		for _, value := range values {
@@ -141,7 +139,7 @@ func readModelSelector(o *ObjectReader, attribute string, attributes map[string]
 	return selector
 }
 
-// finishModel ignores attributes that systems with such models add to them.
+// finishModel ignores attributes that such systems add.
 func finishModel(o *ObjectReader) {
 	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")

@@ -4,8 +4,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// pins reads the attribute "artifacts", and pins the manifests of the deployment targets that it has. While it is not known,
-// no manifests are.
+// pinManifests pins manifests by artifacts. While that is unknown, all manifests are.
 func pinManifests(d *decoder, root *ObjectReader) {
 	value, path := root.Value("artifacts")
 	var pins artifact.Resolved

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readQuantities reads a map of Kubernetes quantities by resource name. check may refuse a name. A quantity may be a number
-// or a text, with the same meaning.
+// readQuantities reads quantities by resource name, as texts or numbers. check validates names.
 func readQuantities(o *ObjectReader, attribute string, check func(name string) string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
@@ -43,15 +42,14 @@ func readQuantities(o *ObjectReader, attribute string, check func(name string) s
 	return quantities
 }
 
-// quotaResources are the names without a slash that a ResourceQuota may have.
-// https://kubernetes.io/docs/concepts/policy/resource-quotas/
+// quotaResources lists the valid names without a slash. https://kubernetes.io/docs/concepts/policy/resource-quotas/
 var quotaResources = []string{
 	"configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory",
 	"persistentvolumeclaims", "pods", "replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory",
 	"requests.storage", "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
 }
 
-// countedResources are the namespaced resources of Kubernetes' own groups, for "count/<name>".
+// countedResources lists the namespaced resources of Kubernetes' groups, for "count/<name>".
 var countedResources = map[string][]string{
 	"": {
 		"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
@@ -67,8 +65,8 @@ var countedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
 }
 
-// checkQuotaName says what is wrong with a name in a ResourceQuota, or "". Kubernetes refuses some names that do not
-// exist, and accepts others, which then limit nothing.
+// checkQuotaName returns the problem of a name in a ResourceQuota, or "". Kubernetes accepts some invalid names, which
+// then limit nothing.
 func checkQuotaName(name string) string {
 	before, after, hasSlash := strings.Cut(name, "/")
 	switch {
@@ -114,7 +112,7 @@ func isHugePages(name string) bool {
 	return strings.HasPrefix(name, "hugepages-")
 }
 
-// checkLimitName says what is wrong with a name in a limit of that type, or "".
+// checkLimitName returns the check of names in a limit of a type.
 func checkLimitName(limitType string) func(name string) string {
 	known := []string{"cpu", "ephemeral-storage", "memory"}
 	if limitType == "PersistentVolumeClaim" {

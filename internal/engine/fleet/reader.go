@@ -8,24 +8,22 @@ import (
 	"strings"
 )
 
-// Reader reads objects of a configuration strictly: what is misspelt, or of another type, is a finding at its path, and
-// all findings come at once. Values that Terraform does not know yet are passed over, and noted. The zero value is ready.
+// Reader decodes objects strictly: a misspelt attribute or a wrong type is a finding at its path, and all findings are
+// collected. Unknown values are skipped and noted. The zero value is ready to use.
 type Reader struct {
 	Findings Findings
-	// Unknown says that something that was asked for is not known yet.
+	// Unknown reports whether a requested value is unknown.
 	Unknown bool
 
 	more int // findings beyond those
-	// allEnvironments are the names of all environments; nil where the input does not have them.
+	// allEnvironments lists all environments; nil if the input does not.
 	allEnvironments []string
 }
 
-// maxFindings bounds the findings about one input.
 const maxFindings = 1000
 
 func (r *Reader) full() bool { return len(r.Findings) >= maxFindings }
 
-// Report adds a finding.
 func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	if r.full() {
 		r.more++
@@ -34,15 +32,15 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	r.Findings.Report(path, format, arguments...)
 }
 
-// Object begins to read an object by its table. It returns nil for a value that is not known, or no object, which is a finding.
+// Object starts to read an object by its table. It returns nil if the value is unknown, or no object, which is a
+// finding.
 func (r *Reader) Object(table *Table, path *Path, value any) *ObjectReader {
 	o, isUnknown := r.object(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
 	return o
 }
 
-// object is Object for readers to which an unknown object makes only some of their input unknown. The table is nil for kinds that
-// others define.
+// object does not set Unknown. table is nil for foreign kinds.
 func (r *Reader) object(table *Table, path *Path, value any) (o *ObjectReader, isUnknown bool) {
 	switch value := value.(type) {
 	case Unknown:
@@ -54,14 +52,14 @@ func (r *Reader) object(table *Table, path *Path, value any) (o *ObjectReader, i
 	return nil, false
 }
 
-// List reads a list of objects by their table. An object is named in findings, not numbered, where its name is unique.
+// List reads a list of objects. Findings identify an object by its name if that is unique, else by index.
 func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
 	root := &ObjectReader{reader: r}
 	return readChildren(root, table, path, readElements(root, path, value, "a list of objects"))
 }
 
-// ObjectReader reads the attributes of one object. In all its methods null is the same as an absent attribute. An unknown
-// attribute makes the object unknown, and all that it is part of.
+// ObjectReader reads the attributes of one object. null is the same as an absent attribute. An unknown attribute makes
+// the object and its parents unknown.
 type ObjectReader struct {
 	reader  *Reader
 	table   *Table        // that it is read by; nil for kinds that others define
@@ -70,18 +68,18 @@ type ObjectReader struct {
 	fields  map[string]any
 	unknown bool
 	read    []string // the attributes that were read: all that the object may have
-	// written are the names of attributes in the input, where they differ.
+	// written maps attributes to other names in the input.
 	written map[string]string
 }
 
-// usualAttributes is about how many attributes an object may have.
+// usualAttributes is about the number of attributes of an object.
 const usualAttributes = 12
 
-// unknownText stands for a string that is not known yet while a fleet is being decoded. It is never returned, and no
-// input can have it: [ObjectReader.scalar] refuses texts with its first character.
+// unknownText stands for an unknown string during decoding. Input cannot contain it: [readScalar] refuses NUL
+// characters.
 const unknownText = "\x00unknown"
 
-// isSet says whether a text is not empty and known.
+// isSet reports whether a text is known and not empty.
 func isSet(text string) bool {
 	return text != "" && text != unknownText
 }
@@ -93,10 +91,9 @@ func (o *ObjectReader) noteUnknown() {
 	}
 }
 
-// Path is the path of the object.
 func (o *ObjectReader) Path() *Path { return o.path }
 
-// At is the path of an attribute.
+// At returns the path of an attribute.
 func (o *ObjectReader) At(name string) *Path {
 	if written, ok := o.written[name]; ok {
 		name = written
@@ -104,15 +101,14 @@ func (o *ObjectReader) At(name string) *Path {
 	return o.path.Attribute(name)
 }
 
-// Report adds a finding at an attribute.
 func (o *ObjectReader) Report(name, format string, arguments ...any) {
 	o.reader.Report(o.At(name), format, arguments...)
 }
 
-// Value returns an attribute as it is, for readers of its own, and its path.
+// Value returns an attribute without checks, and its path.
 func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
-// get returns an attribute, which the table has, as one of these types; of any type where none is given.
+// get returns an attribute. It panics if the table has another type for it.
 func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
 		o.table.find(name).must(types)
@@ -121,13 +117,11 @@ func (o *ObjectReader) get(name string, types ...Type) any {
 	return o.fields[name]
 }
 
-// Has says whether an attribute is set.
 func (o *ObjectReader) Has(name string) bool { return o.get(name) != nil }
 
-// Known says whether an attribute is set, and known.
+// Known reports whether an attribute is set and known.
 func (o *ObjectReader) Known(name string) bool { return o.value(name) != nil }
 
-// value returns an attribute that is known, else nil.
 func (o *ObjectReader) value(name string, types ...Type) any {
 	value := o.get(name, types...)
 	if _, isUnknown := value.(Unknown); isUnknown {
@@ -137,7 +131,7 @@ func (o *ObjectReader) value(name string, types ...Type) any {
 	return value
 }
 
-// Finish reports attributes that were not read, except those that Flotilla's own resources, or other systems, compute.
+// Finish reports attributes that were not read, except computed ones.
 func (o *ObjectReader) Finish(computed ...string) {
 	var unread []string
 	for name := range o.fields {
@@ -151,7 +145,6 @@ func (o *ObjectReader) Finish(computed ...string) {
 	}
 }
 
-// Require reports an attribute that is not set.
 func (o *ObjectReader) Require(name, message string) {
 	if !o.Has(name) {
 		o.Report(name, "%s", message)
@@ -179,8 +172,7 @@ func kindOf(value any) string {
 	return "an unknown value"
 }
 
-// readScalar returns the text of a value, and what is wrong with it, or "". The value must be a text: HCL and YAML would
-// make 1.1 of a version 1.10.
+// readScalar returns a text or a problem. Other types are problems: HCL and YAML would turn version 1.10 into 1.1.
 func readScalar(o *ObjectReader, value any) (text, problem string) {
 	switch value := value.(type) {
 	case nil:
@@ -196,7 +188,7 @@ func readScalar(o *ObjectReader, value any) (text, problem string) {
 	return "", "must be a string, not " + kindAndHint(value)
 }
 
-// kindAndHint is the kind of a value that should be a string, and how to write it as one.
+// kindAndHint describes a value that should be a string, and how to write it as one.
 func kindAndHint(value any) string {
 	switch value.(type) {
 	case json.Number:
@@ -217,7 +209,7 @@ func knownText(text string) string {
 	return text
 }
 
-// readText is Text with [unknownText] for an unknown attribute.
+// readText returns [unknownText] for an unknown attribute.
 func readText(o *ObjectReader, name string) string {
 	text, problem := readScalar(o, o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
 	if problem != "" {
@@ -226,17 +218,16 @@ func readText(o *ObjectReader, name string) string {
 	return text
 }
 
-// readTextOrDefault is text with the table's default for an attribute that is absent.
 func readTextOrDefault(o *ObjectReader, name string) string {
 	return cmp.Or(readText(o, name), o.table.defaultText(name))
 }
 
-// ReadTextOrDefault is Text with the default of the table for an attribute that is absent or unknown.
+// ReadTextOrDefault returns the table's default for an absent or unknown text.
 func ReadTextOrDefault(o *ObjectReader, name string) string {
 	return cmp.Or(o.Text(name), o.table.defaultText(name))
 }
 
-// Required is Text for an attribute that must be set.
+// Required reads a text that must be set.
 func (o *ObjectReader) Required(name string) string { return knownText(readRequired(o, name)) }
 
 func readRequired(o *ObjectReader, name string) string {
@@ -247,7 +238,7 @@ func readRequired(o *ObjectReader, name string) string {
 	return text
 }
 
-// readChecked is Text, with [unknownText] for an unknown attribute, for one of which check says what is wrong with it, or "".
+// readChecked reads a text that check validates: it returns a problem or "".
 func readChecked(o *ObjectReader, name string, check func(string) string) string {
 	return checkText(o, name, readText(o, name), check)
 }
@@ -261,7 +252,7 @@ func checkText(o *ObjectReader, name, text string, check func(string) string) st
 	return text
 }
 
-// OneOf reads a text that must be one of those of the table. It returns the table's default for one that is absent, unknown or wrong.
+// OneOf reads one of the table's allowed texts. It returns the default if the text is absent, unknown or wrong.
 func (o *ObjectReader) OneOf(name string) string {
 	attribute := o.table.find(name)
 	if text := readOneOf(o, name); slices.Contains(attribute.Allowed, text) {
@@ -270,13 +261,12 @@ func (o *ObjectReader) OneOf(name string) string {
 	return attribute.text()
 }
 
-// readOneOf is OneOf with [unknownText] for an unknown attribute.
 func readOneOf(o *ObjectReader, name string) string {
 	attribute := o.table.find(name)
 	return readOneOfThese(o, name, attribute.text(), attribute.Allowed...)
 }
 
-// readOneOfOrNone is oneOf with "" for an attribute that is absent.
+// readOneOfOrNone returns "" for an absent attribute, not the default.
 func readOneOfOrNone(o *ObjectReader, name string) string {
 	return readOneOfThese(o, name, "", o.table.find(name).Allowed...)
 }
@@ -292,7 +282,7 @@ func readOneOfThese(o *ObjectReader, name, byDefault string, allowed ...string) 
 	return text
 }
 
-// Bool returns the default of the table for an absent attribute, and false for one that is unknown or wrong, or has no default.
+// Bool returns the table's default if the attribute is absent, and false if it is unknown or wrong.
 func (o *ObjectReader) Bool(name string) bool {
 	switch value := o.value(name, BoolType).(type) {
 	case nil:
@@ -308,7 +298,7 @@ func (o *ObjectReader) Bool(name string) bool {
 	return false
 }
 
-// ReadBoolOrObject reads true or false into is, or returns an object.
+// ReadBoolOrObject stores true or false in is, or returns an object.
 func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	switch value := o.value(name, BoolOrObjectType).(type) {
 	case nil:
@@ -322,8 +312,8 @@ func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	return nil
 }
 
-// Int reads a whole number within the bounds of the table. It returns the table's default, else 0, for one that is absent, unknown
-// or wrong.
+// Int reads a whole number within the table's bounds. It returns the default, or 0, if the number is absent, unknown or
+// wrong.
 func (o *ObjectReader) Int(name string) int {
 	attribute := o.table.find(name)
 	switch value := o.value(name, WholeType).(type) {

@@ -5,9 +5,7 @@ import (
 	"slices"
 )
 
-// The lists, maps and objects in the attributes of an [ObjectReader].
-
-// readElements returns the elements of a list; nil for one that is absent, unknown or something else.
+// readElements returns the elements of a list, or nil.
 func readElements(o *ObjectReader, path *Path, value any, what string) []any {
 	switch value := value.(type) {
 	case nil:
@@ -21,7 +19,7 @@ func readElements(o *ObjectReader, path *Path, value any, what string) []any {
 	return nil
 }
 
-// Texts reads a list of strings: nil where it is absent, and without those that are unknown or wrong.
+// Texts reads a list of strings: nil if absent, without unknown and wrong ones.
 func (o *ObjectReader) Texts(name string) []string {
 	texts := readTextList(o, name, true)
 	if texts == nil && o.fields[name] != nil {
@@ -30,7 +28,7 @@ func (o *ObjectReader) Texts(name string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == unknownText })
 }
 
-// readTexts reads a list of strings that are not empty; nil where it has none.
+// readTexts reads a list of non-empty strings.
 func readTexts(o *ObjectReader, name string) []string { return readTextList(o, name, false) }
 
 func readTextList(o *ObjectReader, name string, mayBeEmpty bool) []string {
@@ -54,14 +52,14 @@ func readTextList(o *ObjectReader, name string, mayBeEmpty bool) []string {
 	return texts
 }
 
-// readSortedTexts reads a list of strings whose order has no meaning.
+// readSortedTexts reads a list whose order has no meaning.
 func readSortedTexts(o *ObjectReader, name string) []string {
 	texts := readTexts(o, name)
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }
 
-// readCheckedTexts is sortedTexts for texts of which check says what is wrong with one, or "".
+// readCheckedTexts reads a sorted list; check returns the problem of a text, or "".
 func readCheckedTexts(o *ObjectReader, name string, check func(string) string) []string {
 	texts := readSortedTexts(o, name)
 	EachText(o, name, func(path *Path, text string) {
@@ -72,7 +70,7 @@ func readCheckedTexts(o *ObjectReader, name string, check func(string) string) [
 	return texts
 }
 
-// EachText calls do with each string of a list.
+// EachText calls do for each string of a list.
 func EachText(o *ObjectReader, name string, do func(path *Path, text string)) {
 	list, _ := o.get(name, TextsType).([]any)
 	for i, element := range list {
@@ -82,7 +80,7 @@ func EachText(o *ObjectReader, name string, do func(path *Path, text string)) {
 	}
 }
 
-// TextMap reads a map of strings; null elements are left out, and unknown ones are "".
+// TextMap reads a map of strings without null elements. Unknown elements are "".
 func (o *ObjectReader) TextMap(name string) map[string]string {
 	texts := readTextMap(o, name)
 	for key, text := range texts {
@@ -91,7 +89,6 @@ func (o *ObjectReader) TextMap(name string) map[string]string {
 	return texts
 }
 
-// readTextMap is TextMap with [unknownText] for unknown elements.
 func readTextMap(o *ObjectReader, name string) map[string]string {
 	switch value := o.value(name, TextMapType, QuantitiesType, TextOrTextMapType).(type) {
 	case nil:
@@ -120,7 +117,7 @@ func readTextMap(o *ObjectReader, name string) map[string]string {
 	return nil
 }
 
-// ReadTextOrTextMap reads a text, or a map of texts as [ObjectReader.TextMap] does; the other is then empty.
+// ReadTextOrTextMap reads a text or a map of texts.
 func ReadTextOrTextMap(o *ObjectReader, name string) (text string, byKey map[string]string) {
 	switch value := o.get(name, TextOrTextMapType).(type) {
 	case nil:
@@ -136,7 +133,7 @@ func ReadTextOrTextMap(o *ObjectReader, name string) (text string, byKey map[str
 	}
 }
 
-// Object begins to read an object that is part of this one; nil where there is none that is known.
+// Object starts to read an object in an attribute; nil if absent or unknown.
 func (o *ObjectReader) Object(name string) *ObjectReader {
 	value := o.get(name, ObjectType, TextOrObjectType)
 	if value == nil {
@@ -145,7 +142,6 @@ func (o *ObjectReader) Object(name string) *ObjectReader {
 	return readChild(o, name, o.At(name), value)
 }
 
-// tableIn is the table of the objects in an attribute.
 func tableIn(o *ObjectReader, name string) *Table {
 	if o.table == nil {
 		return nil
@@ -157,7 +153,6 @@ func tableIn(o *ObjectReader, name string) *Table {
 	return of
 }
 
-// readChild begins to read an object in an attribute.
 func readChild(o *ObjectReader, name string, path *Path, value any) *ObjectReader {
 	return readChildBy(o, tableIn(o, name), path, value)
 }
@@ -173,7 +168,7 @@ func readChildBy(o *ObjectReader, table *Table, path *Path, value any) *ObjectRe
 	return inner
 }
 
-// ReadList reads a list of objects, each with a function, and reports the attributes that this has not read.
+// ReadList reads a list of objects, and reports attributes that read ignores.
 func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) []T {
 	var all []T
 	for _, one := range o.List(name) {
@@ -183,8 +178,8 @@ func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) [
 	return all
 }
 
-// ReadObject reads an object that is part of another one with a function, and reports the attributes that this has not read. It
-// returns the zero value where there is no object that is known.
+// ReadObject reads an object in an attribute, and reports attributes that read ignores. It returns the zero value if the
+// object is absent or unknown.
 func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T) (made T) {
 	if part := o.Object(name); part != nil {
 		made = read(part)
@@ -193,7 +188,7 @@ func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T)
 	return made
 }
 
-// List reads a list of objects. An object is named in findings, not numbered, where its name is unique.
+// List reads a list of objects. Findings identify an object by its name if that is unique, else by index.
 func (o *ObjectReader) List(name string) []*ObjectReader {
 	value := o.get(name, ObjectsType)
 	if value == nil {

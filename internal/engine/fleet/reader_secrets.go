@@ -10,11 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// maxEncrypted is the longest encrypted file: no Secret of Kubernetes is longer.
+// maxEncrypted is the size of the largest Secret of Kubernetes.
 const maxEncrypted = 1 << 20
 
-// readContainerSecrets reads the attributes "secrets" and "encrypted" of a config container. known is false while anything of
-// them is unknown, which makes nothing else unknown.
+// readContainerSecrets reads secrets and encrypted. Unknown parts make nothing else unknown.
 func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool) {
 	known = readAside(o, func() {
 		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}
@@ -56,7 +55,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 	return references
 }
 
-// readSecretReference reads a reference. No message repeats its texts, one of which may be a secret by mistake.
+// readSecretReference never repeats a text in a message: it may be the secret itself.
 func readSecretReference(o *ObjectReader) *SecretReference {
 	reference := &SecretReference{Store: readRequired(o, "store"), Key: readRequired(o, "key"), Property: readText(o, "property"), Version: readText(o, "version")}
 	checkStoreName(o, o.At("store"), reference.Store, formCheck(o, "store"))
@@ -70,7 +69,7 @@ func readSecretReference(o *ObjectReader) *SecretReference {
 	return reference
 }
 
-// goesUp reports whether a part of a path is "." or "..", also in the form that URLs have it.
+// goesUp reports whether a path contains "." or "..", possibly URL-encoded.
 func goesUp(path string) bool {
 	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
 	for part := range strings.SplitSeq(path, "/") {
@@ -87,7 +86,7 @@ func checkStoreName(o *ObjectReader, path *Path, name string, check func(string)
 	}
 }
 
-// checkShown refuses a text that plans and records could not show, without repeating it.
+// checkShown refuses a text that plans and records cannot show. It does not repeat the text.
 func checkShown(o *ObjectReader, attribute, text string) {
 	if isSet(text) && folder.CheckText(text) != nil {
 		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
@@ -118,7 +117,6 @@ func readEncryptedFiles(o *ObjectReader, attribute string) []string {
 	return files
 }
 
-// readSecretStores reads the stores of a cluster type.
 func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore {
 	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
 	given, isMap := value.(map[string]any)
@@ -147,17 +145,15 @@ func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore 
 	return stores
 }
 
-// readDecryption reads how the agent of a cluster type decrypts SOPS files.
 func readDecryption(o *ObjectReader, attribute string) *Decryption {
 	return ReadObject(o, attribute, func(d *ObjectReader) *Decryption {
 		return &Decryption{Secret: readChecked(d, "secret", formCheck(d, "secret")), ServiceAccount: readChecked(d, "service_account", formCheck(d, "service_account"))}
 	})
 }
 
-// AllowPlainAnnotation is the annotation that has allow_plain of a ConfigMap or of a final object: names with commas between them.
+// AllowPlainAnnotation is allow_plain of a ConfigMap or a final object: names, separated by commas.
 const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 
-// readAllowPlainAnnotation reads [AllowPlainAnnotation].
 func readAllowPlainAnnotation(o *ObjectReader) (keys []string) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ReadDuration reads a duration as Go writes it, which is not negative and at most so long; 0 where there is none.
+// ReadDuration reads a non-negative Go duration up to most; 0 if absent.
 func ReadDuration(o *ObjectReader, name string, most time.Duration) time.Duration {
 	text := o.Text(name)
 	if text == "" {
@@ -19,7 +19,7 @@ func ReadDuration(o *ObjectReader, name string, most time.Duration) time.Duratio
 	return duration
 }
 
-// ParseDuration reads a duration, and says what is wrong with it, or "".
+// ParseDuration returns a duration, or a problem.
 func ParseDuration(text string, most time.Duration) (duration time.Duration, problem string) {
 	duration, err := time.ParseDuration(text)
 	switch {
@@ -33,7 +33,7 @@ func ParseDuration(text string, most time.Duration) (duration time.Duration, pro
 	return duration, ""
 }
 
-// ReadTimeout reads a duration above zero. It returns the default of the table, which may be 0, for one that is absent, unknown or wrong.
+// ReadTimeout reads a positive duration. It returns the table's default if the duration is absent, unknown or wrong.
 func ReadTimeout(o *ObjectReader, name string) time.Duration {
 	byDefault := time.Duration(0)
 	if text := o.table.defaultText(name); text != "" {
@@ -52,7 +52,7 @@ func ReadTimeout(o *ObjectReader, name string) time.Duration {
 	return duration
 }
 
-// ReadTime reads a moment in RFC 3339; zero where there is none.
+// ReadTime reads a time in RFC 3339; zero if absent.
 func ReadTime(o *ObjectReader, name string) time.Time {
 	text := o.Text(name)
 	if text == "" {

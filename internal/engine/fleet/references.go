@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// reference is a name for which there must be another object.
 type reference struct {
 	path         *Path
 	collection   string // of the other object
@@ -14,16 +13,16 @@ type reference struct {
 	name         string
 }
 
-// deploymentTargets stands for the deployment targets of all workloads, by full name.
+// deploymentTargets is the collection of full names of deployment targets.
 const deploymentTargets = "deployment_targets"
 
-// kinds are the words for an object of each collection.
-var kinds = map[string]string{
+// kindNames are the words for an object of each collection.
+var kindNames = map[string]string{
 	"workspaces": "workspace", "cluster_types": "cluster type", "clusters": "cluster",
 	deploymentTargets: "deployment target",
 }
 
-// refer notes a reference. It is checked after all objects were read.
+// refer adds a reference, to be checked after all objects were read.
 func (c *crossReferences) refer(path *Path, collection, name string) {
 	if isSet(name) && c.decoded.EnvironmentKnown {
 		c.references = append(c.references, reference{path: path, collection: collection, name: name})
@@ -36,7 +35,7 @@ func (c *crossReferences) referToTemplate(path *Path, templateType, name string)
 	}
 }
 
-// checkReferences reports names that refer to nothing.
+// checkReferences reports references without an object.
 func (c *crossReferences) checkReferences() {
 	f := c.decoded.Fleet
 	names := f.names()
@@ -58,12 +57,12 @@ func (c *crossReferences) checkReferences() {
 				continue
 			}
 			c.reader.Report(reference.path, "no %s of environment %q is called %q%s",
-				kinds[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
+				kindNames[reference.collection], f.Environment, reference.name, DidYouMean(reference.name, candidates))
 		}
 	}
 }
 
-// names are those of workspaces and hosts by collection.
+// names returns the names of workspaces and hosts by collection.
 func (f *Fleet) names() map[string][]string {
 	return map[string][]string{
 		"workspaces":    namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
@@ -80,7 +79,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// fullNames returns those of the deployment targets that are so, sorted.
+// fullNames returns the sorted full names of the selected deployment targets.
 func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 	var names []string
 	for workload, target := range f.Targets() {
@@ -92,7 +91,7 @@ func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 	return names
 }
 
-// templateTypes returns the types of the templates of each name, built-in ones included.
+// templateTypes returns the types of the templates of each name, including built-in ones.
 func (c *crossReferences) templateTypes() map[string][]string {
 	types := map[string][]string{}
 	for _, templateType := range TemplateTypes {
@@ -126,7 +125,7 @@ func (c *crossReferences) checkTemplate(reference reference, types map[string][]
 		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
 }
 
-// localWorkload is a workload that certainly has deployment targets in this environment.
+// localWorkload is a workload with deployment targets that certainly belong to this environment.
 type localWorkload struct {
 	path      *Path // nil in the base fleet
 	name      string
@@ -140,8 +139,8 @@ type localTarget struct {
 	name string
 }
 
-// checkWorkloads reports workloads that their workspace does not allow in this environment, workloads that require one
-// that does not exist, and deployment targets whose full names are equal or too long for a label.
+// checkWorkloads reports workloads that their workspace forbids here, missing requirements, and full names that collide
+// or are too long for a label.
 func (c *crossReferences) checkWorkloads() {
 	c.sortWorkloads()
 	workspaces := make(map[string]Workspace, len(c.decoded.Fleet.Workspaces))
@@ -182,7 +181,7 @@ func (c *crossReferences) checkWorkloads() {
 	c.checkCycles()
 }
 
-// sortWorkloads puts those of the base fleet first, so that a collision is reported at the object of the input.
+// sortWorkloads puts the base fleet first: a collision is reported at the object in the input.
 func (c *crossReferences) sortWorkloads() {
 	slices.SortStableFunc(c.workloads, func(a, b localWorkload) int {
 		switch {
@@ -204,7 +203,7 @@ func (c *crossReferences) checkMayDeploy(workload localWorkload, workspace Works
 		workspace.Name, c.decoded.Fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
-// checkCycles reports workloads that require each other in a cycle, each cycle once.
+// checkCycles reports each cycle of workloads that require each other.
 func (c *crossReferences) checkCycles() {
 	workloads := make(map[string]localWorkload, len(c.workloads))
 	for _, workload := range c.workloads {

@@ -10,13 +10,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// Registration is an object of Kalypso's kind WorkloadRegistration: it says where the workloads of a team are.
+// Registration is a WorkloadRegistration of Kalypso: it locates the workloads of a team.
 type Registration struct {
 	Name      string
 	Labels    Labels
 	Workspace string // "" where it has none
 	Source    Source
-	// Sources are those of the workspace, which Source is within; nil: any. SourcesKnown is false while they are not known.
+	// Sources are the URL prefixes that the workspace allows; nil allows any. SourcesKnown is false while they are
+	// unknown.
 	Sources      []string
 	SourcesKnown bool
 }
@@ -28,7 +29,7 @@ type Source struct {
 	Path string
 }
 
-// RegistrationOptionsTable is that of the options of provider::flotilla::registrations.
+// RegistrationOptionsTable describes the options of provider::flotilla::registrations.
 var RegistrationOptionsTable = &Table{
 	Name:    "options of registrations",
 	Meaning: "The options of `provider::flotilla::registrations`.",
@@ -41,13 +42,10 @@ var RegistrationOptionsTable = &Table{
 	},
 }
 
-// DecodeRegistrations reads the arguments of provider::flotilla::registrations: a list or map of texts of YAML
-// documents, of which only WorkloadRegistrations are read, and options, which may be nil. The result has, by name, the
-// registrations whose source was not followed before, so that following them ends also where they refer to each other.
-// known is false while a registration, or a source that was followed, may not be known yet.
+// DecodeRegistrations decodes the WorkloadRegistrations in a list or map of YAML texts. It returns those not in
+// options.followed, by name, so that a cycle of registrations ends. known is false while some may be unknown.
 //
-// A registration that leads outside of the sources of its workspace is an error, and so is one whose workspace is not among
-// workspaces. Without workspaces, a registration may lead anywhere.
+// With options.workspaces, a source outside of its workspace's sources is an error, and so is an unknown workspace.
 func DecodeRegistrations(documents, options any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder()},
@@ -62,7 +60,7 @@ func DecodeRegistrations(documents, options any) (registrations map[string]Regis
 	return p.found, !p.pendingTexts, p.allFindings()
 }
 
-// location is a source in the form in which sources are compared: other spellings of a repository's URL are equal.
+// location normalizes a source for comparison.
 func (s Source) location() Source {
 	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
 	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
@@ -73,7 +71,7 @@ func (s Source) location() Source {
 	return Source{URL: at, Ref: strings.TrimPrefix(s.Ref, "refs/heads/"), Path: folder}
 }
 
-// registrationReader reads only the registrations among documents.
+// registrationReader reads the registrations among documents.
 type registrationReader struct {
 	*controlPlane
 	bounds    sourceBounds
@@ -145,7 +143,7 @@ func (p *registrationReader) register(o *ObjectReader) {
 	p.found[registration.Name] = registration
 }
 
-// bound sets the sources of a registration, and reports a URL that is outside of them. at is its spec.
+// bound sets the sources of a registration, and reports a URL outside of them. at is the path of its spec.
 func (p *registrationReader) bound(registration *Registration, at *Path) {
 	sources, ok := p.bounds.sources[registration.Workspace]
 	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]
@@ -171,10 +169,10 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 	}
 }
 
-// maxFollowedDepth is how deep registrations may be nested in what was followed: maps of them in lists.
+// maxFollowedDepth bounds the nesting of followed registrations.
 const maxFollowedDepth = 4
 
-// follow reads what registrations returned before, or any object with url, ref and path.
+// follow reads earlier results, or any object with url, ref and path.
 func (p *registrationReader) follow(at *Path, value any, depth int) {
 	source, _ := value.(map[string]any)
 	if _, isSource := source["url"].(string); isSource || source["url"] == (Unknown{}) {

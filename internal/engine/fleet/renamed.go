@@ -6,8 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// FirstName is the name after which namespaces, objects and labels on clusters are called: the first of Formerly, or the name
-// of a cluster type that had no other. It stays when the cluster type gets another name, so that nothing on its clusters goes.
+// FirstName returns the oldest name, which namespaces, objects and labels on clusters keep. So a rename removes nothing
+// from clusters.
 func (c *ClusterType) FirstName() string {
 	if len(c.Formerly) > 0 {
 		return c.Formerly[0]
@@ -15,7 +15,7 @@ func (c *ClusterType) FirstName() string {
 	return c.Name
 }
 
-// Renames maps each name that a cluster type had before to the one that it has now.
+// Renames maps former names of cluster types to current ones.
 func (f *Fleet) Renames() map[string]string {
 	renames := map[string]string{}
 	for i := range f.ClusterTypes {
@@ -26,7 +26,7 @@ func (f *Fleet) Renames() map[string]string {
 	return renames
 }
 
-// ApplyRenames changes what cluster types are called to what they are called in a later fleet.
+// ApplyRenames renames cluster types to their names in a later fleet.
 func (f *Fleet) ApplyRenames(later *Fleet) {
 	renames := later.Renames()
 	if len(renames) == 0 {
@@ -55,7 +55,6 @@ func (f *Fleet) ApplyRenames(later *Fleet) {
 	f.sortLists()
 }
 
-// formerName is a name that a cluster type had before.
 type formerName struct {
 	path      *Path
 	name, now string
@@ -77,7 +76,7 @@ func (c *crossReferences) noteFormerNames(o *ObjectReader, clusterType *ClusterT
 	})
 }
 
-// checkFormerNames reports former names by which a folder would be that of two cluster types.
+// checkFormerNames reports former names that two cluster types claim.
 func (c *crossReferences) checkFormerNames() {
 	had := map[string]string{}
 	for _, one := range c.formerNames {
@@ -96,7 +95,7 @@ func (c *crossReferences) checkFormerNames() {
 	}
 }
 
-// nameNow is what a cluster type with this former name is called now; "" where there is none.
+// nameNow returns the current name of a formerly named cluster type, or "".
 func (c *crossReferences) nameNow(name string) string {
 	for _, one := range c.formerNames {
 		if one.name == name {

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
 )
 
-// SecretReference names a secret in a store. The secret itself is nowhere in Flotilla.
+// SecretReference names a secret in a store. Flotilla never reads the secret itself.
 type SecretReference struct {
 	Store    string `json:"store"` // as the fleet calls it: see [ClusterType.SecretStores]
 	Key      string `json:"key"`   // of the secret in the store
@@ -16,45 +16,45 @@ type SecretReference struct {
 	Version  string `json:"version,omitempty"`
 }
 
-// ContainerSecrets is what a config container has beside its data.
+// ContainerSecrets are the secrets of a config container.
 type ContainerSecrets struct {
-	// References are by key, in the same namespace of keys as data. nil removes a key that another container gives.
+	// References share the keys of data. nil removes a key of another container.
 	References map[string]*SecretReference `json:"secrets,omitempty"`
-	// Encrypted are files that somebody else has encrypted: one YAML document each.
+	// Encrypted are encrypted files, one YAML document each.
 	Encrypted []string `json:"encrypted,omitempty"`
 }
 
-// SecretStore is what a cluster type calls a store, and what its secret service has to know of it.
+// SecretStore describes a store on the clusters of a cluster type.
 type SecretStore struct {
-	// Name and Kind are those of the object on the clusters, for external-secrets. Without Name it is called as references
-	// do. Kind is "ClusterSecretStore", also where it is empty, or "SecretStore".
+	// Name and Kind identify the object of external-secrets. Name defaults to the name in references, Kind to
+	// "ClusterSecretStore".
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`
-	// Provider and Parameters are those of a SecretProviderClass, for secrets-store-csi.
+	// Provider and Parameters configure a SecretProviderClass of secrets-store-csi.
 	Provider   string            `json:"provider,omitempty"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// Decryption is how an agent decrypts SOPS files.
+// Decryption configures SOPS decryption by an agent.
 type Decryption struct {
 	Secret         string `json:"secret,omitempty"`          // with the keys, in the namespace of the agent; empty: none
 	ServiceAccount string `json:"service_account,omitempty"` // that may use a cloud's keys; empty: the agent's own
 }
 
-// SecretsEntry is the name of the entry of [Config] for what a container has beside its data. No container is called so: a
-// name has no "/", or begins with [appConfigPrefix].
+// SecretsEntry returns the name of a container's secrets in [Config]. It is no container's name: names have no "/", or
+// begin with [appConfigPrefix].
 func SecretsEntry(container string) string { return "secrets/" + container }
 
-// UnknownEntry is the entry of what a container has beside its data while any of that is unknown.
+// UnknownEntry is the entry of unknown secrets.
 const UnknownEntry = "null"
 
-// Known says whether all values of a container are known, and what it has beside them.
+// Known reports whether the values and secrets of a container are known.
 func (c Config) Known(container string) bool {
 	_, known := c[container]
 	return known && c[SecretsEntry(container)] != UnknownEntry
 }
 
-// Secrets returns what a container has beside its data; known is false while it is not known yet.
+// Secrets returns the secrets of a container.
 func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, known bool, err error) {
 	text, has := c[SecretsEntry(container.Name)]
 	if !has || text == UnknownEntry {
@@ -70,7 +70,6 @@ func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, k
 	return secrets, true, nil
 }
 
-// SetSecrets keeps what a container has beside its data.
 func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets) error {
 	if len(secrets.References) == 0 && len(secrets.Encrypted) == 0 {
 		return nil
@@ -83,8 +82,8 @@ func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets)
 	return nil
 }
 
-// ParseEncrypted reads an encrypted file, one YAML document, and checks that nothing in it is plain. The error says all that
-// is wrong with it, and has no value of it. Where the file was given is for the caller to add.
+// ParseEncrypted parses an encrypted file of one YAML document, and checks that it has no plain value. The error lists
+// all problems without values. The caller adds the location of the file.
 func ParseEncrypted(text string) (encrypted.File, error) {
 	document, err := ParseYAML(text)
 	if err != nil {
@@ -94,7 +93,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	if err != nil {
 		return encrypted.File{}, err
 	}
-	// The file has its name and some more, and no file can have a longer one.
+	// File names contain this name.
 	const longest = 240
 	switch {
 	case CheckSubdomainName(file.Name) != "":
@@ -108,7 +107,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	return file, nil
 }
 
-// withoutContent is the message of an error of [ParseYAML] up to the line that it names: what follows may have a value in it.
+// withoutContent cuts an error of [ParseYAML] after the line number: the rest may contain a value.
 func withoutContent(err error) string {
 	var bound *BoundError
 	if errors.As(err, &bound) {

@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Selector selects objects by their labels. An object must meet all of its requirements; a selector without any matches
-// everything. An absent selector is another thing: it does not select.
+// Selector selects objects by labels. All requirements must hold; without any, it matches everything. nil selects
+// nothing.
 type Selector struct {
 	MatchLabels      map[string]string `json:"match_labels,omitempty"`
 	MatchExpressions []Expression      `json:"match_expressions,omitempty"`
 	Expression       string            `json:"expression,omitempty"` // Kubernetes' string form: "region in (us-west, jp), !restricted"
 }
 
-// Expression is one requirement of a selector: operator is In, NotIn, Exists or DoesNotExist.
+// Expression is a requirement with operator In, NotIn, Exists or DoesNotExist.
 type Expression struct {
 	Key      string   `json:"key"`
 	Operator string   `json:"operator"`
@@ -41,7 +41,7 @@ type Requirements struct {
 	requirements labels.Requirements
 }
 
-// Compile checks the selector and compiles it for fast matching. The paths of findings are relative to the selector.
+// Compile checks and compiles the selector. Paths are relative to it.
 func (s *Selector) Compile() (Requirements, Findings) {
 	var compiled labels.Requirements
 	var findings Findings
@@ -90,11 +90,9 @@ func (s *Selector) Compile() (Requirements, Findings) {
 	return Requirements{append(compiled, parsed...)}, findings
 }
 
-// selectorSpace is the white space that Kubernetes ignores in a selector's string form.
 const selectorSpace = " \t\r\n"
 
-// parseExpression parses requirement by requirement, because the parser of Kubernetes does not say
-// where it stopped.
+// parseExpression parses one requirement at a time: Kubernetes' parser reports no position.
 func parseExpression(expression string) (labels.Requirements, error) {
 	if strings.Trim(expression, selectorSpace) == "" {
 		return nil, nil
@@ -136,7 +134,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	return all, nil
 }
 
-// requirementMessage is an error of the labels package without the details of Go.
+// requirementMessage removes Go details from an error of package labels.
 func requirementMessage(err error) string {
 	var fieldError *field.Error
 	if errors.As(err, &fieldError) {
@@ -145,11 +143,9 @@ func requirementMessage(err error) string {
 	return strings.TrimPrefix(err.Error(), "unable to parse requirement: ")
 }
 
-// Matches says whether the labels meet every requirement.
 func (r Requirements) Matches(set Labels) bool { return r.CountFailed(set, 1) == 0 }
 
-// Failed returns the requirements that the labels do not meet, in the selector's order and in
-// Kubernetes' string form.
+// Failed returns the requirements that fail, in order and in Kubernetes' string form.
 func (r Requirements) Failed(set Labels) []string {
 	var failed []string
 	for i := range r.requirements {
@@ -160,7 +156,7 @@ func (r Requirements) Failed(set Labels) []string {
 	return failed
 }
 
-// CountFailed counts the requirements that the labels do not meet, up to a limit.
+// CountFailed counts failing requirements up to a limit.
 func (r Requirements) CountFailed(set Labels, limit int) int {
 	failed := 0
 	for i := range r.requirements {
@@ -174,8 +170,7 @@ func (r Requirements) CountFailed(set Labels, limit int) int {
 	return failed
 }
 
-// Wanted calls yield with each label key that matching objects must have, and its possible values. It is for use with
-// an index.
+// Wanted yields each required key with its possible values, for an index.
 func (r Requirements) Wanted(yield func(key string, values []string) bool) {
 	for i := range r.requirements {
 		requirement := &r.requirements[i]
@@ -189,7 +184,7 @@ func isIn(operator selection.Operator) bool {
 	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }
 
-// Contradiction returns two requirements that no labels can both meet, in Kubernetes' string form, or "".
+// Contradiction returns two requirements that exclude each other, in Kubernetes' string form, or "".
 func (r Requirements) Contradiction() string {
 	for i := range r.requirements {
 		for j := range i {
@@ -202,7 +197,7 @@ func (r Requirements) Contradiction() string {
 	return ""
 }
 
-// contradict says whether no labels can meet both a and b, which are requirements on the same key.
+// contradict reports whether two requirements on the same key exclude each other.
 func contradict(a, b *labels.Requirement) bool {
 	switch {
 	case a.Operator() == selection.DoesNotExist:
@@ -234,8 +229,7 @@ var (
 	kubernetesSelector = selectorAttributes{"matchLabels", "matchExpressions", ""}
 )
 
-// ReadSelector reads a selector. It is nil where the attribute is absent, which differs from a selector without requirements,
-// and where something in it is wrong or not known yet.
+// ReadSelector returns nil if the selector is absent, wrong or unknown.
 func ReadSelector(o *ObjectReader, name string) *Selector {
 	return readSelectorNamed(o, name, ourSelector)
 }
@@ -275,7 +269,7 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 	return selector
 }
 
-// readWantedLabels reads labels that must match. Null is an error, since without that label more would match.
+// readWantedLabels refuses null: ignoring the label would match more.
 func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -287,14 +281,13 @@ func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 	return readTextMap(o, attribute)
 }
 
-// readLabelValues reads a list of strings whose order has no meaning. A label's value may be empty.
 func readLabelValues(o *ObjectReader, attribute string) []string {
 	values := readTextList(o, attribute, true)
 	slices.Sort(values)
 	return slices.Compact(values)
 }
 
-// isPlain says whether a selector is certainly valid, without compiling it. Most are.
+// isPlain reports whether a selector is certainly valid without compiling it, as most are.
 func (s *Selector) isPlain() bool {
 	for _, expression := range s.MatchExpressions {
 		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
@@ -310,7 +303,6 @@ func (s *Selector) isPlain() bool {
 	return s.Expression == "" && arePlain(s.MatchLabels)
 }
 
-// checkSelector compiles a selector to check it.
 func checkSelector(o *ObjectReader, selector *Selector, names selectorAttributes) {
 	_, findings := selector.Compile()
 	rename := strings.NewReplacer(ourSelector.matchLabels, names.matchLabels, ourSelector.matchExpressions, names.matchExpressions)

@@ -12,17 +12,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// The location of manifests is checked without connecting to anything. Messages never repeat a URL, since it may have
-// a secret in it.
+// Locations of manifests are checked without a connection. Messages never repeat a URL: it may contain a secret.
 
-// repoSchemes are the schemes that a URL of each storage may have. Git's form "user@host:path" has none.
+// repoSchemes lists the URL schemes of each storage. Git's form "user@host:path" has none.
 var repoSchemes = map[string][]string{
 	"git":  {"https", "http", "ssh"},
 	"helm": {"https", "http", "oci"},
 	"oci":  {"oci"},
 }
 
-// checkManifestsRepo says what is wrong with a URL, or "".
+// checkManifestsRepo returns the problem of a URL, or "".
 func checkManifestsRepo(storage, repo, chart string) string {
 	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "holds a control character"
@@ -66,7 +65,6 @@ func checkManifestsRepo(storage, repo, chart string) string {
 	return ""
 }
 
-// checkRegistryRepo says what is wrong with the URL of a repository of a registry, or "".
 func checkRegistryRepo(storage string, m folder.Manifests) string {
 	_, err := artifact.ParseRepository(m)
 	switch {
@@ -84,7 +82,7 @@ func checkRegistryRepo(storage string, m folder.Manifests) string {
 	return ""
 }
 
-// checkVersion says what is wrong with a version or a range of versions, or "".
+// checkVersion returns the problem of a version or range, or "".
 func checkVersion(version string) string {
 	if strings.HasPrefix(version, "sha256:") {
 		return "is a digest: set digest in its place"
@@ -92,7 +90,6 @@ func checkVersion(version string) string {
 	return ""
 }
 
-// checkDigest says what is wrong with a digest, or "".
 func checkDigest(digest string) string {
 	if artifact.IsDigest(digest) {
 		return ""
@@ -103,8 +100,7 @@ func checkDigest(digest string) string {
 // scpLike is Git's short form for ssh. https://git-scm.com/docs/git-clone#_git_urls
 var scpLike = regexp.MustCompile(`^(?:[\w.+-]+@)?[\w.-]{2,}:[^:/][^:]*$|^(?:[\w.+-]+@)?[\w.-]{2,}:/[^/:][^:]*$`)
 
-// checkRef says what is wrong with the name of a branch or a tag, or "".
-// https://git-scm.com/docs/git-check-ref-format
+// checkRef returns the problem of a branch or tag, or "". https://git-scm.com/docs/git-check-ref-format
 func checkRef(name string) string {
 	switch {
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
@@ -124,7 +120,7 @@ func checkRef(name string) string {
 	return ""
 }
 
-// checkTag says what is wrong with a tag of a storage, or "".
+// checkTag returns the check for tags of a storage.
 func checkTag(storage string) func(string) string {
 	switch storage {
 	case "git":
@@ -140,10 +136,10 @@ func checkTag(storage string) func(string) string {
 	return func(string) string { return "" }
 }
 
-// ociTag is https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
+// ociTag follows https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
 var ociTag = regexp.MustCompile(`^\w[\w.-]{0,127}$`)
 
-// checkSourcePath says what is wrong with a path inside of a repository or an artifact, or "".
+// checkSourcePath returns the problem of a path in a repository or artifact, or "".
 func checkSourcePath(path string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
@@ -158,7 +154,7 @@ func checkSourcePath(path string) string {
 	return ""
 }
 
-// checkSourcePrefix says what is wrong with the beginning of a URL that workloads may use, or "".
+// checkSourcePrefix returns the problem of a URL prefix, or "".
 func checkSourcePrefix(prefix string) string {
 	if at, err := access.Parse(prefix); err != nil || at.IsLocal() || strings.ContainsAny(prefix, "%"+wildcards) {
 		return `is not the beginning of a URL with a host, such as "https://git.example.com/team", without credentials, "..", "%", "*" or a query`
@@ -166,10 +162,9 @@ func checkSourcePrefix(prefix string) string {
 	return ""
 }
 
-// wildcards are what an Argo CD project reads as more than itself.
+// wildcards have a special meaning in an Argo CD project.
 const wildcards = "*?{}[]"
 
-// checkChart says what is wrong with the name of a chart, or "".
 func checkChart(chart string) string {
 	switch {
 	case strings.ContainsAny(chart, wildcards):
@@ -180,7 +175,7 @@ func checkChart(chart string) string {
 	return ""
 }
 
-// FindWarnings are probable mistakes in a valid fleet. Manifests that are not known yet are not checked.
+// FindWarnings returns probable mistakes in a valid fleet. It skips unknown manifests.
 func FindWarnings(f *Fleet) Findings {
 	var warnings Findings
 	for workload, target := range f.Targets() {

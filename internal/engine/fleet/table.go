@@ -8,22 +8,19 @@ import (
 	"strings"
 )
 
-// Table says which attributes an object may have, and what each of them is. Objects are read by their tables, and the
-// reference in the documentation, JSON Schemas and the schemas of resources are made of the same, so that none of them
-// can differ. A reader that asks for an attribute that the table does not have, or for one of another type, panics; one
-// that no reader asks for is unknown to users.
+// Table lists the attributes of an object. Readers, the reference documentation, JSON Schemas and resource schemas all
+// follow from it. Reading an attribute that the table lacks, or with another type, panics.
 type Table struct {
 	Name       string // of one such object: "cluster type"
 	Meaning    string // Markdown
 	Attributes []Attribute
-	// Some are attributes of which at least one must be set, with One exactly one.
+	// Some lists attributes of which at least one must be set; exactly one if One is true.
 	Some []string
 	One  bool
-	// Apart are pairs of attributes of which only one may be set.
+	// Apart lists pairs of attributes that exclude each other.
 	Apart [][2]string
 }
 
-// Attribute is a row of a [Table].
 type Attribute struct {
 	Name     string
 	Type     Type
@@ -36,18 +33,18 @@ type Attribute struct {
 	Least, Most int
 	Meaning     string // Markdown
 	Of          *Table // of the objects in it
-	// NullElements says that elements may be null, which is to leave them out, and EmptyElements that texts may be empty.
+	// NullElements allows null elements, which are left out, and EmptyElements empty texts.
 	NullElements, EmptyElements bool
-	// Ordered reports that the order of the texts in a list has a meaning. The attribute of a resource is then a list, not a set.
+	// Ordered reports that the order of a list matters. A resource then has a list, not a set.
 	Ordered bool
-	// Computed says that resources compute it. It is passed over.
+	// Computed marks an attribute that resources compute. Readers skip it.
 	Computed bool
 }
 
-// Type is what an attribute is.
+// Type is the type of an attribute.
 type Type int
 
-// The types of attributes. All but the last four are what a method of [ObjectReader] reads.
+// The types of attributes. [ObjectReader] has a reader for all but the last four.
 const (
 	TextType       Type = iota
 	BoolType            // true or false
@@ -72,22 +69,19 @@ const (
 	AnyType            // a value of any type
 )
 
-// RootTable returns the table of the argument of provider::flotilla::fleet. All others of the fleet are in it.
+// RootTable returns the table of provider::flotilla::fleet's argument. It leads to all other tables.
 func RootTable() *Table { return &fleetTable }
 
-// CollectionTable returns the table of the objects of a collection: "workspaces" and so on.
+// CollectionTable returns the table of a collection's objects, such as "workspaces".
 func CollectionTable(collection string) *Table { return fleetTable.find(collection).Of }
 
-// SelectorTable returns the table of a selector.
 func SelectorTable() *Table { return &selectorTable }
 
-// LocationTable returns the table of a location.
 func LocationTable() *Table { return &locationTable }
 
-// DecryptionTable returns the table of how an agent decrypts files.
 func DecryptionTable() *Table { return &decryptionTable }
 
-// Find returns an attribute; nil for one that the table does not have.
+// Find returns an attribute, or nil.
 func (t *Table) Find(name string) *Attribute {
 	for i := range t.Attributes {
 		if t.Attributes[i].Name == name {
@@ -97,7 +91,7 @@ func (t *Table) Find(name string) *Attribute {
 	return nil
 }
 
-// find is Find for an attribute that code asks for.
+// find panics if the attribute does not exist.
 func (t *Table) find(name string) *Attribute {
 	attribute := t.Find(name)
 	if attribute == nil {
@@ -106,7 +100,7 @@ func (t *Table) find(name string) *Attribute {
 	return attribute
 }
 
-// Keys are the names of the attributes that users write, in the order of the table.
+// Keys returns the names of attributes that users write, in table order.
 func (t *Table) Keys() []string {
 	var names []string
 	for i := range t.Attributes {
@@ -117,10 +111,10 @@ func (t *Table) Keys() []string {
 	return names
 }
 
-// Anchor is the name of the table's section in the reference.
+// Anchor returns the table's anchor in the reference.
 func (t *Table) Anchor() string { return strings.ToLower(strings.ReplaceAll(t.Name, " ", "-")) }
 
-// isComputed says whether the table, which may be nil, has the attribute as one that resources compute.
+// isComputed also works for a nil table.
 func (t *Table) isComputed(name string) bool {
 	if t == nil {
 		return false
@@ -129,7 +123,7 @@ func (t *Table) isComputed(name string) bool {
 	return attribute != nil && attribute.Computed
 }
 
-// DefaultText is the default as users write it in HCL; empty where there is none.
+// DefaultText returns the default in HCL, or "".
 func (a *Attribute) DefaultText() string {
 	switch value := a.Default.(type) {
 	case string:
@@ -144,23 +138,21 @@ func (a *Attribute) DefaultText() string {
 	return string(text)
 }
 
-// text is the default of a text.
 func (a *Attribute) text() string {
 	text, _ := a.Default.(string)
 	return text
 }
 
-// defaultText is the default of a text that users may leave out.
 func (t *Table) defaultText(name string) string { return t.find(name).text() }
 
-// must panics unless the attribute has one of these types.
+// must panics unless the attribute has one of the types.
 func (a *Attribute) must(types []Type) {
 	if len(types) > 0 && !slices.Contains(types, a.Type) {
 		panic(fmt.Sprintf("attribute %q is read as another type than that of its table", a.Name))
 	}
 }
 
-// TypeText says of which type an attribute is, in words. [Attribute.Of] is not said.
+// TypeText describes the type without [Attribute.Of].
 func (a *Attribute) TypeText() string {
 	text := map[Type]string{
 		TextType: "text", BoolType: "bool", WholeType: "whole number", NumberType: "number", TextsType: "list of texts", TextMapType: "map of texts",
@@ -184,5 +176,5 @@ func (a *Attribute) TypeText() string {
 	return text
 }
 
-// maxWhole is the most that a whole number can be which has no bound of its own.
+// maxWhole is the default upper bound of a whole number.
 const maxWhole = 1<<31 - 1

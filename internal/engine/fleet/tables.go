@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// The tables of the fleet's kinds. Those of objects inside of them are in tables_parts.go.
+// The tables of the fleet's kinds.
 
 var fleetTable = Table{
 	Name:    "fleet",
@@ -60,7 +60,7 @@ var fleetTable = Table{
 	},
 }
 
-// The attributes that several kinds have.
+// Attributes of several kinds.
 var (
 	labelsAttribute = Attribute{Name: "labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, NullElements: true,
 		Meaning: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools must be in quotes."}
@@ -96,7 +96,7 @@ func nameAttribute(form *Form, meaning string) Attribute {
 	return Attribute{Name: "name", Required: true, Form: form, Meaning: meaning}
 }
 
-// inMarkdown lists names in Markdown: "`a`, `b`".
+// inMarkdown formats names: "`a`, `b`".
 func inMarkdown(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
 var environmentTable = Table{

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// The tables of the objects inside of the fleet's kinds.
+// The tables of objects inside of the fleet's kinds.
 
 var locationTable = Table{
 	Name:    "location",

@@ -8,8 +8,8 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Toleration allows a policy to assign to tainted hosts. An empty Key with operator Exists tolerates every taint, an
-// empty Effect every effect.
+// Toleration lets a policy assign to tainted hosts. An empty Key with operator Exists tolerates every taint, an empty
+// Effect every effect.
 type Toleration struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator"` // "Equal" or "Exists"
@@ -17,7 +17,7 @@ type Toleration struct {
 	Effect   string `json:"effect,omitempty"`
 }
 
-// Tolerates follows Kubernetes' rules.
+// Tolerates implements Kubernetes' rules.
 func (t Toleration) Tolerates(taint Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect {
 		return false
@@ -35,7 +35,7 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// taintEffects are the effects that have a meaning for scheduling.
+// taintEffects lists the effects on scheduling.
 var taintEffects = []string{"NoSchedule"}
 
 var taintKind = defineKind(Table{
@@ -70,7 +70,7 @@ var tolerations = defineKind(Table{
 
 func readTaints(o *ObjectReader, name string) []Taint { return ReadList(o, name, taintKind.decode) }
 
-// checkLabel reports an attribute that is not the key, or the value, of a label.
+// checkLabel reports an invalid key or value of a label.
 func checkLabel(o *ObjectReader, name, text string, check func(string) string) {
 	if problem := check(text); isSet(text) && problem != "" {
 		o.Report(name, "%s", problem)

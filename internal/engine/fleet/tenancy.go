@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Limit is one limit of a Kubernetes LimitRange: quantities by resource, such as "cpu".
+// Limit is a limit of a Kubernetes LimitRange, with quantities by resource.
 type Limit struct {
 	Type                 string            `json:"type"` // one of [LimitTypes]
 	Default              map[string]string `json:"default,omitempty"`
@@ -18,17 +18,16 @@ type Limit struct {
 	MaxLimitRequestRatio map[string]string `json:"max_limit_request_ratio,omitempty"`
 }
 
-// LimitTypes are the types of a [Limit]. The first is the default.
+// LimitTypes lists the types of a [Limit], the default first.
 var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
 
-// ArgocdProject is the Argo CD project that a workspace's Applications belong to.
+// ArgocdProject is the Argo CD project of a workspace's Applications.
 type ArgocdProject struct {
 	Name string `json:"name"`
-	// Render says that Flotilla renders the AppProject, too.
+	// Render makes Flotilla write the AppProject.
 	Render bool `json:"render,omitempty"`
 }
 
-// readLimitRange reads the limits of a LimitRange.
 func readLimitRange(o *ObjectReader, attribute string) []Limit {
 	return ReadList(o, attribute, func(l *ObjectReader) Limit {
 		limit := Limit{Type: readOneOf(l, "type")}
@@ -47,7 +46,7 @@ func readLimitRange(o *ObjectReader, attribute string) []Limit {
 	})
 }
 
-// readArgocdProject reads the name of a project, or {name, render}.
+// readArgocdProject reads a name, or {name, render}.
 func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	project := &ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); !isObject {
@@ -66,7 +65,7 @@ func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	return project
 }
 
-// readAllowed reads a list of what workloads may use. One that is empty allows nothing; nil is one that is not set.
+// readAllowed reads what workloads may use: an empty list allows nothing, nil is not set.
 func readAllowed(o *ObjectReader, attribute string, check func(string) string) []string {
 	texts := readCheckedTexts(o, attribute, check)
 	if _, isSet := o.fields[attribute].([]any); isSet && texts == nil {
@@ -75,7 +74,7 @@ func readAllowed(o *ObjectReader, attribute string, check func(string) string) [
 	return texts
 }
 
-// checkSecretName says what is wrong with the name of a Secret that workloads may use, or "".
+// checkSecretName returns the problem of a Secret that workloads may use, or "".
 func checkSecretName(o *ObjectReader, name string) string {
 	if reconciler.IsAgents(name) {
 		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
@@ -83,7 +82,7 @@ func checkSecretName(o *ObjectReader, name string) string {
 	return formCheck(o, "secrets")(name)
 }
 
-// checkParameterPath says what is wrong with the path of a field that workloads may set, or "".
+// checkParameterPath returns the problem of a field that workloads may set, or "".
 func checkParameterPath(path string) string {
 	names := []string{"namespace", "project", "secret_ref"}
 	if slices.Contains(names, path) {

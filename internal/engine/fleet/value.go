@@ -13,19 +13,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: what
-// JSON can say, with numbers that lose nothing. Input may hold [Unknown] in place of any of them.
+// A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: JSON with exact numbers.
+// Input may contain [Unknown] instead.
 
-// Unknown stands for a value that Terraform does not know yet.
+// Unknown is a value that Terraform does not know yet.
 type Unknown struct{}
 
-// IsKnown says whether a value holds no [Unknown] at any depth.
+// IsKnown reports whether a value contains no [Unknown].
 func IsKnown(value any) bool {
 	return !deep.Holds(value, func(part any) bool { return part == Unknown{} })
 }
 
-// CanonicalJSON returns the one JSON text of a value: keys sorted, no white space, no needless
-// escapes, numbers as [CanonicalNumber] writes them.
+// CanonicalJSON returns the canonical JSON of a value: sorted keys, no white space, no needless escapes, numbers as by
+// [CanonicalNumber].
 func CanonicalJSON(value any) (string, error) {
 	var buffer bytes.Buffer
 	if err := writeCanonical(&buffer, value); err != nil {
@@ -100,7 +100,7 @@ func writeString(buffer *bytes.Buffer, text string) error {
 	return nil
 }
 
-// isPlainJSON says whether a text has nothing that JSON escapes, or may.
+// isPlainJSON reports whether a text needs no escapes in JSON.
 func isPlainJSON(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
@@ -110,8 +110,8 @@ func isPlainJSON(text string) bool {
 	return true
 }
 
-// Canonical returns a copy of a value that shares nothing with it and has each number as [CanonicalNumber] writes it, so that
-// equal values are deeply equal. A value that is not known, or that JSON does not have, is an error.
+// Canonical returns a deep copy with numbers as by [CanonicalNumber], so that equal values are deeply equal. Unknown
+// values, and values without a JSON form, are errors.
 func Canonical(value any) (any, error) {
 	switch value := value.(type) {
 	case nil, bool, string:
@@ -142,21 +142,21 @@ func Canonical(value any) (any, error) {
 	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
 }
 
-// numberPrecision is that of Terraform's own numbers, in bits.
+// numberPrecision is Terraform's, in bits.
 const numberPrecision = 512
 
-// The binary exponents beyond which a number is written with an exponent, and beyond which it is
-// refused: a few bytes of input ("1e999999999") must become neither gigabytes nor minutes.
+// A number with a binary exponent beyond maxPlainExponent is written with an exponent, beyond maxExponent it is refused:
+// a few bytes ("1e999999999") must not take gigabytes or minutes.
 const (
 	maxPlainExponent = 2048
 	maxExponent      = 32768
 )
 
-// outOfRange stands for a number beyond maxExponent; it is no number, and no label either.
+// outOfRange replaces a number beyond maxExponent. It is neither a number nor a label.
 const outOfRange json.Number = "out of the range of numbers"
 
-// CanonicalNumber returns the shortest decimal text that stands for the number, without an exponent
-// where that is reasonable: "1.50" and "15e-1" are both "1.5".
+// CanonicalNumber returns the shortest decimal text of a number, usually without exponent: "1.50" and "15e-1" are both
+// "1.5".
 func CanonicalNumber(number json.Number) (json.Number, error) {
 	if plainInteger(string(number)) {
 		return number, nil
@@ -178,8 +178,7 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	return canonical, nil
 }
 
-// FormatNumber is [CanonicalNumber] for a number that is parsed already. For one out of range it returns
-// what nothing takes for a number.
+// FormatNumber is [CanonicalNumber] for a parsed number. It returns no valid number if the number is out of range.
 func FormatNumber(number *big.Float) json.Number {
 	exponent := number.MantExp(nil)
 	switch size := max(exponent, -exponent); {
@@ -193,7 +192,7 @@ func FormatNumber(number *big.Float) json.Number {
 	return json.Number(number.Text('f', -1))
 }
 
-// plainInteger says whether text is an integer in canonical form, short enough to be exact.
+// plainInteger reports whether text is a short integer in canonical form.
 func plainInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(digits) > 18 || (digits[0] == '0' && len(text) > 1) {

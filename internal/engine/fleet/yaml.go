@@ -13,20 +13,18 @@ import (
 	nodes "go.yaml.in/yaml/v3"
 )
 
-// All YAML is read here, as Kubernetes reads it: YAML 1.1 with values that JSON also has. A few bytes of YAML can stand
-// for gigabytes, so the bounds are checked before a text is read.
+// YAML is read as Kubernetes reads it: YAML 1.1, limited to JSON's values. The bounds are checked before parsing, since
+// a few bytes of a tenant's YAML can expand to gigabytes.
 const (
-	// maxDocument is the size, in bytes, of the largest object that Kubernetes stores.
+	// maxDocument is the size of the largest object that Kubernetes stores, in bytes.
 	maxDocument = 3 << 19
-	// maxExpanded is the size, in bytes, that a document with aliases may have without: that of the
-	// largest ConfigMap.
+	// maxExpanded bounds a document with its aliases expanded, in bytes: the size of the largest ConfigMap.
 	maxExpanded = 1 << 20
-	// maxValues bounds keys and values, which take a few hundred bytes each while they are read.
+	// maxValues bounds keys and values: parsing takes a few hundred bytes for each.
 	maxValues = 100_000
 )
 
-// ParseYAML reads a text of one YAML document. Keys that appear twice are errors, and a text beyond the bounds is a
-// [*BoundError].
+// ParseYAML parses one YAML document. Duplicate keys are errors; a text beyond the bounds is a [*BoundError].
 func ParseYAML(text string) (any, error) {
 	var only *YAMLDocument
 	for _, part := range SplitYAML(text) {
@@ -49,7 +47,7 @@ func ParseYAML(text string) (any, error) {
 	return value, nil
 }
 
-// ParseLooseYAML reads the first YAML document of a text. Where a key appears twice, the last one counts.
+// ParseLooseYAML parses the first YAML document of a text. The last of duplicate keys wins.
 func ParseLooseYAML(text string) (any, error) {
 	return readYAML(text, yaml.Unmarshal)
 }
@@ -65,7 +63,7 @@ func readYAML(text string, unmarshal func([]byte, any) error) (any, error) {
 	return jsonable(value, 0)
 }
 
-// A BoundError is the error for a text that is larger than its bounds.
+// BoundError is the error for a text that exceeds the bounds.
 type BoundError struct{ message string }
 
 func (e *BoundError) Error() string { return e.message }
@@ -74,8 +72,8 @@ func tooLarge(format string, arguments ...any) error {
 	return &BoundError{fmt.Sprintf(format, arguments...)}
 }
 
-// CheckYAML checks that a YAML document is within the bounds, without reading it. The error is a [*BoundError], or one
-// that says why a document with aliases is not YAML.
+// CheckYAML checks the bounds of a YAML document without decoding it. The error is a [*BoundError], or a syntax error in
+// a document with aliases.
 func CheckYAML(text string) error {
 	if len(text) > maxDocument {
 		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
@@ -91,7 +89,7 @@ func CheckYAML(text string) error {
 		return err
 	}
 	e := &expansion{sizes: map[*nodes.Node]size{}}
-	all, err := e.of(&document)
+	all, err := e.measure(&document)
 	switch {
 	case err != nil:
 		return err
@@ -103,8 +101,7 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// CheckYAMLText is [CheckYAML] for every document of a text. It returns the first error of the bounds, and the first
-// line of that document.
+// CheckYAMLText checks every document of a text. It returns the first bounds error, and the first line of its document.
 func CheckYAMLText(text string) (line int, err *BoundError) {
 	if len(text)*2 <= maxValues && !mayHaveAliases(text) {
 		return 0, nil
@@ -121,8 +118,8 @@ func sizeText(bytes int) string {
 	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', -1, 64) + " MiB"
 }
 
-// valuesAtMost returns a number that the keys and values of a document cannot exceed: it counts the characters that
-// begin them. It skips the text of block scalars, in which users put whole files, where it certainly is one.
+// valuesAtMost returns an upper bound of the number of keys and values. It counts characters that can begin one, and
+// skips block scalars, which hold whole files.
 func valuesAtMost(text string) int {
 	if len(text)*2 <= maxValues {
 		return 0
@@ -145,10 +142,10 @@ func valuesAtMost(text string) int {
 	return c.count + 1
 }
 
-// blockScalar is a line after which the text of a block scalar begins.
+// blockScalar matches a line before the text of a block scalar.
 var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
 
-// counter counts what may be keys and values.
+// counter counts possible keys and values.
 type counter struct {
 	count int
 	flow  bool // a bracket was seen
@@ -179,7 +176,7 @@ func (c *counter) line(line string) {
 	}
 }
 
-// mayHaveAliases looks for a "*" where an alias may begin, after an "&" where an anchor may begin.
+// mayHaveAliases looks for a possible alias after a possible anchor.
 func mayHaveAliases(text string) bool {
 	anchor := indicator(text, '&')
 	return anchor >= 0 && indicator(text[anchor:], '*') >= 0
@@ -200,16 +197,16 @@ func indicator(text string, c byte) int {
 	}
 }
 
-// expansion measures a document with its aliases expanded.
+// expansion measures a document with expanded aliases.
 type expansion struct {
 	sizes map[*nodes.Node]size
 	open  []*nodes.Node // those that have anchors and are being measured
 }
 
-// size is the size of a value. Beyond the bounds it is not exact.
+// size is exact only within the bounds.
 type size struct{ bytes, values int }
 
-func (e *expansion) of(node *nodes.Node) (size, error) {
+func (e *expansion) measure(node *nodes.Node) (size, error) {
 	if node.Kind == nodes.AliasNode {
 		for _, open := range e.open {
 			if open == node.Alias {
@@ -223,7 +220,7 @@ func (e *expansion) of(node *nodes.Node) (size, error) {
 		e.open = append(e.open, node)
 	}
 	for _, child := range node.Content {
-		inner, err := e.of(child)
+		inner, err := e.measure(child)
 		if err != nil {
 			return size{}, err
 		}
@@ -237,8 +234,7 @@ func (e *expansion) of(node *nodes.Node) (size, error) {
 	return all, nil
 }
 
-// jsonable returns a value of the YAML library as one that JSON also has. Keys that are not strings become the text
-// that Kubernetes makes of them.
+// jsonable converts a value of the YAML library to JSON's types. Keys become texts as in Kubernetes.
 func jsonable(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -325,8 +321,7 @@ func keyText(key any) (string, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
-// yamlProblem turns the parser's message, whose lines count from the document's start, into
-// ", line 7: …", counting from the text's.
+// yamlProblem formats a parser error as ", line 7: …", with lines counted from the start of the text.
 func yamlProblem(err error, firstLine int) string {
 	message := err.Error()
 	match := yamlLine.FindStringSubmatch(message)
@@ -338,16 +333,14 @@ func yamlProblem(err error, firstLine int) string {
 	return fmt.Sprintf(", line %d: %s", firstLine+line-1, rest)
 }
 
-// YAMLDocument is the text of one document. Its first line, counted from 1, is that after the
-// document's marker, unless the document begins on the marker's line.
+// YAMLDocument is the text of one document. Line is its first line, counted from 1.
 type YAMLDocument struct {
 	Text string
 	Line int
 }
 
-// SplitYAML splits a text at YAML's document markers, "---" and "...", because parsers read only the first document. At
-// the start of a line these are always markers: block scalars are indented, and quoted ones must not have them.
-// Documents that have only comments and directives are left out.
+// SplitYAML splits a text at "---" and "...", because parsers read only the first document. At the start of a line these
+// are always markers. Documents with only comments and directives are left out.
 func SplitYAML(text string) []YAMLDocument {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.Contains(text, "\r") {
@@ -380,10 +373,10 @@ func SplitYAML(text string) []YAMLDocument {
 	return parts
 }
 
-// lineBreaks replaces the line breaks of a text as a YAML parser does.
+// lineBreaks replaces line breaks as a YAML parser does.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// endOfLine returns where the next line begins. YAML has more line breaks than "\n".
+// endOfLine returns the start of the next line. YAML has more line breaks than "\n".
 func endOfLine(text string, offset int) int {
 	for i := offset; i < len(text); i++ {
 		switch c := text[i]; {
@@ -405,7 +398,7 @@ func markerIn(line, marker string) (after string, found bool) {
 	return after, found && (after == "" || strings.IndexAny(after, " \t\n\u0085\u2028\u2029") == 0)
 }
 
-// onlyDirectives says whether a text has only comments and directives, such as "%YAML 1.2".
+// onlyDirectives reports whether a text has only comments and directives, such as "%YAML 1.2".
 func onlyDirectives(text string) bool {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {

@@ -6,7 +6,7 @@ import (
 	nodes "go.yaml.in/yaml/v3"
 )
 
-// unmarshalAsKustomize decodes one YAML document as kustomize does. Flux builds control planes with kustomize, for which yes, no, on,
+// unmarshalAsKustomize decodes a YAML document as kustomize does, which Flux builds control planes with: yes, no, on,
 // off, y, n and dates are texts.
 func unmarshalAsKustomize(text []byte, into any) error {
 	var document nodes.Node
@@ -19,7 +19,7 @@ func unmarshalAsKustomize(text []byte, into any) error {
 	return document.Decode(into)
 }
 
-// prepareNode makes texts of dates, and refuses keys that appear twice.
+// prepareNode turns dates into texts, and refuses duplicate keys.
 func prepareNode(node *nodes.Node) error {
 	if node.ShortTag() == "!!timestamp" {
 		node.Tag = "!!str"
