@@ -120,6 +120,26 @@ func TestANameOrEnvironmentWithoutPinsIsAWarning(t *testing.T) {
 	}
 }
 
+// A typo in the name of a chart is no missing repository, and no lack of credentials.
+func TestATypoInTheNameOfAChartIsExplained(t *testing.T) {
+	t.Parallel()
+	for chart, want := range map[string]string{
+		"tlil":     `it has no chart "tlil"; did you mean "till"?`,
+		"payments": `it has no chart "payments".`,
+	} {
+		repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0, digest: x}\n")
+		workloads := tills(repo, "*")
+		for _, target := range workloads[0].(map[string]any)["deployment_targets"].(map[string]any) {
+			target.(map[string]any)["manifests"].(map[string]any)["chart"] = chart
+		}
+		_, said := readArtifacts(t, map[string]any{"workloads": workloads})
+		said = strings.Join(strings.Fields(said), " ")
+		if !strings.Contains(said, want) || strings.Contains(said, "not found") || strings.Contains(said, "credentials") {
+			t.Errorf("chart %q: the error is %s\nwant %s", chart, said, want)
+		}
+	}
+}
+
 func TestAChartWithOnlyPreReleasesIsExplained(t *testing.T) {
 	t.Parallel()
 	repo := indexAt(t, "entries:\n  till:\n    - {version: 1.0.0-rc.1, digest: x}\n    - {version: v1.0.0-rc.2, digest: x}\n")

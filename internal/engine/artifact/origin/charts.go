@@ -46,6 +46,9 @@ func texts(entries []chartVersion) []string {
 	return versions
 }
 
+// errNoChart reports that a chart repository answers, but does not have the chart.
+var errNoChart = errors.New("it has no chart")
+
 // versions returns the versions of a chart by the index of its repository.
 func (c *Client) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
 	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
@@ -61,18 +64,10 @@ func (c *Client) versions(ctx context.Context, repo, chart string, sources []str
 		versions, has, err := index.versions(ctx, chart)
 		switch {
 		case index.isElsewhere && (err != nil || !has):
-			return nil, fmt.Errorf(
-				"%w: there is no chart %q that can be read in its index.yaml, for which it redirects to another server",
-				git.ErrNotFound,
-				chart,
-			)
+			return nil, fmt.Errorf("%w %q that can be read in its index.yaml, for which it redirects to another server", errNoChart, chart)
 		case !has:
-			return nil, fmt.Errorf(
-				"%w: there is no chart %q%s",
-				git.ErrNotFound,
-				chart,
-				wording.DidYouMean(chart, slices.Sorted(slices.Values(index.names()))),
-			)
+			names := slices.Sorted(slices.Values(index.names()))
+			return nil, fmt.Errorf("%w %q%s", errNoChart, chart, wording.DidYouMean(chart, names))
 		}
 		return versions, err
 	})
