@@ -31,6 +31,7 @@ import (
 // kustomize and Flux read only the files that a kustomization lists, and Argo CD skips files with the comment skipped.
 const (
 	kustomizationFile = "kustomization.yaml"
+	reconcilerFile    = "reconciler.yaml" // of a built-in reconciler
 	kustomization     = skipped + "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:"
 	skipped           = "# +argocd:skip-file-rendering\n"
 )
@@ -68,7 +69,7 @@ func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, res
 			listed += "\n  - " + file.Name
 		}
 		content := file.Content
-		if file.Name == "reconciler.yaml" {
+		if file.Name == reconcilerFile {
 			if content, err = followObjects(content, kind, spec, edits); err != nil {
 				return nil, err
 			}

@@ -68,35 +68,61 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 	return content, err == nil && changed
 }
 
-// CheckPointers returns an error if an object among the files follows final objects outside the folder, which is at the
-// given place.
+// CheckPointers returns an error if an object among the files of a folder follows final objects at another path, on
+// another branch or in another repository than the folder's. The reconciler's own file may name the repository
+// differently (the parameter gitops_repository); other files may use that name or the URL.
 func CheckPointers(files []folder.File, at folder.Location) error {
 	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
 		return nil
 	}
 	want := path.Join(at.Path, folder.ObjectsFolder)
+	repositories := []string{at.URL}
 	for _, file := range files {
-		if !mayFollow(file) {
+		if file.Name != reconcilerFile {
 			continue
 		}
-		_, err := rewriteDocuments(file.Content, func(document *yaml.Node) error {
-			return eachFollower(document, func(_ *yaml.Node, fields *reconciler.Final, of follower) error {
-				switch {
-				case !strings.HasSuffix(of.path, "/"+folder.ObjectsFolder):
-				case of.path != want:
-					return fmt.Errorf("%s: it follows %q, and its final objects are at %q", file.Name, of.path, want)
-				case fields.Branch != "" && of.branch != at.Branch:
-					return fmt.Errorf("%s: it follows branch %q, and its final objects are on branch %q", file.Name, of.branch, at.Branch)
-				}
-				return nil
-			})
+		err := eachPointer(file, func(_ *reconciler.Final, of follower) error {
+			repositories = append(repositories, of.repository)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		err := eachPointer(file, func(fields *reconciler.Final, of follower) error {
+			switch {
+			case of.path != want:
+				return fmt.Errorf("%s: it follows %q, and its final objects are at %q", file.Name, of.path, want)
+			case fields.Branch != "" && of.branch != at.Branch:
+				return fmt.Errorf("%s: it follows branch %q, and its final objects are on branch %q", file.Name, of.branch, at.Branch)
+			case fields.Repository != "" && !slices.Contains(repositories, of.repository):
+				return fmt.Errorf("%s: it follows repository %q, and its final objects are in %q", file.Name, of.repository, at.URL)
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// eachPointer calls do for each object in a file that follows final objects.
+func eachPointer(file folder.File, do func(fields *reconciler.Final, of follower) error) error {
+	if !mayFollow(file) {
+		return nil
+	}
+	_, err := rewriteDocuments(file.Content, func(document *yaml.Node) error {
+		return eachFollower(document, func(_ *yaml.Node, fields *reconciler.Final, of follower) error {
+			if !strings.HasSuffix(of.path, "/"+folder.ObjectsFolder) {
+				return nil
+			}
+			return do(fields, of)
+		})
+	})
+	return err
 }
 
 // mayFollow reports whether a file may contain objects that follow final objects.

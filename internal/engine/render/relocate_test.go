@@ -73,6 +73,27 @@ func TestAPlaceIsCheckedBeforeItIsCommitted(t *testing.T) {
 			t.Errorf("%s\nthe error is %q, want %q", reconciler, got, want)
 		}
 	}
+	ofOther := strings.ReplaceAll(ofArgo, "example.com/gitops", "example.com/other")
+	named := strings.ReplaceAll(ofArgo, "https://git.example.com", "ssh://git@git.example.com")
+	for name, test := range map[string]struct{ reconciler, policy, want string }{
+		"the same URL":                   {ofArgo, ofArgo, ""},
+		"another repository":             {ofArgo, ofOther, `policy.yaml: it follows repository "https://git.example.com/other", and its final objects are in "https://git.example.com/gitops"`},
+		"the agent's name":               {named, named, ""},
+		"the URL beside the agent's":     {named, ofArgo, ""},
+		"another beside the agent's":     {named, ofOther, `policy.yaml: it follows repository "https://git.example.com/other", and its final objects are in "https://git.example.com/gitops"`},
+		"Flux, which names no URL":       {ofFlux, ofFlux, ""},
+		"another repository beside Flux": {ofFlux, ofOther, `policy.yaml: it follows repository "https://git.example.com/other", and its final objects are in "https://git.example.com/gitops"`},
+		"another repository, elsewhere":  {ofArgo, strings.ReplaceAll(ofOther, "/objects", "/team"), ""},
+	} {
+		files := append([]folder.File{{Name: "policy.yaml", Content: []byte(test.policy)}}, inFolder(test.reconciler)...)
+		got := ""
+		if err := render.CheckPointers(files, formerPlace); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: the error is %q, want %q", name, got, test.want)
+		}
+	}
 	if err := render.CheckPointers(inFolder(strings.ReplaceAll(ofFlux, "old", "gone"))[1:], formerPlace); err != nil {
 		t.Errorf("without final objects the error is %q", err)
 	}
