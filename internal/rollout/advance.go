@@ -11,17 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Host is what a rollout knows of a host of the fleet.
+// Host describes a host of the fleet.
 type Host struct {
 	IsCluster bool
-	// Labels are the host's own, the reserved ones included; TypeLabels those of its cluster type, or of
-	// itself where it is one.
+	// Labels includes the reserved labels. TypeLabels has the labels of the cluster type, also if the host is a cluster.
 	Labels, TypeLabels fleet.Labels
-	// Clusters are the host's clusters; empty where they are not known: then only time counts.
+	// Clusters lists the clusters of the host. If it is empty, only time counts.
 	Clusters []string
 }
 
-// HostOf is a cluster type as a host, or, where it is not nil, a cluster of it. clusters are the names of the host's clusters.
+// HostOf returns a cluster type as a host, or one of its clusters if cluster is not nil. clusters names the clusters of the host.
 func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *Host {
 	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
 	host := &Host{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
@@ -33,80 +32,76 @@ func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluste
 	return host
 }
 
-// Report is what is known of one folder on one cluster.
+// Report is the report of one cluster about one folder.
 type Report struct {
-	// Known says that it is known what the cluster has; Tree is that, "" where it has no such folder.
+	// Known reports whether the content on the cluster is known. Tree is that content; "" if the cluster lacks the folder.
 	Known bool
 	Tree  string
-	// Status is the verdict. A failure that was said of what follows the folder of the host as a whole halts, and is no
-	// reason to take this folder back. What is none of the verdicts is unknown.
+	// Status has the verdict; any other text counts as unknown. A failure of the object that follows the whole folder of the host
+	// halts a change, but never takes this folder back.
 	verdict.Status
-	// Source is who said so, where that is no agent: the name of a check, or "facts". The message then has what was measured,
-	// and begins with the source.
+	// Source names the check, or is "facts"; "" for agents. Message then begins with the source and has the measured figure.
 	Source string
 }
 
-// Record is what the repository says of a folder.
+// Record is the record of a folder in the repository.
 type Record struct {
 	Tree    string
-	Before  string    // the tree before; "" where the folder was added
-	Changed time.Time // commit time of the last change; zero where it is not known
+	Before  string    // the tree before; "" if the folder was added
+	Changed time.Time // commit time of the last change; zero if unknown
 }
 
-// Input is everything that a decision depends on.
+// Input has everything that a decision depends on.
 type Input struct {
-	// Now is the time of the evidence: no clock is read, so that the same input gives the same decision.
+	// Now is the time of the evidence. No clock is read: the same input gives the same decision.
 	Now time.Time
-	// Wanted is what the fleet wants; "" is a tree that is not known yet.
+	// Wanted has the trees of the fleet; a tree is "" while it is unknown.
 	Wanted folder.Trees
-	// Deployed is what was written, all hosts of the owner included.
+	// Deployed has the trees that the owner wrote last, with all of its hosts.
 	Deployed folder.Trees
-	// Found is what is there, as others have changed it since; nil: what was written. What is held stays so.
+	// Found has the trees on the branch, with changes by others; nil: no changes. Held folders keep these trees.
 	Found    folder.Trees
 	Hosts    map[string]*Host // of the fleet
-	Settings *Settings        // nil: everything goes at once
+	Settings *Settings        // nil: everything is written at once
 	Holds    []Hold
-	// Reports looks up what is known of a folder on a cluster; nil: there are no reports, and only time
-	// counts.
+	// Reports returns the report of a cluster about a folder. If it is nil, only time counts.
 	Reports func(cluster string, key folder.Key) Report
 	Records map[folder.Key]Record
-	// Requires lists the folders whose content must be proven before that of a folder changes; nil: none.
+	// Requires lists the folders that must be proven before a folder changes; nil: none.
 	Requires func(folder.Key) []folder.Key
-	// State is that of the step before; nil where there is none. Lost says that there should be one: it
-	// then follows from the records and the reports.
+	// State is the state after the step before; nil if there is none. Lost reports that it is missing: it is then reconstructed
+	// from records and reports.
 	State *State
 	Lost  bool
-	// Tip is the commit at which Deployed was there.
+	// Tip is the commit that has the trees of Deployed.
 	Tip string
-	// Back is what the owner had at commits that a step may roll back to.
+	// Back has the trees of the owner at commits that a step may roll back to.
 	Back map[string]folder.Trees
-	// Remedy is what to do where content that failed cannot be rolled back; "": what helps an assignment.
+	// Remedy is the advice if failed content cannot be rolled back; "": the advice for assignments.
 	Remedy string
-	// Proposed says that what was written last is in a pull request that is still open.
+	// Proposed reports whether the pull request of the last step is still open.
 	Proposed bool
 }
 
-// Outcome is what happens in this step, and what is to be remembered for the next.
+// Outcome has the decisions of a step, and the state for the next one.
 type Outcome struct {
 	Decisions Decisions
 	State     *State // never nil
-	// Progress is of each deployment target that is under way, in order.
+	// Progress has an entry for each deployment target that is under way, by name.
 	Progress []Progress
-	// RolledOut says that everything is as wanted, and proven where a rollout asks for that.
+	// RolledOut reports whether everything is as wanted, and proven if there is a rollout.
 	RolledOut bool
-	// Undecided says that the content of some deployment target is not known yet: its folders are not
-	// decided, and have no tree in Decisions.
+	// Undecided reports whether the content of a deployment target is unknown: its folders have no tree in Decisions.
 	Undecided bool
-	// Closed says that the windows of the rollout are closed, and that nothing at all is written.
+	// Closed reports whether the windows of the rollout are closed, and nothing is written.
 	Closed bool
-	// Windowed are the windows that have to be open for what is written, each of them: those of the rollout, and of the stages
-	// in which something is written.
+	// Windowed lists the windows that must all be open: those of the rollout, and of each stage in which something is written.
 	Windowed []gate.Windows
-	// Missing are commits that Back lacks and the decision needs.
+	// Missing lists the commits that the decision needs and Back lacks.
 	Missing []string
-	// PassedOver says which stages are passed in this step without some of their clusters, in order.
+	// PassedOver lists the stages that passed in this step without some of their clusters.
 	PassedOver []string
-	// Notes are warnings for the user, in order.
+	// Notes lists warnings for the user.
 	Notes []string
 }
 
@@ -115,22 +110,21 @@ type run struct {
 	Input
 	state   *State
 	open    bool   // the windows of the rollout
-	shut    []bool // by stage of the settings: its windows are closed; nil where none are
+	shut    []bool // by stage of the settings: its windows are closed; nil if all are open
 	targets map[string]*target
 	order   []string
-	stages  []Stage           // with the last one, of those that no stage names; where there are others, once more, for removals
-	ways    int               // how many there are without that
-	matches map[string][]bool // by host: which stages select it
+	stages  []Stage           // with a last stage for hosts that no stage names; then all of them again for removals
+	ways    int               // number of stages without those for removals
+	matches map[string][]bool // by host: the stages that select it
 	out     *Outcome
 
-	elsewhere []counts // what pass counts by stage, one after the other for all targets, since there may be thousands
+	elsewhere []counts // buffer of pass, by stage: there may be thousands of targets
 
 	openings map[int]opening // by stage
-	written  map[int]bool    // by stage: something is written for which windows have to be open
+	written  map[int]bool    // by stage: something is written that needs open windows
 }
 
-// Advance decides one step: for each folder whether it gets what is wanted, stays what it is at the tip, or
-// is rolled back; and how far the rollout is.
+// Advance decides one step: whether each folder is written, kept or rolled back.
 func Advance(in Input) *Outcome {
 	r := &run{
 		Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
@@ -165,7 +159,7 @@ func Advance(in Input) *Outcome {
 	return r.out
 }
 
-// collect arranges the folders by deployment target.
+// collect groups the folders by deployment target.
 func (r *run) collect() {
 	of := func(name string) *target {
 		t := r.targets[name]
@@ -211,7 +205,7 @@ func (r *run) collect() {
 	}
 }
 
-// finish fills in the hosts, and the progress of the whole rollout.
+// finish completes the outcome of all targets.
 func (r *run) finish() {
 	o := r.out
 	o.State, o.Closed, o.Windowed = r.state, !r.open, r.windowed()
@@ -226,7 +220,7 @@ func (r *run) finish() {
 	}
 	o.Closed = o.Closed && !written && !o.Undecided
 	hosts := r.Wanted
-	if !r.open { // hosts stay as they are, too
+	if !r.open { // new hosts wait, too
 		hosts = r.Deployed
 	}
 	for host := range hosts {

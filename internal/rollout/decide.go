@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// decide says what happens to each folder of a target.
+// decide decides about each folder of a target.
 func (r *run) decide(t *target) {
 	if t.undecided {
 		for _, m := range t.members {
@@ -46,7 +46,7 @@ func (r *run) decide(t *target) {
 	r.conclude(t, &waits)
 }
 
-// leave keeps a folder that is as wanted; while windows are closed, also one that was changed by hand.
+// leave keeps a folder that is as wanted. It repairs changes by hand, unless a window is closed.
 func (r *run) leave(m *member) {
 	switch {
 	case !m.wanted:
@@ -78,11 +78,11 @@ func (r *run) write(t *target, m *member) {
 		m.touched.Gone = r.Now
 	}
 	if m.touched != nil && t.state.Passed > m.stage {
-		m.touched.Proven = true // it joins what is released
+		m.touched.Proven = true // it joins the released hosts
 	}
 }
 
-// room is how many more hosts of a stage may be under way; negative for any number.
+// room returns the number of further hosts of the stage that may be under way; negative for any number.
 func (r *run) room(t *target) int {
 	if t.state == nil || t.state.Passed >= len(r.stages) {
 		return -1
@@ -94,10 +94,10 @@ func (r *run) room(t *target) int {
 	return max(0, most-t.counts.open)
 }
 
-// Wait is a condition that a folder waits for before it changes.
+// Wait is a condition that must be met before a folder changes.
 type Wait string
 
-// The conditions that folders wait for.
+// The conditions of a wait.
 const (
 	WaitsForContent      Wait = "newer_content" // the present content has failed
 	WaitsForApproval     Wait = "approval"
@@ -110,13 +110,13 @@ const (
 	WaitsForHold         Wait = "hold"
 )
 
-// waitOrder has all conditions in the order in which a change reports them: the first one must be met first.
+// waitOrder has all conditions in the order of reports: the first one must be met first.
 var waitOrder = []Wait{
 	WaitsForContent, WaitsForApproval, WaitsForRequirements, WaitsForRequest, WaitsForWindow, WaitsForClusters, WaitsForSoak, WaitsForStages,
 	WaitsForHold,
 }
 
-// waits says what a folder that is not as it is wanted waits for; "" where it is written now.
+// waits returns the condition that a folder waits for; "" if it is written now.
 func (r *run) waits(t *target, m *member, room *int) Wait {
 	switch {
 	case m.hold != nil:
@@ -160,24 +160,24 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) Wait {
 // isStuck reports whether the content has failed only because clusters were not ready in time.
 func (t *target) isStuck() bool { return t.failing && t.stuck || t.state.Stuck }
 
-// isInRequest reports whether a part of the change has been written and is not proven.
+// isInRequest reports whether a part of the change is written but not proven.
 func (r *run) isInRequest(t *target) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool {
 		return m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven
 	})
 }
 
-// areProven says whether all that a folder requires is proven on its host.
+// areProven reports whether everything that a folder requires is proven on its host.
 func (r *run) areProven(m *member) bool {
 	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key folder.Key) bool { return !r.proves(key) })
 }
 
-// rollBack gives the hosts with failed content what they had before. It returns false where that is not known:
-// then the rollout of this content halts.
+// rollBack returns the hosts with failed content to their content before. If that is unknown, it returns false, and the rollout
+// halts.
 func (r *run) rollBack(t *target, waits *waits) bool {
 	for _, m := range t.members {
 		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
-			continue // it was rolled back already, or never had the content
+			continue // it is rolled back already, or never had the content
 		}
 		if !m.pending() && r.Back[m.touched.From] == nil {
 			if m.touched.From == "" {
@@ -216,7 +216,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 	return true
 }
 
-// conclude ends a change that is complete, and adds the progress of any other.
+// conclude ends a complete change, and sets the progress of any other.
 func (r *run) conclude(t *target, waits *waits) {
 	s := t.state
 	if s != nil && !s.Failed && !t.failing && waits.total == 0 && s.Passed >= len(r.stages) {

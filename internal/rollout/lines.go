@@ -16,8 +16,8 @@ import (
 // MaxRollingOut is the maximum number of objects in the attribute rolling_out.
 const MaxRollingOut = 10
 
-// RollingOut summarizes the progress of all deployment targets that are under way, by deployment target. If there are more than
-// [MaxRollingOut], targets that are equally far share the summary of the first of them; the most urgent summaries are kept.
+// RollingOut summarizes the progress by deployment target. If more than [MaxRollingOut] are under way, targets that are equally
+// far share the summary of the first of them, and only the most urgent summaries remain.
 func (o *Outcome) RollingOut() map[string]Summary {
 	groups := make([]*progressGroup, 0, len(o.Progress))
 	if len(o.Progress) <= MaxRollingOut {
@@ -45,7 +45,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// Summary is the progress of a deployment target, or of several that are equally far, in short.
+// Summary is the short progress of a deployment target, or of several that are equally far.
 type Summary struct {
 	Text      string // for people
 	Condition Condition
@@ -62,7 +62,8 @@ func (g *progressGroup) summary() Summary {
 	return s
 }
 
-// Text is the progress in words, such as `stage 1 of 3 "canary", 1 of 7 hosts, since 2026-11-22T01:02:03Z, waits for a window`.
+// Text returns the progress in words, such as `stage 1 of 3 "canary", 1 of 7 hosts, since 2026-11-22T01:02:03Z, waits for a
+// window`.
 func (p Progress) Text() string { return p.text(1) }
 
 func (p Progress) text(targets int) string {
@@ -89,7 +90,7 @@ func (p Progress) text(targets int) string {
 	return b.String()
 }
 
-// waitTexts has the words for each condition that is waited for.
+// waitTexts has the words for each condition.
 var waitTexts = map[Wait]string{
 	WaitsForContent:      "newer content, since this one failed",
 	WaitsForApproval:     "an approval",
@@ -102,7 +103,7 @@ var waitTexts = map[Wait]string{
 	WaitsForHold:         "a hold",
 }
 
-// WaitText names the condition that is waited for, such as "clusters to be ready".
+// WaitText returns the condition in words, such as "clusters to be ready".
 func (p Progress) WaitText() string {
 	if p.WaitsFor == WaitsForContent && p.Stuck {
 		return "newer content, since this one is stuck"
@@ -110,7 +111,7 @@ func (p Progress) WaitText() string {
 	return waitTexts[p.WaitsFor]
 }
 
-// stageText names the stage, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" if no rollout is under way.
+// stageText returns the stage in words, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" without a rollout.
 func (p Progress) stageText() string {
 	text := fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)
 	switch {
@@ -130,20 +131,20 @@ func (p Progress) stageText() string {
 	return text
 }
 
-// stageText names the stage of a number, as the change of a target has it.
+// stageText returns the stage with a number in words.
 func (r *run) stageText(t *target, number int) string {
 	var p Progress
 	r.setStage(t, &p, number)
 	return p.stageText()
 }
 
-// progressGroup is a group of deployment targets that are equally far: the progress of the first of them, with the hosts of all.
+// progressGroup has the progress of the first of several targets that are equally far, and the sums of all.
 type progressGroup struct {
 	Progress
 	targets int
 }
 
-// add adds a deployment target that is equally far.
+// add adds a target that is equally far.
 func (g *progressGroup) add(p Progress) {
 	if g.targets++; g.reason == "" {
 		g.reason = p.reason
@@ -159,7 +160,7 @@ func (g *progressGroup) add(p Progress) {
 	}
 }
 
-// addTime keeps the earliest time of all, and none if that of some is not known.
+// addTime keeps the earliest time; none if a time is unknown.
 func (g *progressGroup) addTime(p Progress) {
 	switch {
 	case p.never:
@@ -172,7 +173,7 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groups groups the deployment targets that wait for the same condition at the same stage, the most folders first.
+// groups groups the targets with the same condition at the same stage, most folders first.
 func (o *Outcome) groups() []*progressGroup {
 	type likeness struct {
 		isStaged  bool
@@ -196,12 +197,12 @@ func (o *Outcome) groups() []*progressGroup {
 	return order
 }
 
-// HasMore says whether lines have what may be another with each evidence, and no state has: figures, and the earliest times.
+// HasMore reports whether Lines has figures or times that change with the evidence and are in no state.
 func (o *Outcome) HasMore() bool {
 	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.reason != "" || p.never || !p.NotBefore.IsZero() })
 }
 
-// Split parts what has failed, rolled back or not, from all else.
+// Split separates failed changes, rolled back or not, from the others.
 func (o *Outcome) Split() (failed, others *Outcome) {
 	failed, others = &Outcome{}, &Outcome{PassedOver: o.PassedOver}
 	for _, p := range o.Progress {
@@ -214,14 +215,13 @@ func (o *Outcome) Split() (failed, others *Outcome) {
 	return failed, others
 }
 
-// maxLines bounds what Lines returns of what waits, and maxPassedOver what it returns of what was passed over.
+// maxLines and maxPassedOver limit the lines about waits and about passed stages.
 const (
 	maxLines      = 10
 	maxPassedOver = 5
 )
 
-// Lines say for people what waits, and for what, and which stages are passed without some of their clusters. They are
-// never more than fifteen.
+// Lines returns the waits, and the stages that pass without some of their clusters, in words: fifteen lines at most.
 func (o *Outcome) Lines() []string {
 	lines, passed := o.waiting(), o.PassedOver
 	if len(passed) > maxPassedOver {
@@ -274,7 +274,7 @@ func (p Progress) line(targets int) string {
 	return text + ": " + detail
 }
 
-// timed is the detail of one target, or of none where there are several, with the earliest time at which something goes on.
+// timed returns the detail of a single target, and the earliest time to proceed.
 func (p Progress) timed(targets int) string {
 	var parts []string
 	if targets == 1 && p.detail != "" {
@@ -289,7 +289,7 @@ func (p Progress) timed(targets int) string {
 	return strings.Join(parts, ", ")
 }
 
-// notes are warnings about the settings.
+// notes returns warnings about the settings.
 func (r *run) notes() []string {
 	notes := r.out.Notes
 	slices.Sort(notes)
@@ -332,7 +332,7 @@ func (r *run) notes() []string {
 	return notes
 }
 
-// withoutClusters are the hosts that changes under way reach and that have no clusters, where others report.
+// withoutClusters returns the hosts of changes under way without clusters, if other hosts report.
 func (r *run) withoutClusters() []string {
 	if r.Reports == nil {
 		return nil

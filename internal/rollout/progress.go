@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Progress is the progress of the change of one deployment target after a step. Reports alone never change its exported fields
-// and its JSON, so that it stays the same until something is decided.
+// Progress is the progress of the change of one deployment target after a step. Reports alone change neither its exported fields
+// nor its JSON: it stays the same until a step decides something.
 type Progress struct {
 	DeploymentTarget string `json:"-"`
 	// Content names the content in approvals, see [Progress.Approval]; "" if no rollout is under way.
@@ -26,7 +26,7 @@ type Progress struct {
 	Stage     int    `json:"stage,omitempty"`
 	Stages    int    `json:"stages,omitempty"`
 	StageName string `json:"stage_name,omitempty"` // "" for the stage of the hosts that no stage names
-	// Removes reports whether Stage counts the stages in which folders are removed: what was added and changed is proven.
+	// Removes reports whether Stage and Stages count the stages that remove folders. All other stages are proven.
 	Removes   bool      `json:"removes,omitempty"`
 	HostsDone int       `json:"hosts_done"`
 	Hosts     int       `json:"hosts"`
@@ -36,9 +36,9 @@ type Progress struct {
 
 	// Stuck reports whether the content has failed because clusters were not ready in time, rolled back or not.
 	Stuck bool `json:"stuck,omitempty"`
-	// Retry is the approval with which content is tried again that was rolled back; otherwise "".
+	// Retry is the approval that retries content after a rollback; otherwise "".
 	Retry string `json:"-"`
-	// Waiting is the number of folders that are not as wanted.
+	// Waiting is the number of folders that differ from the wanted ones.
 	Waiting int `json:"-"`
 	// NotBefore is the earliest time at which the change may proceed, if windows and the soak time decide that and
 	// clusters keep reporting what they report now; otherwise zero.
@@ -48,8 +48,8 @@ type Progress struct {
 	number int  // the number of the stage in the settings
 	mixed  bool // a group of changes that have different numbers of stages
 	detail string
-	// reason is the most common one why clusters are waited for, or failed, where others than agents say so; isMost says that
-	// it is what is waited for.
+	// reason is the most common message of checks about clusters that are not ready or have failed; isMost reports whether no more
+	// clusters wait for agents.
 	reason string
 	isMost bool
 }
@@ -68,11 +68,11 @@ const (
 // IsHalted reports whether the change waits for newer content, or for its clusters to recover.
 func (p Progress) IsHalted() bool { return p.Condition != Waiting }
 
-// waits counts folders by what they wait for.
+// waits counts folders by condition.
 type waits struct {
 	total   int
 	by      map[Wait]int
-	windows map[int]bool // the stages of those that wait for a window
+	windows map[int]bool // the stages of folders that wait for a window
 }
 
 func (w *waits) add(why Wait) {
@@ -90,7 +90,7 @@ func (w *waits) addWindow(stage int) {
 	w.windows[stage] = true
 }
 
-// first is what has to be done first.
+// first returns the condition that must be met first.
 func (w *waits) first() Wait {
 	for _, why := range waitOrder {
 		if w.by[why] > 0 && (why != WaitsForStages || w.by[WaitsForClusters] == 0) {
@@ -122,7 +122,7 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 	return p
 }
 
-// underWay fills in the progress of a change that goes through the stages.
+// underWay sets the fields of a change that goes through the stages.
 func (r *run) underWay(t *target, p *Progress) {
 	s := t.state
 	p.Content, p.Since = s.id(), s.Since
@@ -154,7 +154,7 @@ func (r *run) underWay(t *target, p *Progress) {
 	}
 }
 
-// setStage sets the stage with a number. Stages without hosts of the change do not count.
+// setStage sets the stage of a number. It does not count stages without hosts of the change.
 func (r *run) setStage(t *target, p *Progress, number int) {
 	first := slices.IndexFunc(t.stages, func(stage int) bool { return stage >= r.ways })
 	if first < 0 {
@@ -171,7 +171,7 @@ func (r *run) setStage(t *target, p *Progress, number int) {
 	p.StageName = r.stages[p.number].Name
 }
 
-// isTimed says whether only time proves the stage that a change is at: no cluster reports of any of its hosts.
+// isTimed reports whether only time proves the current stage: its hosts have no reports.
 func (r *run) isTimed(t *target) bool {
 	some := false
 	for _, m := range t.members {
@@ -186,7 +186,7 @@ func (r *run) isTimed(t *target) bool {
 	return some
 }
 
-// holds are the reasons of the holds that keep hosts of the stage that a change is at, of those before, or any where it has no stages.
+// holds returns the reasons of the holds up to the current stage.
 func (r *run) holds(t *target) string {
 	var reasons []string
 	for _, m := range t.members {
@@ -204,7 +204,7 @@ func (r *run) holds(t *target) string {
 	return wording.List(reasons, wording.Named)
 }
 
-// detail says more of what is waited for. It may change with each report.
+// detail describes the wait. It may change with each report.
 func (r *run) detail(t *target, p *Progress) string {
 	switch p.WaitsFor {
 	case WaitsForHold:

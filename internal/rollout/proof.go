@@ -13,24 +13,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// counts are the clusters of a stage.
+// counts counts the clusters of a stage.
 type counts struct {
-	hosts, written, clusters                 int // hosts, those that have what is wanted, and the clusters of all of them
-	held                                     int // further hosts, which something holds
-	open                                     int // hosts that are written, and of which some cluster is waited for
+	hosts, written, clusters                 int // hosts, hosts with the wanted content, and the clusters of all hosts
+	held                                     int // further hosts under a hold
+	open                                     int // written hosts with clusters that are not ready
 	ready, soaking, failed, waiting, unknown int
-	stuck, lasting                           int         // of those that failed: not ready in time; and for long enough to go back
-	ofRoot                                   int         // of those that failed: for that long, and not said of one assignment
-	overdue                                  int         // of those that are unknown: for so long that they may be left out
-	ends, frees                              []time.Time // when the soak times of clusters end, and of hosts all of whose clusters only soak
-	lasts                                    time.Time   // when those that failed have for long enough to go back
-	waits, fails                             reasons     // of those that are waited for, or unknown; and of those that failed
+	stuck, lasting                           int         // failed clusters: not ready in time; and for long enough to roll back
+	ofRoot                                   int         // failed clusters: for long enough, but only by the object that follows the whole folder
+	overdue                                  int         // unknown clusters: for so long that they may be skipped
+	ends, frees                              []time.Time // ends of the soak times of clusters, and of hosts whose clusters only soak
+	lasts                                    time.Time   // when the failures have lasted long enough to roll back
+	waits, fails                             reasons     // of clusters that are not ready or unknown; of failed clusters
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
 
-// pass moves on past the stages that are proven, one after the other, unless more clusters of some stage say that what
-// is wanted has failed there than may: also those that were proven before.
+// pass passes the proven stages in order. It stops if too many clusters of any stage have failed, even of a proven one.
 func (r *run) pass(t *target) {
 	if t.state.Failed {
 		return
@@ -63,7 +62,7 @@ func (r *run) pass(t *target) {
 	}
 }
 
-// fails notes whether more clusters of a stage have failed than may.
+// fails records whether more clusters of a stage have failed than may.
 func (t *target) fails(number int, stage *Stage) bool {
 	c := &t.counts
 	if t.failing = c.failed > stage.MaxFailed; t.failing {
@@ -72,7 +71,7 @@ func (t *target) fails(number int, stage *Stage) bool {
 	return t.failing
 }
 
-// notePassedOver says of which clusters the stage that is passed now has no proof.
+// notePassedOver records the clusters without proof of the stage that passes now.
 func (r *run) notePassedOver(t *target) {
 	c := &t.counts
 	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
@@ -90,8 +89,8 @@ func (r *run) notePassedOver(t *target) {
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 
-// areReady reports whether a stage is proven. After a state was lost it is not known which of the hosts with the
-// wanted content got it in this change: then those that got it last must be ready on their own.
+// areReady reports whether a stage is proven. After a lost state, the change of each host is unknown: the hosts that were written
+// last must then be ready on their own.
 func (r *run) areReady(t *target, stage *Stage) bool {
 	if !t.counts.proven(stage, r.Settings.SkipUnknown) || !t.state.Guessed {
 		return t.counts.proven(stage, r.Settings.SkipUnknown)
@@ -114,7 +113,7 @@ func (r *run) areReady(t *target, stage *Stage) bool {
 	return true
 }
 
-// markProven marks what is written in a stage as proven, whatever is reported later.
+// markProven marks the written folders of a stage as proven. Later reports do not change that.
 func (t *target) markProven(stage int) {
 	for _, m := range t.members {
 		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
@@ -123,19 +122,18 @@ func (t *target) markProven(stage int) {
 	}
 }
 
-// proven reports whether enough clusters of a stage have been ready for the soak time, or all of them may be left out.
-// Without any report, or when everything is held, nothing is proven.
+// proven reports whether enough clusters of a stage have been ready for the soak time, or all of them may be skipped. Without
+// reports, or if all hosts are held, nothing is proven.
 func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
 	return c.written == c.hosts && (c.ready > 0 || c.isPassedOver()) && c.enough(stage, skipUnknown)
 }
 
-// isPassedOver reports whether there is nothing to wait for, and nothing ready: all clusters have failed, as they may,
-// or have said nothing for long.
+// isPassedOver reports whether no cluster is ready or expected: each has failed, within max_failed, or has been silent for long.
 func (c *counts) isPassedOver() bool {
 	return c.ready+c.soaking+c.waiting == 0 && c.failed+c.unknown > 0 && c.failed == c.lasting+c.ofRoot && c.unknown == c.overdue
 }
 
-// enough reports whether as many clusters are ready as the stage asks for.
+// enough reports whether the share of ready clusters suffices.
 func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	total := c.total() - c.failed
 	if skipUnknown {
@@ -144,7 +142,7 @@ func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	return c.ready*100 >= total*stage.ReadyPercent
 }
 
-// count counts the clusters of the hosts of a stage that the change reaches.
+// count counts the clusters of a stage.
 func (r *run) count(t *target, number int) counts {
 	var c counts
 	slow, slowHosts, stage := 0, 0, &r.stages[number]
@@ -181,14 +179,14 @@ func (r *run) count(t *target, number int) counts {
 			slow, slowHosts = slow+waiting, slowHosts+1
 		}
 	}
-	// Those that the stage can do without, and that have been under way for long, make room for others.
+	// Clusters that the stage can do without make room for others after a while.
 	if slow > 0 && slow*100 <= (c.clusters-c.failed)*(100-stage.ReadyPercent) {
 		c.open -= slowHosts
 	}
 	return c
 }
 
-// isWritten says whether the host has what is wanted, and the repository says so, too.
+// isWritten reports whether the host has the wanted content, also by the records.
 func (r *run) isWritten(m *member) bool {
 	if m.pending() {
 		return false
@@ -197,10 +195,10 @@ func (r *run) isWritten(m *member) bool {
 	return !m.wanted || !ok || record.Tree == m.want
 }
 
-// changed is when the folder became what it is.
+// changed returns the time of the last change of a folder.
 func (r *run) changed(t *target, m *member) time.Time {
 	at := r.Records[m.key].Changed
-	if !m.wanted { // the commit comes after the evidence that decided it, whose times are whole seconds
+	if !m.wanted { // the commit follows the evidence, whose times are whole seconds
 		at = m.touched.Gone.Add(time.Second)
 	}
 	if at.IsZero() {
@@ -249,8 +247,7 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 	}
 }
 
-// countFailed counts the clusters of a host that was proven and that say now that what they have has failed. Nothing else
-// revokes what was proven.
+// countFailed counts the clusters of a proven host that report a failure of its content. Nothing else revokes a proof.
 func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 	if r.Reports == nil || !r.isWritten(m) || r.Now.Before(changed) {
 		return 0
@@ -266,9 +263,8 @@ func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 	return c.failed - before
 }
 
-// fail counts a cluster that says that what it has, since a change, has failed. A failure that has not lasted yet halts
-// what would be rolled back, and is waited for where nothing is rolled back. One that is said of the root alone halts, and
-// rolls nothing back.
+// fail counts a failed cluster. Until the failure has lasted long enough, a change that would be rolled back halts, and any other
+// change waits. A failure of the root alone halts and rolls nothing back.
 func (r *run) fail(c *counts, report Report, changed time.Time) {
 	lasts, at := gate.Soaked(verdict.Latest(report.Since, changed), r.Now, r.Settings.FailedFor)
 	if lasts = lasts || r.Settings.FailedFor == 0; lasts || r.Settings.RollBack {
@@ -289,7 +285,7 @@ func (r *run) fail(c *counts, report Report, changed time.Time) {
 	}
 }
 
-// fallBehind counts a cluster that is not ready in time. Where only the root says so, that rolls nothing back.
+// fallBehind counts a cluster that is not ready in time. If only the root says so, nothing is rolled back.
 func (c *counts) fallBehind(report Report) {
 	c.failed++
 	c.stuck++
@@ -311,8 +307,8 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 	c.ends = append(c.ends, at)
 }
 
-// isLate reports whether a cluster with a report has not become ready within the deadline: neither since the
-// change, nor since it stopped being ready.
+// isLate reports whether a cluster with a report missed the deadline, which starts at the change or when the cluster stopped being
+// ready.
 func (r *run) isLate(changed time.Time, report Report) bool {
 	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(verdict.Latest(changed, report.Since))
 }
@@ -321,8 +317,8 @@ func (r *run) isOverdue(since time.Time) bool {
 	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
 }
 
-// IsReady says whether all clusters that are known have what is wanted, and report it as ready. It is for what goes
-// without a rollout, so that nothing was kept of what was proven before.
+// IsReady reports whether every known cluster reports the wanted content as ready. Without a rollout, there is no record of
+// earlier proofs.
 func (in Input) IsReady() bool {
 	if in.Reports == nil {
 		return true
@@ -342,10 +338,10 @@ func (in Input) IsReady() bool {
 	return true
 }
 
-// patience is how long a cluster that a stage can do without is waited for where there is no deadline.
+// patience is the time after which a dispensable cluster is skipped if there is no deadline.
 const patience = time.Hour
 
-// isForLong reports whether a cluster that a stage can do without has had its time.
+// isForLong reports whether a dispensable cluster has used up its time.
 func (r *run) isForLong(since time.Time) bool {
 	limit := r.Settings.ProgressDeadline
 	if limit == 0 {
@@ -354,7 +350,7 @@ func (r *run) isForLong(since time.Time) bool {
 	return r.Now.Sub(since) > limit
 }
 
-// proves says whether the content of a folder is proven on its host.
+// proves reports whether a folder is proven on its host.
 func (r *run) proves(key folder.Key) bool {
 	t := r.targets[key.DeploymentTarget]
 	if t == nil || t.byHost[key.Host] == nil {

@@ -17,8 +17,8 @@ const (
 	// AlwaysRemovable is the number of assignments that the default limit always allows: half of a small fleet is no mass
 	// deletion.
 	AlwaysRemovable = 10
-	// FewestOfShare is the number of assignments of a host, and of hosts of a workload, from which on the default limit
-	// holds their share, too, and from which on an emptied host is held whatever the limits are.
+	// FewestOfShare is the smallest host (in assignments) or workload (in hosts) whose share the default limit protects. Emptied
+	// hosts of this size are protected by any limit.
 	FewestOfShare = 5
 )
 
@@ -35,25 +35,23 @@ type Removal struct {
 	Keys  []folder.Key // in order
 	Total int          // number of deployed assignments
 	Left  int          // number of assignments that remain or are added
-	// Emptied are hosts that stay in the fleet and lose all of at least FewestOfShare assignments, with their number.
+	// Emptied has the hosts that stay in the fleet and lose all of at least FewestOfShare assignments, with their number.
 	Emptied map[string]int
-	// ByHost are hosts that stay in the fleet, with the workloads that they lose although the fleet still has them; and
-	// ByWorkload are these workloads, with the hosts that they leave.
+	// ByHost has the losses of hosts that stay in the fleet, in workloads that stay. ByWorkload has the losses of these workloads,
+	// in hosts.
 	ByHost, ByWorkload map[string]Loss
-	// Everything reports a destroy: nothing is wanted at all.
+	// Everything reports a destroy: nothing is wanted.
 	Everything bool
 }
 
-// Loss is the part that a host or a workload loses.
+// Loss is the loss of a host or a workload.
 type Loss struct{ Lost, Had, Left int }
 
-// Fleet tells a removal apart from what the fleet has given up.
+// Fleet has the facts that distinguish a loss from a change of the fleet.
 type Fleet struct {
-	// IsAddition reports whether a rollout that is not complete added a folder: such a folder is no removal, so that the
-	// rollout can take it back. nil: there are none.
+	// IsAddition reports whether an incomplete rollout added the folder. The rollout may take it back; nil: no additions.
 	IsAddition func(folder.Key) bool
-	// Workloads maps all deployment targets of the fleet to their workloads; nil: each target that is still deployed
-	// somewhere is a workload.
+	// Workloads maps all deployment targets of the fleet to workloads; nil: each target that stays deployed is a workload.
 	Workloads map[string]string
 }
 
@@ -85,8 +83,8 @@ func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	return r
 }
 
-// addLosses counts what hosts that stay lose of workloads that stay. A workload that stays on a host in another
-// deployment target is no loss.
+// addLosses counts the losses of hosts that stay, in workloads that stay. Another deployment target of the workload on the host
+// prevents a loss.
 func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	if of.Workloads == nil {
 		of.Workloads = map[string]string{}
@@ -126,13 +124,13 @@ func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 			}
 			r.ByWorkload[name] = ofWorkload
 		}
-		if ofHost.Lost > 1 || !folder.IsCluster(host) { // a cluster still has what its cluster type has
+		if ofHost.Lost > 1 || !folder.IsCluster(host) { // a cluster keeps the folders of its cluster type
 			r.ByHost[host] = ofHost
 		}
 	}
 }
 
-// without returns the folders that a function does not report.
+// without returns the folders for which drops is false.
 func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	if drops == nil {
 		return folders
@@ -144,8 +142,8 @@ func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	return left
 }
 
-// ClearanceOf is the removal of all folders at a location which the owner leaves for another one, where it will have
-// after. Each location counts for itself: folders at the new one make no removal at the old one smaller.
+// ClearanceOf returns the removal of all folders at a location that the owner leaves. after has the folders at the new location,
+// which do not count against the removal.
 func ClearanceOf(deployed, after folder.Trees) Removal {
 	r := RemovalOf(deployed, folder.Trees{}, Fleet{})
 	r.Left = after.Count()
@@ -168,8 +166,7 @@ type Refusal struct {
 	Remedy  string // the setting that allows it
 }
 
-// Check returns why protection holds a removal; nil if it is allowed. clusters names the clusters of the hosts that lose
-// something, as far as they are known.
+// Check returns the refusal of a removal; nil if it is allowed. clusters names the known clusters of the hosts.
 func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
@@ -219,7 +216,8 @@ func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	return &Refusal{summary, strings.Join(details, " "), allowed}
 }
 
-// share returns the percentage that holds for each host and each workload, and from which number on; ok is false if none does.
+// share returns the maximum percentage for each host and workload, and the smallest number that it protects; ok is false without a
+// limit.
 func (p Protection) share() (percent int64, fewest int, ok bool) {
 	switch {
 	case p.MaxRemovedPercent != nil:
@@ -230,7 +228,7 @@ func (p Protection) share() (percent int64, fewest int, ok bool) {
 	return 0, 0, false
 }
 
-// limit names the percentage that holds for each host and each workload.
+// limit describes the percentage for each host and workload.
 func (p Protection) limit() string {
 	if p.MaxRemovedPercent != nil {
 		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
@@ -238,7 +236,7 @@ func (p Protection) limit() string {
 	return fmt.Sprintf("more than the default of %d %%", DefaultMaxRemovedPercent)
 }
 
-// exceeds reports whether a loss is more than the share that holds. One of several may always go.
+// exceeds reports whether a loss exceeds the share. One of several may always go.
 func (p Protection) exceeds(loss Loss) bool {
 	percent, fewest, ok := p.share()
 	if !ok || loss.Lost == 0 || loss.Had < fewest || percent == 100 {
@@ -247,7 +245,7 @@ func (p Protection) exceeds(loss Loss) bool {
 	return loss.Left == 0 || loss.Lost > 1 && int64(loss.Lost)*100 > int64(loss.Had)*percent
 }
 
-// emptied returns hosts that stay in the fleet and would lose everything, in order.
+// emptied returns the hosts that stay and would lose everything.
 func (p Protection) emptied(removal Removal) []string {
 	if removal.Everything || removal.Left == 0 {
 		return nil
@@ -262,14 +260,14 @@ func (p Protection) emptied(removal Removal) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// diminished returns hosts that stay in the fleet and would lose more than their share, but not everything, in order.
+// diminished returns the hosts that stay and would lose more than their share.
 func (p Protection) diminished(removal Removal) []string {
 	return lossesOf(removal.ByHost, func(host string, loss Loss) bool {
 		return loss.Left > 0 && p.exceeds(loss) && !slices.Contains(p.EmptiedHosts, host)
 	})
 }
 
-// withdrawn returns workloads that stay in the fleet and would leave more than their share of hosts, in order.
+// withdrawn returns the workloads that stay and would leave more than their share of hosts.
 func (p Protection) withdrawn(removal Removal) []string {
 	return lossesOf(removal.ByWorkload, func(_ string, loss Loss) bool { return p.exceeds(loss) })
 }
@@ -285,7 +283,7 @@ func lossesOf(losses map[string]Loss, holds func(string, Loss) bool) []string {
 	return names
 }
 
-// allowing returns the settings with which the removal passes; none where it passes already, or needs allow_empty alone.
+// allowing returns the settings that allow the removal, without allow_empty.
 func (p Protection) allowing(removal Removal) []string {
 	removed, total := len(removal.Keys), removal.Total
 	percent, isOver := 0, p.exceeded(removed, total) != ""
@@ -318,12 +316,12 @@ func (p Protection) allowing(removal Removal) []string {
 	return settings
 }
 
-// remedy says which settings allow a removal.
+// remedy returns the advice for a list of settings.
 func remedy(settings ...string) string {
 	return fmt.Sprintf("If that is meant, set protection = { %s }.", strings.Join(settings, ", "))
 }
 
-// exceeded says which limit of all assignments is exceeded; "" if none is.
+// exceeded describes the exceeded limit of all assignments; "" if there is none.
 func (p Protection) exceeded(removed, total int) string {
 	share := func(percent int64) bool { return int64(removed)*100 > int64(total)*percent }
 	switch {
@@ -341,7 +339,7 @@ func (p Protection) exceeded(removed, total int) string {
 
 func list(keys []folder.Key) string { return wording.List(folder.KeyTexts(keys), wording.Named) }
 
-// listLosses names the first of some hosts or workloads, with what they lose.
+// listLosses lists the first names with their losses.
 func listLosses(names []string, text func(name string) string) string {
 	texts := make([]string, len(names))
 	for i, name := range names {

@@ -2,14 +2,14 @@ package rollout
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 
-// reason is why something other than an agent does not call a cluster ready.
+// reason is the message of a check about a cluster that is not ready.
 type reason struct{ source, message string }
 
-// reasons counts clusters by what they are waited for, or why they failed.
+// reasons counts clusters by reason.
 type reasons struct {
 	by     map[reason]int
-	first  reason // the most common one; of equally common ones the first
-	agents int    // of which agents say so
+	first  reason // the most common one, or the first of several
+	agents int    // clusters that only agents call not ready
 }
 
 func (r *reasons) add(report Report) {
@@ -26,10 +26,10 @@ func (r *reasons) add(report Report) {
 	}
 }
 
-// maxReason is how many bytes of a reason a plan has.
+// maxReason limits the bytes of a reason in a plan.
 const maxReason = 300
 
-// text is the most common reason in one line; "" where agents alone say so.
+// text returns the most common reason in one line; "" without checks.
 func (r *reasons) text() string {
 	if r.first.source == "" {
 		return ""
@@ -46,7 +46,7 @@ func (r *reasons) text() string {
 	return text
 }
 
-// isMost says whether agents call no more of the clusters not ready than others do.
+// isMost reports whether checks call at least as many clusters not ready as agents do.
 func (r *reasons) isMost() bool {
 	others := 0
 	for _, clusters := range r.by {

@@ -1,38 +1,36 @@
-// Package rollout decides what a commit does with each folder of an owner: write what is wanted, keep
-// what is at the tip, or roll back to a tree that was there before. It also decides what may be removed.
-// It is pure: it knows no clock, no Terraform and no Git.
+// Package rollout decides whether a commit writes each folder of an owner, keeps it, or rolls it back, and which removals it
+// allows. It is pure: no clock, no Terraform, no Git.
 //
-// A stage is a set of hosts that get a change together. A change is proven on a stage when enough of its
-// clusters have been ready for the soak time. A hold keeps folders as they are, a window is a time in which
-// changes may be written, and an approval names the content that it is for.
+// A stage is a set of hosts that receive a change together. It is proven when enough of its clusters have been ready for the soak
+// time. A hold keeps folders unchanged, a window is a time for changes, and an approval names its content.
 package rollout
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
-// Action is what a commit does with a folder.
+// Action is the effect of a commit on a folder.
 type Action string
 
 // The actions.
 const (
-	Write    Action = "write"     // it gets what is wanted
-	Keep     Action = "keep"      // it stays what it is at the tip
-	RollBack Action = "roll back" // it gets a tree that it had before
+	Write    Action = "write"     // write the wanted tree
+	Keep     Action = "keep"      // leave the tree at the tip
+	RollBack Action = "roll back" // restore a former tree
 )
 
-// Decision is what happens to one folder.
+// Decision is the decision about one folder.
 type Decision struct {
 	Action Action
-	// Tree is what the folder holds afterwards; empty where that is not known yet, and with Keep.
+	// Tree is the tree after the commit; "" while it is unknown, and with Keep.
 	Tree string
-	// From is the commit that has the tree, where a rollout rolls back to it.
+	// From is the commit that has the tree, with RollBack.
 	From string
 }
 
-// Decisions are the decisions for all folders that an owner has afterwards, by host and deployment
-// target. Folders that are in none of them, and that the owner has, are removed.
+// Decisions has the decisions about all folders of an owner, by host and deployment target. Folders of the owner that are missing
+// here are removed.
 type Decisions map[string]map[string]Decision
 
-// Decide decides without a rollout: every folder gets its tree by the action.
+// Decide applies one action to all folders, without a rollout.
 func Decide(trees folder.Trees, action Action) Decisions {
 	decisions := make(Decisions, len(trees))
 	for host, targets := range trees {
@@ -44,8 +42,7 @@ func Decide(trees folder.Trees, action Action) Decisions {
 	return decisions
 }
 
-// Trees returns what the owner has afterwards. deployed is what it has now: a folder that is kept has
-// the tree of that, and one that somebody has removed stays away.
+// Trees returns the trees of the owner after the decisions. deployed has the present trees, which kept folders retain.
 func (d Decisions) Trees(deployed folder.Trees) folder.Trees {
 	trees := make(folder.Trees, len(d))
 	for host, targets := range d {

@@ -13,55 +13,54 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Settings say how a change goes through the hosts.
+// Settings describes how a change goes through the hosts.
 type Settings struct {
 	Stages []Stage
-	// RollBack rolls back content that failed; without it, its rollout halts.
+	// RollBack rolls failed content back; otherwise its rollout halts.
 	RollBack bool
-	// ProgressDeadline is how long a cluster may take to become ready; 0 is any time.
+	// ProgressDeadline limits the time until a cluster is ready; 0: no limit.
 	ProgressDeadline time.Duration
-	// FailedFor is how long a cluster must have failed, by the times of the evidence, before content is rolled back, or,
-	// without RollBack, before it halts.
+	// FailedFor is the minimum duration of a failure, by the times of the evidence, before content halts or is rolled back.
 	FailedFor time.Duration
-	// SkipUnknown does not wait for clusters without a report.
+	// SkipUnknown skips clusters without a report.
 	SkipUnknown bool
 	Windows     gate.Windows
 	Approvals   gate.Approvals
-	// Expedite are deployment targets, or their content, that wait for no stage, soak, approval or window.
+	// Expedite lists deployment targets, or their content, that skip stages, soak times, approvals and windows.
 	Expedite []string
 }
 
-// Stage is a set of hosts that get a change together. The mark of the stages has its fields by their JSON: a later one must be
-// left out where it has its default, so that a new version of the provider starts no rollout again.
+// Stage is a set of hosts that receive a change together. Its JSON is part of the mark of the stages: omit new fields at their
+// default, or a new version of the provider restarts all rollouts.
 type Stage struct {
 	Name                string          `json:"name"`
 	ClusterTypeSelector *fleet.Selector `json:"cluster_type_selector,omitzero"` // nil: none
 	ClusterSelector     *fleet.Selector `json:"cluster_selector,omitzero"`      // nil: none
-	Hosts               []string        `json:"hosts,omitzero"`                 // nil: not given; an empty list selects none
-	Percent             int             `json:"percent,omitzero"`               // of the hosts that the change reaches and that the stage selects; 0: all of them
-	MaxConcurrent       int             `json:"max_concurrent,omitzero"`        // hosts that are under way at once; 0: any number
+	Hosts               []string        `json:"hosts,omitzero"`                 // nil: not given; []: no host
+	Percent             int             `json:"percent,omitzero"`               // of the selected hosts of the change; 0: all
+	MaxConcurrent       int             `json:"max_concurrent,omitzero"`        // hosts under way at once; 0: any number
 	ReadyPercent        int             `json:"ready_percent"`                  // of the clusters, without those that may fail
 	MaxFailed           int             `json:"max_failed,omitzero"`            // clusters that may fail
 	Soak                time.Duration   `json:"soak,omitzero"`
 	Approval            bool            `json:"approval,omitzero"`
-	Windows             gate.Windows    `json:"-"` // besides those of the rollout; they say when, so that the stage stays the same without them
+	Windows             gate.Windows    `json:"-"` // besides those of the rollout; they do not change the stage
 
 	types, clusters *fleet.Requirements
 }
 
 // mark identifies the stages.
 func (s *Settings) mark() string {
-	text, _ := json.Marshal(s.Stages) // never fails: all of it has a JSON form
+	text, _ := json.Marshal(s.Stages) // never fails: every field has a JSON form
 	return gate.Content(string(text))
 }
 
-// selects says whether the stage names hosts at all: one that does not takes whatever is left.
+// selects reports whether the stage names hosts. A stage that does not takes the remaining ones.
 func (s *Stage) selects() bool {
 	return s.ClusterTypeSelector != nil || s.ClusterSelector != nil || s.Hosts != nil
 }
 
-// matches says whether the stage names a host. Both selectors must match where both are there, as in a
-// target policy; a selector of clusters matches no cluster type.
+// matches reports whether the stage selects a host. If it has both selectors, both must match. A selector of clusters matches no
+// cluster type.
 func (s *Stage) matches(name string, host *Host) bool {
 	if !s.selects() || slices.Contains(s.Hosts, name) {
 		return true
@@ -75,7 +74,7 @@ func (s *Stage) matches(name string, host *Host) bool {
 	return s.types == nil || s.types.Matches(host.TypeLabels)
 }
 
-// Hold keeps folders as they are until it is removed from the configuration, or until a time.
+// Hold keeps folders unchanged until it is removed, or until a time.
 type Hold struct {
 	DeploymentTargets []string // nil: all
 	Hosts             []string // nil: all
@@ -89,10 +88,10 @@ func (h *Hold) holds(key folder.Key, now time.Time) bool {
 		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
 }
 
-// failedFor is how long a failure has to last by default before content is rolled back.
+// failedFor is the default of FailedFor with RollBack.
 const failedFor = 5 * time.Minute
 
-// Decode reads the attribute rollout. known is false while some of it is not known yet.
+// Decode reads the attribute rollout. known is false while a part of it is unknown.
 func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
 	o := r.Object(SettingsTable, nil, value)
@@ -138,11 +137,11 @@ func compiled(selector *fleet.Selector) *fleet.Requirements {
 	if selector == nil {
 		return nil
 	}
-	requirements, _ := selector.Compile() // it was checked when it was read
+	requirements, _ := selector.Compile() // Selector has checked it
 	return &requirements
 }
 
-// checkStages finds stages of one name, and those that get nothing because one before takes all.
+// checkStages reports duplicate names, and stages after one that takes all hosts.
 func (s *Settings) checkStages(o *fleet.ObjectReader) {
 	if len(s.Stages) > maxStages {
 		o.Report("stages", "has %d stages, more than %d", len(s.Stages), maxStages)
@@ -163,7 +162,7 @@ func (s *Settings) checkStages(o *fleet.ObjectReader) {
 	}
 }
 
-// DecodeHolds reads the attribute holds. known is false while some of it is not known yet.
+// DecodeHolds reads the attribute holds. known is false while a part of it is unknown.
 func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
@@ -176,7 +175,7 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 	return holds, !r.Unknown, r.Findings
 }
 
-// CheckNames finds names in settings and holds that neither the fleet nor what is deployed has.
+// CheckNames reports names in settings and holds that are neither in the fleet nor deployed.
 func CheckNames(
 	settings *Settings,
 	holds []Hold,

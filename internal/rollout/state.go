@@ -8,38 +8,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// State is what a step leaves for the next: the deployment targets that are under way, by name.
+// State has the deployment targets that are under way, by name, for the next step.
 type State struct {
-	Stages  string             `json:"stages,omitempty"` // a hash, to see whether the stages are the same
+	Stages  string             `json:"stages,omitempty"` // a hash that shows whether the stages have changed
 	Targets map[string]*Target `json:"targets,omitempty"`
 }
 
 // Target is a change of a deployment target that is under way.
 type Target struct {
 	Content string    `json:"content"`
-	Attempt int       `json:"attempt,omitempty"` // how often it was tried again
-	Since   time.Time `json:"since"`             // when it got to its stage
-	Passed  int       `json:"passed,omitempty"`  // stages that are passed
-	// Failed says that the content was rolled back, and is tried again only with an approval.
+	Attempt int       `json:"attempt,omitempty"` // number of retries
+	Since   time.Time `json:"since"`             // when it entered its stage
+	Passed  int       `json:"passed,omitempty"`  // number of passed stages
+	// Failed reports that the content was rolled back. Only an approval tries it again.
 	Failed bool `json:"failed,omitempty"`
-	// Stuck says that it was rolled back since it was not ready in time.
+	// Stuck reports that it was rolled back because clusters were not ready in time.
 	Stuck bool `json:"stuck,omitempty"`
-	// Guessed says that the hosts were reconstructed after a state was lost.
+	// Guessed reports that the hosts were reconstructed after a lost state.
 	Guessed bool                  `json:"guessed,omitempty"`
 	Hosts   map[string]*HostState `json:"hosts"`
 }
 
-// HostState is one host that a change reaches. There may be tens of thousands.
+// HostState is a host that a change reaches. There may be tens of thousands.
 type HostState struct {
-	Want    string    `json:"want"`              // the last digits of the tree; "-" where the folder is removed
-	Proven  bool      `json:"proven,omitempty"`  // it counts as proven, whatever is reported later
-	Carried bool      `json:"carried,omitempty"` // it was written before this change, and not proven
-	From    string    `json:"from,omitempty"`    // the commit to roll back to; "" where that is not known
-	Added   bool      `json:"added,omitempty"`   // the host had no such folder before the change
+	Want    string    `json:"want"`              // the last digits of the tree; "-" if the folder is removed
+	Proven  bool      `json:"proven,omitempty"`  // later reports do not change it
+	Carried bool      `json:"carried,omitempty"` // written before this change, and not proven
+	From    string    `json:"from,omitempty"`    // the commit to roll back to; "" if unknown
+	Added   bool      `json:"added,omitempty"`   // the host lacked the folder before the change
 	Gone    time.Time `json:"gone,omitzero"`     // when the folder was removed
 }
 
-// UnmarshalJSON refuses what no step leaves: a state may have been edited, or damaged.
+// UnmarshalJSON refuses an edited or damaged state.
 func (s *State) UnmarshalJSON(text []byte) error {
 	type plain State
 	if err := json.Unmarshal(text, (*plain)(s)); err != nil {
@@ -58,7 +58,7 @@ func (s *State) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// HasAdded reports whether a rollout that is not complete added the folder. s may be nil.
+// HasAdded reports whether an incomplete rollout added the folder. s may be nil.
 func (s *State) HasAdded(key folder.Key) bool {
 	if s == nil || s.Targets[key.DeploymentTarget] == nil {
 		return false
@@ -67,8 +67,8 @@ func (s *State) HasAdded(key folder.Key) bool {
 	return host != nil && host.Added
 }
 
-// Relocated returns a state in which what was wanted at former places of folders is what is wanted at the present ones. trees are
-// the trees of wanted folders at the former and at the present place. s may be nil.
+// Relocated returns the state after folders moved. trees maps folders to their wanted trees at the former and the present place. s
+// may be nil.
 func (s *State) Relocated(trees map[folder.Key][2]string) *State {
 	if s == nil || len(trees) == 0 {
 		return s

@@ -10,7 +10,7 @@ const (
 	maxCount  = 1 << 20
 )
 
-// Texts of the attributes on_failure and unknown.
+// Values of the attributes on_failure and unknown.
 const (
 	halt     = "halt"
 	rollBack = "roll_back"
@@ -18,7 +18,7 @@ const (
 	skip     = "skip"
 )
 
-// SettingsTable is that of the attribute rollout.
+// SettingsTable describes the attribute rollout.
 var SettingsTable = &fleet.Table{
 	Name: "rollout",
 	Meaning: "The attribute `rollout` of `flotilla_assignment`: a change is written to one stage after the other, each when the one before has proven it. " +
@@ -64,7 +64,7 @@ var SettingsTable = &fleet.Table{
 	},
 }
 
-// StageTable is that of a stage.
+// StageTable describes a stage.
 var StageTable = &fleet.Table{
 	Name: "stage",
 	Meaning: "Hosts that get a change together. One without selectors and `hosts` takes hosts that no stage before has taken. The `stages` of `flotilla_rollout` are " +
@@ -118,7 +118,7 @@ var StageTable = &fleet.Table{
 	},
 }
 
-// HoldTable is that of a hold.
+// HoldTable describes a hold.
 var HoldTable = &fleet.Table{
 	Name:    "hold",
 	Meaning: "One of `holds` of `flotilla_assignment` and `flotilla_rollout`: what stays as it is, until the hold is removed.",

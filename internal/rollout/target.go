@@ -17,19 +17,19 @@ import (
 // target is a deployment target in one step.
 type target struct {
 	name      string
-	members   []*member // every host that has it, shall have it, or lost it in this change; by name
+	members   []*member // hosts that have it, want it, or lose it in this change; by name
 	byHost    map[string]*member
-	undecided bool // some of its content is not known yet
-	released  bool // only hosts that are new in the fleet want what all others have
+	undecided bool // a part of its content is unknown
+	released  bool // only new hosts lack the content that all others have
 	expedited bool
 
-	state    *Target // nil where nothing is under way
-	stages   []int   // numbers of the stages that have hosts of the change, in order
-	counts   counts  // of the stage that it is at
-	failing  bool    // too many clusters have failed, at the stage failedAt
+	state    *Target // nil if no change is under way
+	stages   []int   // numbers of the stages with hosts of the change, in order
+	counts   counts  // of the current stage
+	failing  bool    // too many clusters of the stage failedAt have failed
 	failedAt int
-	lasting  bool // for long enough to go back
-	stuck    bool // all of them since they are not ready in time
+	lasting  bool // for long enough to roll back
+	stuck    bool // all of them were not ready in time
 	writes   int
 	progress *Progress
 }
@@ -41,11 +41,11 @@ type member struct {
 	want, have       string
 	wanted, deployed bool
 	known            bool  // the owner has the host already
-	info             *Host // nil where the host is not in the fleet any more
-	hold             *Hold // nil: nothing holds it
+	info             *Host // nil if the host has left the fleet
+	hold             *Hold // nil: no hold
 	touched          *HostState
 	stage            int
-	done             bool // it has what is wanted after this step
+	done             bool // it is as wanted after this step
 }
 
 func byName(a, b *member) int { return strings.Compare(a.host, b.host) }
@@ -60,13 +60,13 @@ func (t *target) member(host string) *member {
 	return m
 }
 
-// pending says whether the folder is not as it is wanted.
+// pending reports whether the folder differs from the wanted one.
 func (m *member) pending() bool { return m.wanted != m.deployed || m.want != m.have }
 
-// counts says whether the rollout looks at the host: it is in the fleet, and nothing holds the folder.
+// counts reports whether the rollout considers the host: it is in the fleet and not held.
 func (m *member) counts() bool { return m.info != nil && m.hold == nil }
 
-// mark identifies what is wanted.
+// mark identifies the wanted content.
 func (m *member) mark() string {
 	if !m.wanted {
 		return "-"
@@ -76,7 +76,7 @@ func (m *member) mark() string {
 
 func markOf(tree string) string { return tree[max(0, len(tree)-6):] }
 
-// follow brings the state of a target to what is wanted now, and finds out how far it is.
+// follow updates the state of a target, and passes its proven stages.
 func (r *run) follow(t *target) {
 	t.state = r.state.Targets[t.name]
 	switch {
@@ -113,8 +113,8 @@ func (r *run) follow(t *target) {
 	r.pass(t)
 }
 
-// isSame reports whether the change that is under way is still what is wanted. Hosts that have joined or left
-// the fleet do not make it another change; a different placement on the other hosts does.
+// isSame reports whether the change under way is still wanted. Hosts that join or leave the fleet do not make another change;
+// another placement on the other hosts does.
 func (t *target) isSame() bool {
 	joins, some := false, false
 	for _, m := range t.members {
@@ -136,15 +136,14 @@ func (t *target) isSame() bool {
 			some = some || m.wanted
 		}
 	}
-	return some || !joins // what no host has is not released
+	return some || !joins // content that no host has is not released
 }
 
 func (t *target) isAnyPending() bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() })
 }
 
-// isReleased says whether all hosts that the owner knew have what is wanted, so that new ones get it at
-// once.
+// isReleased reports whether all known hosts have the wanted content. New hosts then get it at once.
 func (t *target) isReleased() bool {
 	some := false
 	for _, m := range t.members {
@@ -159,8 +158,7 @@ func (t *target) isReleased() bool {
 	return some
 }
 
-// newer begins a change. What the change before has proven and is still wanted stays proven. What that one
-// has written and not proven has to be proven by this one.
+// newer begins a change. Wanted content that the change before has proven stays proven; this change must prove the rest.
 func (r *run) newer(t *target, before *Target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
@@ -191,12 +189,12 @@ func (r *run) newer(t *target, before *Target) *Target {
 	return made
 }
 
-// touch returns the state of a host that a change reaches.
+// touch returns the initial state of a host that a change reaches.
 func (r *run) touch(m *member) *HostState {
 	return &HostState{Want: m.mark(), From: r.Tip, Added: m.wanted && !m.deployed}
 }
 
-// content names what is wanted.
+// content returns a hash of the wanted content.
 func (t *target) content() string {
 	texts := make([]string, 0, 2*len(t.members))
 	for _, m := range t.members {
@@ -207,7 +205,7 @@ func (t *target) content() string {
 	return gate.Content(texts...)
 }
 
-// joinTo lets hosts into a change that is under way.
+// joinTo adds new hosts to the change under way.
 func (r *run) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
@@ -216,11 +214,11 @@ func (r *run) joinTo(t *target) {
 	}
 }
 
-// reconstruct makes the state of a target whose state was lost. Hosts with the wanted content may have got it
-// in this change or long ago, so all of them count. Content that was rolled back is known from the records.
+// reconstruct restores a lost state. Hosts with the wanted content all count, because their change is unknown. The records reveal
+// content that was rolled back.
 func (r *run) reconstruct(t *target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
-	var waits, newest time.Time // when those were written last that wait now, and those that have what is wanted
+	var waits, newest time.Time // when waiting hosts, and hosts with the wanted content, were written last
 	for _, m := range t.members {
 		switch changed := r.Records[m.key].Changed; {
 		case m.info == nil:
@@ -235,7 +233,7 @@ func (r *run) reconstruct(t *target) *Target {
 			continue
 		}
 		record := r.Records[m.key]
-		// Only what was written last can belong to a stage that takes a share of its hosts.
+		// Only hosts that were written last can belong to a stage with a share of its hosts.
 		ofChange := record.Changed.Equal(newest) && newest.After(waits)
 		touched := &HostState{Want: m.mark(), Carried: !m.pending() && !ofChange}
 		if m.pending() {
@@ -249,8 +247,8 @@ func (r *run) reconstruct(t *target) *Target {
 	return made
 }
 
-// passByRecords passes stages that were passed before the state was lost: a host of a later stage was written after
-// all of theirs. It does not say which of these were proven: some may have been held, or allowed to fail.
+// passByRecords passes the stages that were passed before the state was lost: a host of a later stage was written after all of
+// their hosts. Whether those were proven, held or failed is unknown.
 func (r *run) passByRecords(t *target) {
 	for t.state.Passed < len(r.stages)-1 {
 		var last, later time.Time
@@ -275,7 +273,7 @@ func (r *run) passByRecords(t *target) {
 	}
 }
 
-// id is the content in an approval.
+// id returns the content as approvals name it.
 func (t *Target) id() string {
 	if t.Attempt == 0 {
 		return t.Content
@@ -283,10 +281,10 @@ func (t *Target) id() string {
 	return fmt.Sprintf("%s-%d", t.Content, t.Attempt+1)
 }
 
-// next is the content in an approval that tries failed content again.
+// next returns the content in an approval that retries it.
 func (t *Target) next() string { return (&Target{Content: t.Content, Attempt: t.Attempt + 1}).id() }
 
-// retry tries failed content again where an approval or expedite asks for it.
+// retry retries failed content after an approval or expedite.
 func (t *target) retry(s *Settings) {
 	if !t.state.Failed {
 		return
@@ -309,8 +307,8 @@ func (r *run) isExpedited(t *target) bool {
 	})
 }
 
-// arrange puts the hosts that the change reaches into stages: those that lose the folder into stages of their own, which come
-// after all others, so that nothing is removed before what takes its place is proven. Without stages all goes at once.
+// arrange assigns the hosts of the change to stages. Removals have stages of their own after all others: nothing is removed before
+// its replacement is proven. Without stages, everything changes at once.
 func (r *run) arrange(t *target) {
 	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
 	r.arrangeFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
@@ -326,7 +324,7 @@ func (r *run) arrange(t *target) {
 	t.stages = slices.Compact(t.stages)
 }
 
-// arrangeFrom puts those of the hosts that a function names into stages, of which the first has a number.
+// arrangeFrom assigns the hosts for which names is true to stages, starting at a number.
 func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 	left := make([]*member, 0, len(t.members))
 	for _, m := range t.members {
@@ -366,7 +364,7 @@ func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 			slices.SortFunc(selected, func(a, b *member) int {
 				return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(spread(a.host), spread(b.host)))
 			})
-			if first+i < t.state.Passed && !t.state.Failed { // no host joins a share that is proven
+			if first+i < t.state.Passed && !t.state.Failed { // no host joins a proven share
 				selected = slices.DeleteFunc(selected, func(m *member) bool { return !m.touched.Proven })
 			}
 			share := (all*stage.Percent + 99) / 100
@@ -385,7 +383,7 @@ func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 	}
 }
 
-// selects says whether a stage names a host.
+// selects reports whether a stage selects a host.
 func (r *run) selects(stage int, m *member) bool {
 	matches := r.matches[m.host]
 	if matches == nil {
@@ -398,7 +396,7 @@ func (r *run) selects(stage int, m *member) bool {
 	return matches[stage]
 }
 
-// spread is a sort key for hosts: a stable order that does not follow their names.
+// spread returns a sort key in a stable order that does not follow the names of hosts.
 func spread(host string) string {
 	sum := sha256.Sum256([]byte(host))
 	return string(sum[:8])

@@ -15,38 +15,36 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Values is everything that a decision about the values of clusters depends on. A value is text: the canonical JSON of what
-// it is. The rollout is that of one deployment target, with the name of the rollout, whose hosts are the clusters of the
-// fleet; a folder stands for a value. Other than a folder, a value is always there: a new cluster has what is released.
+// Values has everything that a decision about the values of clusters depends on. A value is canonical JSON. The engine treats the
+// rollout as one deployment target whose hosts are clusters and whose folders are values. Unlike a folder, a value always exists:
+// a new cluster gets the released one.
 type Values struct {
 	Name string
 	Now  time.Time // of the evidence
-	// Given is when the values are given, as a clock says: a plan may be applied long after its evidence. Zero in a plan. No
-	// decision of this step depends on it.
+	// Given is the clock's time of the apply, which may be long after the evidence; zero in a plan. No decision depends on it.
 	Given    time.Time
 	Wanted   ByCluster
 	Hosts    map[string]*Host // the clusters of the fleet, each with itself as its only cluster
 	Settings *Settings
 	Holds    []Hold
-	// Proof says whether a cluster has a value; nil: nothing is known of clusters.
+	// Proof reports whether a cluster has a value; nil: nothing is known of clusters.
 	Proof func(cluster, value string) Given
-	// Reports returns what is known of clusters beside that, as [Input] has it; nil where there are no reports, and only time
-	// counts. given says by Proof whether a cluster has what it was given.
+	// Reports returns the other reports, as in [Input]; nil: only time counts. given is the report by Proof.
 	Reports func(in Input, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
-	// Released is what clusters have that were given no value yet. It is not needed for what is known of them otherwise.
+	// Released has the values of clusters before the first assignment of a value.
 	Released ByCluster
-	// Memory is what the step before has left; nil where there is none, or where it was lost.
+	// Memory is the memory of the step before; nil if there is none, or it was lost.
 	Memory *Memory
 }
 
-// ByCluster is a value for each cluster: one for all, or some for each.
+// ByCluster is one value for all clusters, or one for each.
 type ByCluster struct {
-	All     string            // "" where each cluster has its own, or none
-	Each    map[string]string // before All
-	Unknown bool              // it is not known yet
+	All     string            // "" if each cluster has its own, or none
+	Each    map[string]string // overrides All
+	Unknown bool
 }
 
-// Of is the value of a cluster; "" where it has none.
+// Of returns the value of a cluster; "" if it has none.
 func (b ByCluster) Of(cluster string) string {
 	if value, ok := b.Each[cluster]; ok {
 		return value
@@ -54,31 +52,30 @@ func (b ByCluster) Of(cluster string) string {
 	return b.All
 }
 
-// Given is what is known of the value of a cluster.
+// Given reports whether a cluster runs the value it was assigned.
 type Given struct {
-	// Heard says that the cluster is there, by what it says of itself.
+	// Heard reports whether the cluster has reported anything.
 	Heard bool
-	// Known says that the cluster has said what is needed to tell whether it has the value, and Has whether it has.
+	// Known reports whether the cluster has reported enough to decide Has.
 	Known, Has bool
-	// Message says why it is not known, or why it has not.
+	// Message is the reason if Known or Has is false.
 	Message string
 }
 
-// Memory is what a step leaves for the next. There may be thousands of clusters.
+// Memory has the values of all clusters for the next step. There may be thousands of clusters.
 type Memory struct {
 	Rollout State `json:"rollout"` // its target has the name ""
-	// Given is what clusters were given, by name.
+	// Given has the assigned values by cluster.
 	Given map[string]Gift `json:"given"`
-	// Before is what clusters had before the change that is under way, by name, by the short name of the value.
+	// Before has the short names of the values before the change under way, by cluster.
 	Before map[string]string `json:"before,omitempty"`
-	// Released is the value that all stages have proven last, by its short name; "" where it is not one for all.
+	// Released is the short name of the last value that all stages have proven; "" if clusters have different values.
 	Released string `json:"released,omitempty"`
-	// Contents are the values by their short names.
+	// Contents has the values by short name.
 	Contents map[string]string `json:"contents"`
 }
 
-// UnmarshalJSON refuses what no step leaves: a memory may have been edited, or damaged. What is left out of it would be new in the
-// fleet, and be given values at once.
+// UnmarshalJSON refuses an edited or damaged memory. Clusters that are missing from it would be new, and get values at once.
 func (m *Memory) UnmarshalJSON(text []byte) error {
 	type plain Memory
 	if err := json.Unmarshal(text, (*plain)(m)); err != nil {
@@ -108,42 +105,42 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Gift is a value that a cluster was given.
+// Gift is an assigned value.
 type Gift struct {
 	Value string    `json:"value"` // its short name
 	Since time.Time `json:"since"`
 }
 
-// ValuesOutcome is what clusters have after this step.
+// ValuesOutcome has the values of clusters after a step.
 type ValuesOutcome struct {
 	*Outcome
-	// Values are by cluster; "" is one that is not known yet.
+	// Values has the values by cluster; "" while a value is unknown.
 	Values map[string]string
-	// Before is what the clusters had, as far as that is known; those that had nothing are not in it.
+	// Before has the known values before the step, by cluster.
 	Before map[string]string
-	// Left are clusters that had a value and have left the fleet, in order.
+	// Left lists clusters with a value that have left the fleet.
 	Left   []string
 	Memory *Memory
-	// Unplaced are clusters without a former value that have another one than is wanted, and than is released, in order.
-	// Nothing may be given as long as there are any.
+	// Unplaced lists clusters without a known former value that run neither the wanted nor the released value. Nothing may be
+	// assigned while there are any.
 	Unplaced []string
-	// Others are clusters that are new in the fleet and have another value than they are given, in order.
+	// Others lists new clusters that run another value than the assigned one.
 	Others []string
-	// AtOnce are clusters that get what is wanted in this step since nothing is known of them, in order.
+	// AtOnce lists clusters that get the wanted value in this step because nothing is known of them.
 	AtOnce []string
 }
 
-// run of values: what is found out on the way to the input of [Advance].
+// values prepares the input of [Advance] for values.
 type values struct {
 	Values
-	memory   *Memory // of this step
+	memory   *Memory
 	deployed map[string]string
-	first    map[string]string // what new clusters get where the rollout gives them nothing
+	first    map[string]string // values of new clusters that the rollout does not reach
 	records  map[folder.Key]Record
 	out      *ValuesOutcome
 }
 
-// AdvanceValues decides one step: which value each cluster has now.
+// AdvanceValues decides the value of each cluster in one step.
 func AdvanceValues(in Values) *ValuesOutcome {
 	v := &values{
 		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[folder.Key]Record{},
@@ -164,7 +161,7 @@ func AdvanceValues(in Values) *ValuesOutcome {
 	return v.out
 }
 
-// remember finds what clusters have, and what new ones get.
+// remember restores the values of clusters from the memory.
 func (v *values) remember() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Given)) {
 		if v.Hosts[cluster] == nil {
@@ -186,7 +183,7 @@ func (v *values) remember() {
 		if value == "" {
 			value = v.Wanted.Of(cluster)
 		}
-		if value == v.Wanted.Of(cluster) { // nothing is to be rolled out on it
+		if value == v.Wanted.Of(cluster) { // there is nothing to roll out
 			v.deployed[cluster] = value
 		}
 		v.first[cluster] = value
@@ -198,7 +195,7 @@ func (v *values) remember() {
 	}
 }
 
-// begin finds what clusters have where nothing was given yet, or where that was lost.
+// begin finds the values of clusters without a memory.
 func (v *values) begin() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
 		wanted, released := v.Wanted.Of(cluster), v.Released.Of(cluster)
@@ -227,7 +224,7 @@ func (v *values) begin() {
 	}
 }
 
-// waitForWanted decides what does not depend on the wanted values: clusters that are held keep theirs.
+// waitForWanted keeps the values of held clusters while the wanted values are unknown.
 func (v *values) waitForWanted() {
 	v.out.Undecided, v.out.AtOnce, v.out.Unplaced = true, nil, nil
 	for cluster := range v.Hosts {
@@ -244,7 +241,7 @@ func (v *values) key(cluster string) folder.Key {
 	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
 }
 
-// short is the short name of a value, which stands for the tree of a folder.
+// short returns the short name of a value, which represents the tree of a folder.
 func short(value string) string {
 	if value == "" {
 		return ""
@@ -253,7 +250,7 @@ func short(value string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// trees are values as folders.
+// trees returns values as folders.
 func (v *values) trees(of map[string]string) folder.Trees {
 	trees := make(folder.Trees, len(of))
 	for cluster, value := range of {
@@ -281,7 +278,7 @@ func (v *values) advance() {
 	if v.Memory != nil {
 		maps.Copy(contents, v.Memory.Contents)
 		in.State = &State{Stages: v.Memory.Rollout.Stages, Targets: map[string]*Target{}}
-		if target := v.Memory.Rollout.Targets[""]; target != nil { // a rollout may have another name now
+		if target := v.Memory.Rollout.Targets[""]; target != nil { // the rollout may have been renamed
 			in.State.Targets[v.Name] = target
 		}
 	}
@@ -300,7 +297,7 @@ func (v *values) advance() {
 			tree = short(v.first[cluster])
 		}
 		v.out.Values[cluster] = contents[tree]
-		gift := Gift{Value: tree, Since: v.Now.Add(time.Second)} // it is given after the evidence, whose times are whole seconds
+		gift := Gift{Value: tree, Since: v.Now.Add(time.Second)} // after the evidence, whose times are whole seconds
 		if v.Memory != nil && v.Memory.Given[cluster].Value == tree {
 			gift = v.Memory.Given[cluster]
 		} else {
@@ -314,8 +311,7 @@ func (v *values) advance() {
 	v.note(in, contents)
 }
 
-// back is what clusters had before the changes that a state knows. Of those that have what is wanted after a state was lost it is
-// what is released, if that is known of all of them.
+// back returns the values before the changes in a state. After a lost state, it is the released values, if all are known.
 func (v *values) back(state *State, tip string, deployed folder.Trees) map[string]folder.Trees {
 	back := map[string]folder.Trees{tip: deployed}
 	released, complete := map[string]string{}, true
@@ -346,7 +342,7 @@ func (v *values) back(state *State, tip string, deployed folder.Trees) map[strin
 	return back
 }
 
-// tip names what clusters have: the same values have the same name.
+// tip returns a hash of the values of clusters.
 func tip(trees folder.Trees) string {
 	texts := make([]string, 0, 2*len(trees))
 	for _, key := range trees.Keys() {
@@ -355,7 +351,7 @@ func tip(trees folder.Trees) string {
 	return gate.Content(texts...)
 }
 
-// note keeps what the next step needs.
+// note updates the memory for the next step.
 func (v *values) note(in Input, contents map[string]string) {
 	v.out.Memory = v.memory
 	m, state := v.memory, v.out.State
@@ -383,7 +379,7 @@ func (v *values) note(in Input, contents map[string]string) {
 		m.Released = v.Memory.Released
 	case v.Released.All != "":
 		m.Released = short(v.Released.All)
-	case v.Wanted.Each == nil && len(v.records) == len(v.Hosts): // all have it, whether it is proven or not
+	case v.Wanted.Each == nil && len(v.records) == len(v.Hosts): // all have it, proven or not
 		m.Released = short(v.Wanted.All)
 	}
 	halts := len(v.out.Progress) > 0 && v.out.Progress[0].IsHalted()
@@ -404,7 +400,7 @@ func (v *values) note(in Input, contents map[string]string) {
 	}
 }
 
-// given is what is known of the value of a cluster, in the form of a folder: what has it is ready as far as that goes.
+// given returns the report by Proof. A cluster with its value counts as ready.
 func (v *values) given(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// look notes which windows are open now.
+// look checks which windows are open now.
 func (r *run) look() {
 	r.open = r.Settings.Windows.Open(r.Now)
 	for i := range r.Settings.Stages {
@@ -20,7 +20,7 @@ func (r *run) look() {
 	}
 }
 
-// isOpen says whether the windows of the rollout are open, and those of the stage of the host.
+// isOpen reports whether the windows of the rollout and of the host's stage are open.
 func (r *run) isOpen(m *member) bool {
 	if !r.open || r.shut == nil {
 		return r.open
@@ -29,7 +29,7 @@ func (r *run) isOpen(m *member) bool {
 	return stage == outside || !r.shut[stage]
 }
 
-// mayBeShut says whether a stage that the host may be in has closed windows.
+// mayBeShut reports whether a possible stage of the host has closed windows.
 func (r *run) mayBeShut(m *member) bool {
 	for i, shut := range r.shut {
 		if shut && m.info != nil && r.selects(i, m) {
@@ -39,11 +39,11 @@ func (r *run) mayBeShut(m *member) bool {
 	return false
 }
 
-// outside is the stage of a host that is not in the fleet any more: none.
+// outside is the stage of hosts that have left the fleet.
 const outside = -1
 
-// stageOf is the stage of a host in the settings. That of one that the change does not reach is the first that selects it,
-// without those that take a share: of which hosts, each change says anew.
+// stageOf returns the stage of a host in the settings. For a host that the change does not reach, it is the first stage that
+// selects it and takes no share of its hosts, because each change selects such a share anew.
 func (r *run) stageOf(m *member) int {
 	switch {
 	case m.info == nil:
@@ -59,7 +59,7 @@ func (r *run) stageOf(m *member) int {
 	return r.ways - 1
 }
 
-// mayNotJoin says whether a host is new, and its stage has closed windows: it stays new until they open.
+// mayNotJoin reports whether a new host must wait for the windows of its stage.
 func (r *run) mayNotJoin(host string) bool {
 	if r.shut == nil {
 		return false
@@ -68,7 +68,7 @@ func (r *run) mayNotJoin(host string) bool {
 	return !known && !r.isOpen(&member{host: host, info: r.Hosts[host]})
 }
 
-// windowsOf are the windows that have to be open where a host of a stage is written.
+// windowsOf returns the windows of the hosts of a stage.
 func (r *run) windowsOf(stage int) []gate.Windows {
 	if stage == outside || stage == r.ways-1 {
 		return []gate.Windows{r.Settings.Windows}
@@ -76,14 +76,14 @@ func (r *run) windowsOf(stage int) []gate.Windows {
 	return []gate.Windows{r.Settings.Windows, r.Settings.Stages[stage].Windows}
 }
 
-// noteWrite notes that a folder is written that may be written only while windows are open.
+// noteWrite records a write that needs open windows.
 func (r *run) noteWrite(m *member) {
 	if r.Settings != nil {
 		r.written[r.stageOf(m)] = true
 	}
 }
 
-// windowed are the windows that have to be open for what is written.
+// windowed returns the windows that the writes of this step need.
 func (r *run) windowed() []gate.Windows {
 	var all []gate.Windows
 	for stage := outside; stage < r.ways; stage++ {
@@ -99,10 +99,10 @@ func (r *run) windowed() []gate.Windows {
 	return all
 }
 
-// opening is when windows open that were asked for at a time; zero for never.
+// opening is the first time that windows are open after a given time; zero: never.
 type opening struct{ from, at time.Time }
 
-// opens is when the windows of the rollout and of a stage are open at once, from a time on; zero where no such time was found.
+// opens returns the first time that the windows of the rollout and of a stage are both open; zero if none was found.
 func (r *run) opens(stage int, from time.Time) time.Time {
 	known, ok := r.openings[stage]
 	if !ok || from.Before(known.from) || !known.at.IsZero() && from.After(known.at) {
@@ -112,7 +112,7 @@ func (r *run) opens(stage int, from time.Time) time.Time {
 	return known.at
 }
 
-// earliest is the earlier one of two times, of which a zero one is none.
+// earliest returns the earlier time that is not zero.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -120,8 +120,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// notBefore is the earliest time at which something of a target may go on, as long as clusters say what they say now: zero
-// where neither windows nor the soak time decide that. never says that they decide, and that no window opens.
+// notBefore returns the earliest time at which a target may proceed if all reports stay the same; zero unless windows or the soak
+// time decide it. never reports that no window opens.
 func (r *run) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, never bool) {
 	switch waitsFor {
 	case WaitsForWindow, WaitsForClusters, WaitsForSoak:
@@ -142,7 +142,7 @@ func (r *run) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, n
 	return at, never && at.IsZero()
 }
 
-// upcoming is a host that is written once the soak time is over; nil where all are.
+// upcoming returns the first host that waits for the soak time; nil if all are written.
 func (t *target) upcoming() *member {
 	var next *member
 	for _, m := range t.members {
@@ -153,8 +153,7 @@ func (t *target) upcoming() *member {
 	return next
 }
 
-// soaked is when the stage that a change is at is proven, or has room for another host, where only the soak time is waited for;
-// else zero.
+// soaked returns when the current stage is proven, or has room for another host, if only the soak time is missing; otherwise zero.
 func (r *run) soaked(t *target) time.Time {
 	if t.state == nil || t.state.Passed >= len(r.stages) || r.Proposed {
 		return time.Time{}
@@ -164,7 +163,7 @@ func (r *run) soaked(t *target) time.Time {
 	if r.Settings.SkipUnknown {
 		unknown = 0
 	}
-	isGuessed := t.state.Guessed && (stage.ReadyPercent < 100 || c.failed > 0) // then more is asked for than a share
+	isGuessed := t.state.Guessed && (stage.ReadyPercent < 100 || c.failed > 0) // then areReady requires more than a share
 	if c.waiting+unknown > 0 || isGuessed {
 		return time.Time{}
 	}
