@@ -6,19 +6,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// opinion is what one document says of an assignment on a cluster.
+// opinion is the statement of one document about an assignment on a cluster.
 type opinion struct {
 	verdict.Status
-	// source is the name of a check, or "facts"; "" for what agents report.
+	// source is the name of a check, or "facts"; "" for reports of agents.
 	source string
-	// wide says that it is of more than this cluster: it does not tell whether anything hears of the cluster.
+	// wide reports whether the statement is about more than this cluster. It then proves no contact with the cluster.
 	wide bool
 }
 
-// agree is what several documents together say of an assignment on a cluster. Ready is what all call ready, failed what any
-// calls failed. What is of this cluster alone and is unknown to all makes it unknown, as a cluster that nothing hears of; what
-// is unknown to some is progressing, so that it is waited for. Anything else is the worst. It holds since the latest time that
-// is known: of a failure, of those that call it failed. The source and the message are those of the opinion that decides.
+// agree merges the opinions of several documents about an assignment on a cluster. It is ready if all call it ready, and failed if
+// any calls it failed. It is unknown if all statements about this cluster alone are unknown, and progressing, to be waited for, if
+// only some are. Otherwise the worst verdict counts. The latest known time counts; for a failure, that of the failures. Source and
+// message are those of the deciding opinion.
 func agree(opinions []opinion) opinion {
 	var own, unknown, ownUnknown int
 	var first, worst opinion // of the unknown ones, and of the others
@@ -57,7 +57,7 @@ func agree(opinions []opinion) opinion {
 	return worst
 }
 
-// worse is the worse one of two opinions, as [verdict.Worst] has it. The zero value is none.
+// worse returns the worse opinion, like [verdict.Worst]. The zero value is no opinion.
 func worse(a, b opinion) opinion {
 	if a.Verdict == "" {
 		return b

@@ -1,6 +1,5 @@
-// Package evidence has what is known of clusters besides what agents report of an assignment: facts that clusters say of
-// themselves, and figures that were measured. It reads and writes their documents, and says what several documents together
-// call ready. It is pure.
+// Package evidence reads and writes facts that clusters report about themselves, and measured figures. It merges these documents
+// with the reports of agents. It is pure.
 package evidence
 
 import (
@@ -9,44 +8,43 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Facts are what clusters said of themselves at one moment.
+// Facts has the facts of clusters at one time.
 type Facts struct {
 	Time     time.Time // in whole seconds of UTC
 	Clusters map[string]ClusterFacts
 }
 
-// ClusterFacts are what one cluster said of itself.
+// ClusterFacts has the facts of one cluster.
 type ClusterFacts struct {
-	// Status is ready where the cluster answered and its nodes are ready, since more than half of them have been. It is unknown
-	// where the cluster did not answer, or does not let its nodes be listed.
+	// Status is ready if the cluster answered and its nodes are ready; the time is when more than half of them were. It is unknown
+	// if the cluster did not answer, or does not let its nodes be listed.
 	verdict.Status
-	// Facts are its facts by name, as a proof has them: texts, numbers, lists and maps of them, as in JSON; nil where the
-	// cluster did not answer.
+	// Facts has texts, numbers, lists and maps, as in JSON, by name; nil if the cluster did not answer.
 	Facts map[string]any
 }
 
-// Measurements are figures that were measured at one moment.
+// Measurements has figures that were measured at one time.
 type Measurements struct {
-	Environment string    // of the fleet that they are about
+	Environment string    // of the fleet
 	Time        time.Time // in whole seconds of UTC
 	Checks      []Check   // in the order of the configuration
 }
 
-// Of is what the figures of a check are of.
+// Of is the kind of subject that the figures of a check describe.
 type Of string
 
-// What figures are of.
+// The kinds of subjects.
 const (
-	OfCluster    Of = "cluster"    // by the name of a cluster
-	OfHost       Of = "host"       // by the name of a host
-	OfAssignment Of = "assignment" // by the key of an assignment
-	OfFleet      Of = "fleet"      // one figure, by ""
+	OfCluster    Of = "cluster"    // by name
+	OfHost       Of = "host"       // by name
+	OfAssignment Of = "assignment" // by key
+	OfFleet      Of = "fleet"      // one figure, under ""
 )
 
-// Ofs are all of them.
+// Ofs lists all kinds of subjects.
 var Ofs = []Of{OfCluster, OfHost, OfAssignment, OfFleet}
 
-// OfNames are all of them as texts.
+// OfNames returns the names of all kinds of subjects.
 func OfNames() []string {
 	names := make([]string, len(Ofs))
 	for i, of := range Ofs {
@@ -55,18 +53,18 @@ func OfNames() []string {
 	return names
 }
 
-// MaxChecks is how many checks measurements may have.
+// MaxChecks limits the checks of measurements.
 const MaxChecks = 50
 
 // Check is one measurement, with the expressions that judge its figures.
 type Check struct {
 	Name string `json:"name"`
 	Of   Of     `json:"of"`
-	Unit string `json:"unit,omitempty"` // after figures in texts, such as "%"
+	Unit string `json:"unit,omitempty"` // follows figures in texts, such as "%"
 	// Pass and Fail are CEL over value, samples and rest; Fail may be "".
 	Pass string `json:"pass"`
 	Fail string `json:"fail,omitempty"`
-	// Message says why there are no figures at all; "" where there are.
+	// Message explains why there are no figures; otherwise "".
 	Message string            `json:"message,omitempty"`
 	Figures map[string]Figure `json:"-"`
 
@@ -76,7 +74,7 @@ type Check struct {
 // Figure is one figure of a check.
 type Figure struct {
 	Value   float64
-	Samples *float64 // how many events the figure is of; nil where that was not asked
-	// Message says why there is no value; "" where there is one.
+	Samples *float64 // number of events; nil if the check asks for none
+	// Message explains why there is no value; otherwise "".
 	Message string
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// format is the format of the documents of facts and measurements that are written and read.
+	// format is the format of documents of facts and measurements.
 	format    = "1"
 	kindFacts = "facts"
-	// maxDepth bounds how deep lists and maps of facts are in each other.
+	// maxDepth limits the nesting of facts.
 	maxDepth = 16
 )
 
-// factsDocument is facts as text.
+// factsDocument is the JSON form of Facts.
 type factsDocument struct {
 	Format   *string                         `json:"format"`
 	Kind     *string                         `json:"kind"`
@@ -34,8 +34,8 @@ type clusterFactsDocument struct {
 	Facts   map[string]any  `json:"facts,omitempty"`
 }
 
-// Marshal returns the facts as text: the same facts give the same bytes. Their values are those that ParseFacts returns, or
-// whole numbers, or lists and maps of texts.
+// Marshal returns the facts as text. The same facts give the same bytes. Values are those of ParseFacts, whole numbers, or lists
+// and maps of texts.
 func (f *Facts) Marshal() []byte {
 	d := factsDocument{
 		Format: new(
@@ -48,9 +48,8 @@ func (f *Facts) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseFacts reads what [Facts.Marshal] wrote, however it is indented and in whatever order. An attribute that does not
-// belong there, or comes twice, is an error. Facts are texts, numbers (each a float64), true and false, and lists and maps of
-// them.
+// ParseFacts parses the text of [Facts.Marshal], in any order and indentation. An unknown or duplicate attribute is an error.
+// Facts are texts, numbers (as float64), booleans, lists and maps.
 func ParseFacts(text []byte) (*Facts, error) {
 	f, err := parseFacts(text)
 	if err != nil {
@@ -107,7 +106,7 @@ func (d clusterFactsDocument) parse(name string) (of ClusterFacts, err error) {
 	return of, err
 }
 
-// parseFact checks a fact, and makes all numbers in it float64.
+// parseFact checks a fact, and converts its numbers to float64.
 func parseFact(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a fact is deeper than %d lists and maps", maxDepth)

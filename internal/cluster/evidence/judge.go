@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Rest is the figure of those that do not have a change yet, to compare others with.
+// Rest is the figure of the hosts without the change, for comparison.
 type Rest struct {
 	Value float64
-	Count int // of how many figures it is the mean
+	Count int // number of figures in the mean
 }
 
-// Mean is the mean of the figures that have a value, weighted by their samples; nil where there is none. Each counts once
-// where it was not asked how many samples there are.
+// Mean returns the mean of all figures with a value, weighted by samples; nil if there is none. Figures without samples have
+// weight one.
 func Mean(figures []Figure) *Rest {
 	rest, sum, weights := &Rest{}, 0.0, 0.0
 	for _, figure := range figures {
@@ -42,14 +42,14 @@ func Mean(figures []Figure) *Rest {
 	return rest
 }
 
-// judgement is what a check needs to judge figures.
+// judgement has the compiled expressions of a check.
 type judgement struct {
 	pass, fail *expression.Expression // fail may be nil
-	// passes and fails are how messages end.
+	// passes and fails are the endings of messages.
 	passes, fails string
 }
 
-// variables are those of the expressions of checks. The language is made once: it takes longer than a thousand judgements.
+// variables has the language of the expressions of checks. It is built once: that takes longer than a thousand judgements.
 var variables = sync.OnceValues(func() (*expression.Language, error) {
 	return expression.New([]expression.Variable{
 		{Name: "value", Type: cel.DoubleType},
@@ -58,8 +58,8 @@ var variables = sync.OnceValues(func() (*expression.Language, error) {
 	})
 })
 
-// CheckExpression says what is wrong with the pass or the fail of a check of something, without a subject: `line 1, column
-// 7: there is no …`. hasSamples says that the check asks for samples.
+// CheckExpression returns the error in the pass or fail expression of a check, such as `line 1, column 7: there is no …`.
+// hasSamples reports whether the check asks for samples.
 func CheckExpression(source string, of Of, hasSamples bool) []string {
 	language, err := variables()
 	if err != nil {
@@ -78,7 +78,7 @@ func CheckExpression(source string, of Of, hasSamples bool) []string {
 	return wrong
 }
 
-// NeedsRest reports whether pass or fail of a check fails where there is no rest: it does not test rest == null first.
+// NeedsRest reports whether an expression fails without a rest: it does not test rest == null first.
 func NeedsRest(source string, of Of) bool {
 	language, err := variables()
 	if err != nil || source == "" || of == OfFleet {
@@ -88,7 +88,7 @@ func NeedsRest(source string, of Of) bool {
 	if len(wrong) > 0 || !compiled.Names("rest") {
 		return false
 	}
-	for _, value := range []float64{0, 1e12} { // whatever is tested before may be true or false
+	for _, value := range []float64{0, 1e12} { // a test before it may be true or false
 		for _, samples := range []float64{0, 1e12} {
 			if _, err := compiled.Bool(map[string]any{"value": value, "samples": samples, "rest": nil}); err != nil {
 				return true
@@ -121,9 +121,9 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge says what the figure of a subject means, beside that of the rest, which is nil where there is none. The subject is
-// named as [Of] says. The message begins with the name of the check and has the figures. The time since is not known. Of
-// checks that [ParseMeasurements] read, it may be called from several goroutines.
+// Judge judges the figure of a subject beside that of the rest, which may be nil. The subject has the name that [Of] describes.
+// The message begins with the name of the check and has the figures. The status has no time. Judge is safe for concurrent use with
+// checks of [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	return c.judge(subject, rest, map[string]any{}, false)
 }
@@ -132,7 +132,7 @@ func (c *Check) unknown(reason string) verdict.Status {
 	return verdict.Status{Verdict: verdict.Unknown, Message: c.Name + ": " + reason}
 }
 
-// judge is Judge. values is for the variables; what is ready has no message where that is brief.
+// judge is Judge with a map for the variables. If brief, a ready status has no message.
 func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief bool) verdict.Status {
 	if c.judgement == nil {
 		if err := c.compile(); err != nil {
@@ -190,7 +190,7 @@ func evaluate(compiled *expression.Expression, name string, values map[string]an
 	return false, fmt.Errorf("%s %w", name, err)
 }
 
-// figures are the figures of a subject as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
+// figures returns the figures of a subject in words, as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
 func (c *Check) figures(figure Figure, rest *Rest) string {
 	text := c.Name + ": " + c.Text(figure)
 	switch {
@@ -202,7 +202,7 @@ func (c *Check) figures(figure Figure, rest *Rest) string {
 	return text + " against " + c.number(rest.Value) + " on " + wording.Count(rest.Count, "host", "hosts")
 }
 
-// Text is a figure as in `0.9 % (340 samples)`, or the reason why it has no value.
+// Text returns a figure, as in `0.9 % (340 samples)`, or the reason why it has no value.
 func (c *Check) Text(figure Figure) string {
 	switch {
 	case figure.Message != "":
@@ -215,7 +215,7 @@ func (c *Check) Text(figure Figure) string {
 	return c.number(figure.Value) + " (" + round(*figure.Samples) + " samples)"
 }
 
-// number is a figure with its unit.
+// number returns a figure with its unit.
 func (c *Check) number(value float64) string {
 	if c.Unit == "" {
 		return round(value)
@@ -223,7 +223,7 @@ func (c *Check) number(value float64) string {
 	return round(value) + " " + c.Unit
 }
 
-// round is a number with three digits, or as a whole one where it has more before its point.
+// round returns a number with three digits, or all digits before its point if it has more.
 func round(value float64) string {
 	if size := math.Abs(value); size >= 1000 && size < 1e15 {
 		return strconv.FormatFloat(value, 'f', 0, 64)
@@ -231,7 +231,7 @@ func round(value float64) string {
 	return strconv.FormatFloat(value, 'g', 3, 64)
 }
 
-// maxShown is how many bytes of an expression a message has.
+// maxShown limits the bytes of an expression in a message.
 const maxShown = 100
 
 func shown(source string) string { return wording.Cut(wording.Line(source), maxShown) }

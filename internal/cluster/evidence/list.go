@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 )
 
-// Document is one document of evidence, of one kind: the others are nil.
+// Document is one document of evidence. Exactly one field is set.
 type Document struct {
 	Compliance   *observe.Evidence
 	Facts        *Facts
 	Measurements *Measurements
 }
 
-// ParseDocument reads a document of any kind. That of flotilla_compliance is the one without a kind.
+// ParseDocument parses a document of any kind. A document of flotilla_compliance has no kind.
 func ParseDocument(text []byte) (d Document, err error) {
 	kind, err := kindOf(text)
 	switch {
@@ -35,7 +35,7 @@ func ParseDocument(text []byte) (d Document, err error) {
 	return d, err
 }
 
-// ParseCompliance reads a document of flotilla_compliance, where no other belongs.
+// ParseCompliance parses a document of flotilla_compliance, and rejects all others.
 func ParseCompliance(text []byte) (*observe.Evidence, error) {
 	kind, err := kindOf(text)
 	if err != nil {
@@ -47,9 +47,9 @@ func ParseCompliance(text []byte) (*observe.Evidence, error) {
 	return observe.Parse(text)
 }
 
-// kindOf is the kind that a document says it has; nil where it says none.
+// kindOf returns the kind of a document; nil if it names none.
 func kindOf(text []byte) (*string, error) {
-	if !bytes.Contains(text, []byte(`"kind"`)) { // as most that is large
+	if !bytes.Contains(text, []byte(`"kind"`)) { // most large documents
 		return nil, nil
 	}
 	var d struct {
@@ -63,10 +63,10 @@ func kindOf(text []byte) (*string, error) {
 	return d.Kind, nil
 }
 
-// List is all evidence that a decision has.
+// List has all evidence of a decision.
 type List []Document
 
-// Time is the time of the oldest document: nothing is known of what came later. It is zero where there is no document.
+// Time returns the time of the oldest document, because nothing is known of later events; zero without documents.
 func (l List) Time() (oldest time.Time) {
 	for _, d := range l {
 		if at := d.Time(); oldest.IsZero() || at.Before(oldest) {
@@ -76,7 +76,7 @@ func (l List) Time() (oldest time.Time) {
 	return oldest
 }
 
-// Time is when the document was gathered.
+// Time returns when the document was gathered.
 func (d Document) Time() time.Time {
 	switch {
 	case d.Facts != nil:
@@ -87,7 +87,7 @@ func (d Document) Time() time.Time {
 	return d.Compliance.Time
 }
 
-// Speaks says whether any document has something to say of clusters, besides its time.
+// Speaks reports whether any document describes clusters, besides its time.
 func (l List) Speaks() bool {
 	return slices.ContainsFunc(l, func(d Document) bool {
 		return d.Compliance != nil && len(d.Compliance.Clusters) > 0 || d.Facts != nil && len(d.Facts.Clusters) > 0 ||

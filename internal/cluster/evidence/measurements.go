@@ -13,7 +13,7 @@ import (
 
 const kindMeasurements = "measurements"
 
-// measurementsDocument is measurements as text.
+// measurementsDocument is the JSON form of Measurements.
 type measurementsDocument struct {
 	Format      *string         `json:"format"`
 	Kind        *string         `json:"kind"`
@@ -33,7 +33,7 @@ type figureDocument struct {
 	Message string   `json:"message,omitempty"`
 }
 
-// Marshal returns the measurements as text: the same measurements give the same bytes. Values and samples are finite.
+// Marshal returns the measurements as text. The same measurements give the same bytes. Values and samples are finite.
 func (m *Measurements) Marshal() []byte {
 	d := measurementsDocument{
 		Format: new(format), Kind: new(kindMeasurements), Environment: &m.Environment, Time: new(observe.FormatTime(m.Time)),
@@ -54,8 +54,8 @@ func (m *Measurements) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseMeasurements reads what [Measurements.Marshal] wrote, however it is indented and in whatever order, and compiles the
-// expressions of the checks. An attribute that does not belong there, or comes twice, is an error.
+// ParseMeasurements parses the text of [Measurements.Marshal], in any order and indentation, and compiles the expressions of the
+// checks. An unknown or duplicate attribute is an error.
 func ParseMeasurements(text []byte) (*Measurements, error) {
 	m, err := parseMeasurements(text)
 	if err != nil {

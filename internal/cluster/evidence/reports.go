@@ -10,16 +10,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Lookup says what is known of a folder on a cluster.
+// Lookup returns the report of a cluster about a folder.
 type Lookup = func(cluster string, key folder.Key) rollout.Report
 
-// sourceFacts is the source of what facts say.
+// sourceFacts is the source of facts.
 const sourceFacts = "facts"
 
-// Reports returns what all documents together say of a folder on a cluster; nil where none speaks of anything, so that only
-// time counts. knowing are those that know what content a cluster has: one for each document of flotilla_compliance that has
-// clusters. Where they know of different contents, the cluster has not the wanted one. Where none of them knows, the cluster
-// has what was written before the evidence. The function may not be called from several goroutines.
+// Reports returns a lookup of the merged reports of all documents; nil if no document describes anything: then only time counts.
+// knowing has a lookup for each document of flotilla_compliance with clusters, which knows the content of clusters. If these
+// disagree, the cluster lacks the wanted content. If none knows the content, the cluster has the content that was written before
+// the evidence. The lookup is not safe for concurrent use.
 func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
 	r := &reader{
 		in:       in,
@@ -54,10 +54,10 @@ type reader struct {
 	checks   []*timedCheck
 	rests    rests
 	suspects *suspects
-	opinions []opinion // of the folder and the cluster that are looked up
+	opinions []opinion // of the present folder and cluster
 }
 
-// timedCheck is a check, with what it said last: of the clusters of a host it is often the same.
+// timedCheck is a check with its last judgement, which is often the same for all clusters of a host.
 type timedCheck struct {
 	*Check
 	time   time.Time
@@ -71,7 +71,7 @@ type subjectAndRest struct {
 	rest    *Rest
 }
 
-// say is what the check says, without a message where it is ready.
+// say returns the judgement of the check, without a message if it is ready.
 func (c *timedCheck) say(subject string, rest *Rest) verdict.Status {
 	if asked := (subjectAndRest{subject, rest}); c.answer.Verdict == "" || c.asked != asked {
 		c.asked, c.answer = asked, c.judge(subject, rest, c.values, true)
@@ -88,7 +88,7 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 		switch {
 		case one.Known && (!report.Known || report.Tree == wanted):
 			report.Known, report.Tree = true, one.Tree
-		case !one.Known && one.Verdict != verdict.Failed: // whatever it is, it may be of other content
+		case !one.Known && one.Verdict != verdict.Failed: // it may be about other content
 			one.Verdict = verdict.Unknown
 		}
 		r.opinions = append(r.opinions, opinion{Status: one.Status, source: one.Source})
@@ -97,7 +97,7 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 	changed := r.changed(key)
 	r.addFacts(cluster, key, changed)
 	r.addFigures(cluster, key, changed)
-	if len(r.opinions) == 0 { // such as of the figures of an assignment that is removed
+	if len(r.opinions) == 0 { // such as figures of a removed assignment
 		r.opinions = append(r.opinions, opinion{Status: verdict.Status{Verdict: verdict.Progressing}})
 	}
 	decided := agree(r.opinions)
@@ -108,7 +108,7 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 	return report
 }
 
-// isHeard says whether what others than agents say is about what a cluster has, as far as it is known what that is.
+// isHeard reports whether statements of other sources than agents are about the known content of the cluster.
 func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	for _, o := range opinions {
 		if o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed) {
@@ -118,7 +118,7 @@ func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	return false
 }
 
-// addFacts adds what facts say of a cluster. Each of several documents may have some of the clusters.
+// addFacts adds the facts of a cluster. Several documents may each have some of the clusters.
 func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	if len(r.facts) == 0 {
 		return
@@ -138,8 +138,7 @@ func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// addFigures adds what the checks say: of a cluster, or of more than that. A check of assignments says nothing of one that is
-// removed, which has no figure any more.
+// addFigures adds the judgements of checks about a cluster or more. A removed assignment has no figure.
 func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	host := r.in.Hosts[key.Host]
 	for _, check := range r.checks {
@@ -154,7 +153,7 @@ func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// add adds what a document said at some time. From before a change it says nothing about that.
+// add adds an opinion. An opinion from before a change does not count.
 func (r *reader) add(o opinion, at, changed time.Time) {
 	if o.Verdict != verdict.Unknown && !at.After(changed) {
 		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed", OfRoot: o.OfRoot}
@@ -162,10 +161,10 @@ func (r *reader) add(o opinion, at, changed time.Time) {
 	r.opinions = append(r.opinions, o)
 }
 
-// notYet is the tree that a cluster has where it is not known to have what was written. No folder has it.
+// notYet is the tree of clusters that are not known to have the written content. No folder has it.
 const notYet = "not yet"
 
-// written is what a cluster has where nothing else says so than what was written before the evidence.
+// written returns the content of a cluster that is known only from earlier writes.
 func (r *reader) written(key folder.Key, changed time.Time) string {
 	switch {
 	case r.in.Proposed || !r.in.Now.After(changed):
@@ -176,7 +175,7 @@ func (r *reader) written(key folder.Key, changed time.Time) string {
 	return r.in.Deployed[key.Host][key.DeploymentTarget]
 }
 
-// changed is when a folder became what it is; zero where that is not known.
+// changed returns the time of the last change of a folder; zero if unknown.
 func (r *reader) changed(key folder.Key) time.Time {
 	changed := r.in.Records[key].Changed
 	if !changed.IsZero() || r.in.State == nil || r.in.State.Targets[key.DeploymentTarget] == nil {

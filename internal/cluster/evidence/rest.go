@@ -8,16 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// rests finds what figures are compared with: those of the hosts that do not have the change of a deployment target yet, or,
-// where all of them have it, of those on which it is proven.
+// rests finds the hosts for comparison: hosts without the change of a deployment target, or, if all have it, hosts where it is
+// proven.
 type rests struct {
 	in    rollout.Input
-	of    map[string][]hostOf // the hosts of each deployment target, those that lose it included
-	hosts map[string][]string // by deployment target: those that figures are compared with
+	of    map[string][]hostOf // the hosts of each deployment target, also those that lose it
+	hosts map[string][]string // by deployment target: the hosts for comparison
 	known map[restOf]*Rest
 }
 
-// hostOf is a host, and whether it has what is wanted of a deployment target.
+// hostOf is a host, and whether it has the wanted content of a deployment target.
 type hostOf struct {
 	name string
 	has  bool
@@ -28,7 +28,7 @@ type restOf struct {
 	target string
 }
 
-// rest is what figures of a check are compared with in the change of a deployment target; nil where there is nothing.
+// rest returns the figure for comparison; nil if there is none.
 func (r *rests) rest(check *Check, target string) *Rest {
 	if check.Of == OfFleet {
 		return nil
@@ -55,7 +55,7 @@ func (r *rests) rest(check *Check, target string) *Rest {
 	return rest
 }
 
-// hostsOf are the hosts that the figures of others are compared with, in order.
+// hostsOf returns the hosts for comparison.
 func (r *rests) hostsOf(target string) []string {
 	if hosts, known := r.hosts[target]; known {
 		return hosts
@@ -84,7 +84,7 @@ func (r *rests) hostsOf(target string) []string {
 	return without
 }
 
-// collect arranges the hosts of the fleet by the deployment targets that they have, or shall have.
+// collect groups the hosts of the fleet by deployment target.
 func (r *rests) collect() map[string][]hostOf {
 	of := map[string][]hostOf{}
 	for name := range r.in.Hosts {
@@ -102,7 +102,7 @@ func (r *rests) collect() map[string][]hostOf {
 	return of
 }
 
-// subjectOf is what a check has the figure of a folder on a cluster by.
+// subjectOf returns the subject of the check for a folder on a cluster.
 func subjectOf(check *Check, cluster string, key folder.Key) string {
 	switch check.Of {
 	case OfCluster:

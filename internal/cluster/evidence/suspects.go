@@ -5,14 +5,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// suspects finds the change that a figure of a whole cluster, host or fleet speaks of. It is the only one that is under
-// way there and written; if there are several, the figure speaks of none in particular.
+// suspects finds the change to which a figure of a whole cluster, host or fleet belongs: the only written change under way there.
+// If there are several, the figure belongs to none.
 type suspects struct {
 	byHost, byCluster map[string]suspect
 	inFleet           suspect
 }
 
-// suspect is the deployment target that is under way, and whether others are, too.
+// suspect is a deployment target under way, and whether there are others.
 type suspect struct {
 	target  string
 	several bool
@@ -50,7 +50,7 @@ func newSuspects(in rollout.Input) *suspects {
 	return s
 }
 
-// blames reports whether a document about something as a whole speaks of the change of a folder, as it has it on a cluster.
+// blames reports whether a document about a whole subject belongs to the change of a folder on a cluster.
 func (s *suspects) blames(of Of, cluster string, key folder.Key) bool {
 	var found suspect
 	switch of {

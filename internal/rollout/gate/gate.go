@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Soaked reports whether a condition that holds since a time has held for the soak time, and when that is or
-// was the case. When since is after now (a clock that was set back), it has not.
+// Soaked reports whether a condition has held for the soak time, and when the soak time ends. A condition that begins in the
+// future, after a clock was set back, has not held.
 func Soaked(since, now time.Time, soak time.Duration) (done bool, at time.Time) {
 	at = since.Add(soak)
 	return !since.IsZero() && !at.After(now), at
 }
 
-// Approvals are `<name>@<content>`, as plans print them.
+// Approvals lists approvals as plans print them: `<name>@<content>`.
 type Approvals []string
 
-// For reports whether content of a named thing is approved.
+// For reports whether the content of a name is approved.
 func (a Approvals) For(name, content string) bool { return slices.Contains(a, Mark(name, content)) }
 
-// Of returns the contents of a named thing that are approved.
+// Of returns the approved contents of a name.
 func (a Approvals) Of(name string) []string {
 	var contents []string
 	for _, approval := range a {
@@ -32,7 +32,7 @@ func (a Approvals) Of(name string) []string {
 	return contents
 }
 
-// Problem says what is wrong with an approval; "" where nothing is.
+// Problem returns the error in an approval; "" if there is none.
 func Problem(approval string) string {
 	if name, content, ok := strings.Cut(approval, "@"); !ok || name == "" || content == "" {
 		return "must be <name>@<content>, as the plan prints it"
@@ -40,10 +40,10 @@ func Problem(approval string) string {
 	return ""
 }
 
-// Mark is the approval of content of a named thing.
+// Mark returns the approval of the content of a name.
 func Mark(name, content string) string { return name + "@" + content }
 
-// Content is the short name of some content: the same texts give the same name.
+// Content returns a short hash of texts.
 func Content(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {

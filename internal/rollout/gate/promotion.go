@@ -6,44 +6,42 @@ import (
 	"time"
 )
 
-// Promotion is the input of the decision whether a value is let through. The caller compares the values, so
-// that their type does not matter here.
+// Promotion is the input of the decision to promote a value. The caller compares the values: their type does not matter here.
 type Promotion struct {
-	// Now is the time; zero where it was not given.
+	// Now is the time; zero if it was not given.
 	Now time.Time
-	// Missing says that there is no candidate.
+	// Missing reports that there is no candidate.
 	Missing bool
-	// Open says that the gate is open for the candidate.
+	// Open reports whether the gate is open for the candidate.
 	Open bool
-	// Soak is how long it must be open without a break.
+	// Soak is the time for which the gate must be open without interruption.
 	Soak    time.Duration
 	Windows Windows
-	// NeedsApproval says that Content must be among the approvals of Name.
+	// NeedsApproval reports whether Approvals must have Content of Name.
 	NeedsApproval bool
 	Approvals     []string
 	Content       string
-	// Pinned says that the value is set by hand, Held that it stays what it is.
+	// Pinned reports that the value is set by hand, and Held that it must not change.
 	Pinned, Held bool
 
-	// Promoted says that the candidate is the value that was let through last; Same that it was the candidate
-	// in the step before: one that arrives in this step is not let through.
+	// Promoted reports whether the candidate was promoted last, and Same whether it was the candidate of the step before: a new
+	// candidate is never promoted at once.
 	Promoted, Same bool
-	// OpenedAt is when the gate opened for the candidate of the step before; zero where it was closed.
+	// OpenedAt is when the gate opened for the candidate of the step before; zero if it was closed.
 	OpenedAt time.Time
 }
 
-// Decision is what is decided about the candidate.
+// Decision is the decision about the candidate.
 type Decision struct {
-	// Promote says that the candidate goes through now.
+	// Promote reports whether the candidate is promoted now.
 	Promote bool
-	// WaitsFor is a text of what it waits for; "" where it waits for nothing.
+	// WaitsFor describes the missing condition; "" if there is none.
 	WaitsFor string
-	// OpenedAt is when the gate opened for the candidate; zero where it is closed, or nothing is waited for.
+	// OpenedAt is when the gate opened for the candidate; zero if it is closed or not needed.
 	OpenedAt time.Time
 }
 
-// Decide decides about the candidate. A gate that closes later reverts nothing, and a new candidate starts
-// again.
+// Decide decides about the candidate. A gate that closes later reverts nothing, and a new candidate starts again.
 func (p Promotion) Decide() Decision {
 	switch {
 	case p.Pinned:

@@ -1,5 +1,5 @@
-// Package gate has the conditions for a change to go on: time windows, soak times, approvals. It also decides
-// when a promotion lets a value through. Rollouts and promotions share it. It is pure: the time is an input.
+// Package gate has the conditions of rollouts and promotions: time windows, soak times and approvals. It also decides when a value
+// is promoted. It is pure: the time is an input.
 package gate
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// MaxDuration bounds every duration: a year.
+// MaxDuration limits every duration to a year.
 const MaxDuration = 366 * 24 * time.Hour
 
-// Window is a recurring time in which changes may be written, or may not.
+// Window is a recurring time that allows or denies changes.
 type Window struct {
 	Deny     bool
-	Schedule string        // cron, five fields: when it begins
-	Duration time.Duration // in local time: a night that is an hour longer is still one window
-	TimeZone string        // IANA name; "" is UTC
+	Schedule string        // cron, five fields: the beginning
+	Duration time.Duration // in local time: a night with an additional hour is still one window
+	TimeZone string        // IANA name; "" means UTC
 
 	starts cron.Schedule
 	zone   *time.Location
 }
 
-// Windows are all that are configured. Without any, changes are always allowed. With any of kind allow, one of
-// those must be open. An open one of kind deny always wins.
+// Windows lists the configured windows. Without windows, changes are always allowed. If there are windows of kind allow, one of
+// them must be open. An open window of kind deny always wins.
 type Windows []Window
 
-// fields is what cron's five fields may be, and no more: no seconds, no "@every", which has no fixed times.
+// fields accepts the five fields of cron: neither seconds nor "@every", which has no fixed times.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // The kinds of windows.
@@ -41,7 +41,7 @@ const (
 	deny  = "deny"
 )
 
-// WindowTable is that of a window.
+// WindowTable describes a window.
 var WindowTable = &fleet.Table{
 	Name: "window",
 	Meaning: "A recurring time in which changes may be written, or may not. With windows of the kind `allow`, one of them has to be open; " +
@@ -104,10 +104,10 @@ func DecodeWindow(o *fleet.ObjectReader) Window {
 	return w
 }
 
-// reference is a time for checking that a schedule ever begins; which one hardly matters.
+// reference is an arbitrary time for the check that a schedule ever begins.
 var reference = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// parseSchedule reads a schedule, and says what is wrong with it.
+// parseSchedule parses a schedule. problem describes the error.
 func parseSchedule(text string) (starts cron.Schedule, problem string) {
 	hint := "five fields, such as \"0 22 * * 1-5\": minute, hour, day of the month, month, day of the week"
 	if strings.ContainsAny(text, "=@") || len(text) > 200 {
@@ -123,7 +123,7 @@ func parseSchedule(text string) (starts cron.Schedule, problem string) {
 	return starts, ""
 }
 
-// parseZone reads a time zone, and says what is wrong with it.
+// parseZone parses a time zone. problem describes the error.
 func parseZone(name string) (zone *time.Location, problem string) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") {
@@ -132,9 +132,8 @@ func parseZone(name string) (zone *time.Location, problem string) {
 	return zone, ""
 }
 
-// Schedules are computed in UTC with the local time of their zone in its fields. So a start within the hour that
-// summer time skips still happens, one in the hour that happens twice happens once, and a window ends at its
-// local time.
+// Schedules are computed in UTC with the local time of their zone in its fields. A start within the hour that summer time skips
+// still happens, a start in the repeated hour happens once, and a window ends at its local time.
 
 func onWall(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
@@ -145,9 +144,9 @@ func offWall(t time.Time, zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
-// covers says whether the window has begun and not ended.
+// covers reports whether the window is open.
 func (w Window) covers(now time.Time) bool {
-	if w.starts == nil { // not known yet, or reported
+	if w.starts == nil { // unknown, or already reported
 		return false
 	}
 	wall := onWall(now, w.zone)
@@ -155,7 +154,7 @@ func (w Window) covers(now time.Time) bool {
 	return !start.IsZero() && !start.After(wall)
 }
 
-// next is when the window begins or ends next; zero for never.
+// next returns when the window begins or ends next; zero for never.
 func (w Window) next(now time.Time) time.Time {
 	if w.starts == nil {
 		return time.Time{}
@@ -171,13 +170,13 @@ func (w Window) next(now time.Time) time.Time {
 		return next
 	}
 	at := offWall(next, w.zone)
-	if !at.After(now) { // the local hour that happens twice
+	if !at.After(now) { // in the repeated local hour
 		at = now.Add(next.Sub(wall))
 	}
 	return at
 }
 
-// Open says whether changes may be written.
+// Open reports whether changes may be written.
 func (w Windows) Open(now time.Time) bool {
 	open := !slices.ContainsFunc(w, func(window Window) bool { return !window.Deny })
 	for _, window := range w {
@@ -192,16 +191,15 @@ func (w Windows) Open(now time.Time) bool {
 	return open
 }
 
-// Open says whether changes may be written by all of several windows at once.
+// Open reports whether several windows all allow changes.
 func Open(now time.Time, all ...Windows) bool {
 	return !slices.ContainsFunc(all, func(w Windows) bool { return !w.Open(now) })
 }
 
-// maxSteps bounds the search for a time at which windows open: they may deny for ever.
+// maxSteps limits the search for an open time, because windows may deny changes forever.
 const maxSteps = 2000
 
-// Opens returns when changes may be written next by all of several windows at once: now, or later; zero where no such time
-// was found.
+// Opens returns the first time, from now on, at which several windows all allow changes; zero if none was found.
 func Opens(now time.Time, all ...Windows) time.Time {
 	for range maxSteps {
 		if Open(now, all...) {
@@ -223,7 +221,7 @@ func Opens(now time.Time, all ...Windows) time.Time {
 	return time.Time{}
 }
 
-// NotBefore says of something that waits at which time it may go on at the earliest, such as "not before 2026-11-24 02:00 UTC".
+// NotBefore describes the earliest time to proceed, such as "not before 2026-11-24 02:00 UTC".
 func NotBefore(at time.Time) string {
 	at = at.UTC()
 	if up := at.Truncate(time.Second); up.Before(at) {
@@ -235,7 +233,7 @@ func NotBefore(at time.Time) string {
 	return at.Format("not before 2006-01-02 15:04:05 UTC")
 }
 
-// Waits is a text that says until when changes wait for windows to be open at once; "" where they are open.
+// Waits describes the wait for windows; "" if they are open.
 func Waits(now time.Time, all ...Windows) string {
 	if Open(now, all...) {
 		return ""
