@@ -1,5 +1,5 @@
-// Package audit writes the report for auditors: for each rule of a fleet, on what it was evaluated, what passed and what
-// did not, when, and at which commit. It is pure, and the same report gives the same bytes.
+// Package audit writes the report for auditors: the subjects, passes and violations of each rule of a fleet, the time, and the
+// commit. It is pure, and the same report gives the same bytes.
 package audit
 
 import (
@@ -11,41 +11,41 @@ import (
 	"unicode/utf16"
 )
 
-// Format is the version of the JSON. A reader refuses a version that it does not know. Members may be added to a version; none
-// is removed or gets another meaning.
+// Format is the version of the JSON. A reader rejects unknown versions. New members may appear in a version; members never
+// disappear or change their meaning.
 const Format = "1"
 
 // Report is the report; its tags are the names in the JSON. Times are RFC 3339 in UTC. A member without a value is null.
 type Report struct {
-	// Format is that of the JSON; Marshal sets it.
+	// Format is the version of the JSON. Marshal sets it.
 	Format string `json:"format"`
 	// Assignment is the name of the flotilla_assignment.
 	Assignment  string     `json:"assignment"`
 	Environment string     `json:"environment"`
 	Repository  Repository `json:"repository"`
-	// Commit is the tip of the branch that was looked at; null where there was none.
+	// Commit is the tip of the branch; null without a branch.
 	Commit *string `json:"commit"`
-	// Time is when the clusters were asked; null where none was.
+	// Time is the time of the clusters' reports; null without reports.
 	Time *time.Time `json:"time"`
-	// Fleet counts the objects of the fleet, Deployed the assignments by what is deployed, and Verdicts by what clusters report.
+	// Fleet counts the objects of the fleet, Deployed its assignments by difference, and Verdicts by verdict.
 	Fleet    Fleet    `json:"fleet"`
 	Deployed Deployed `json:"deployed"`
 	Verdicts Verdicts `json:"verdicts"`
 	Health   Health   `json:"health"`
 	// Summary counts the rules.
 	Summary Summary `json:"summary"`
-	// Rules are in the order of their names.
+	// Rules lists the rules by name.
 	Rules []Rule `json:"rules"`
 }
 
-// Repository is where the assignment writes. The URL has no credentials in it.
+// Repository is the location of the assignment. The URL has no credentials.
 type Repository struct {
 	URL    string `json:"url"`
 	Branch string `json:"branch"`
 	Path   string `json:"path"`
 }
 
-// Fleet counts what a fleet has.
+// Fleet counts the objects of a fleet.
 type Fleet struct {
 	ClusterTypes      int `json:"cluster_types"`
 	Clusters          int `json:"clusters"`
@@ -55,35 +55,35 @@ type Fleet struct {
 	TargetPolicies    int `json:"target_policies"`
 	ConfigContainers  int `json:"config_containers"`
 	Assignments       int `json:"assignments"`
-	// Unscheduled are deployment targets without a host.
+	// Unscheduled counts deployment targets without a host.
 	Unscheduled int `json:"unscheduled"`
 }
 
-// Deployed counts assignments by how they differ from what the branch has.
+// Deployed counts assignments by their difference from the branch.
 type Deployed struct {
 	UpToDate int `json:"up_to_date"`
 	New      int `json:"new"`     // not on the branch yet
-	Changed  int `json:"changed"` // on the branch, with other content than wanted
-	// Removed are folders on the branch that the fleet does not want any more. They are no assignments of the fleet.
+	Changed  int `json:"changed"` // on the branch with other content
+	// Removed counts the unwanted folders on the branch, which are no assignments of the fleet.
 	Removed int `json:"removed"`
-	// Unknown are those that could not be compared, since something is not known yet or the repository could not be read.
+	// Unknown counts assignments with unknown content, or in a repository that could not be read.
 	Unknown int `json:"unknown"`
 }
 
-// Verdicts count assignments by the worst that clusters report.
+// Verdicts counts assignments by their worst verdict.
 type Verdicts struct {
 	Ready       int `json:"ready"`
 	Progressing int `json:"progressing"`
 	Behind      int `json:"behind"`
 	Failed      int `json:"failed"`
 	Unknown     int `json:"unknown"`
-	// NotAsked are those that are not on the branch yet, that no cluster follows, or all where there is no evidence.
+	// NotAsked counts assignments that are not on the branch yet or have no cluster, or all without evidence.
 	NotAsked int `json:"not_asked"`
 }
 
 // Health is the health score.
 type Health struct {
-	// Score and Grade are null where no cluster was asked.
+	// Score and Grade are null without reports.
 	Score *int    `json:"score"`
 	Grade *string `json:"grade"`
 	// Good and Poor are the bounds of the grades.
@@ -91,15 +91,15 @@ type Health struct {
 	Poor int `json:"poor"`
 }
 
-// Summary counts the rules, and the subjects that they were evaluated on.
+// Summary counts the rules and their subjects.
 type Summary struct {
 	Rules int `json:"rules"`
-	// Holding are the rules of which no violation is known.
+	// Holding counts the rules without a known violation.
 	Holding int `json:"holding"`
-	// Broken are the other rules. BrokenEnforced are those of them that are enforced, so that they fail a plan.
+	// Broken counts the other rules, and BrokenEnforced the enforced ones, which fail a plan.
 	Broken         int `json:"broken"`
 	BrokenEnforced int `json:"broken_enforced"`
-	// The sums over all rules.
+	// The sums over all rules follow.
 	Looked    int `json:"looked"`
 	Passed    int `json:"passed"`
 	Violated  int `json:"violated"`
@@ -107,31 +107,31 @@ type Summary struct {
 	Undecided int `json:"undecided"`
 }
 
-// Rule is a constraint. Looked is Passed, Violated, Failed and Undecided together.
+// Rule is a constraint. Looked is the sum of Passed, Violated, Failed and Undecided.
 type Rule struct {
 	Name string `json:"name"`
 	// Mode is "enforce" or "inform".
 	Mode string `json:"mode"`
-	// Expression is the rule itself, in CEL.
+	// Expression is the rule in CEL.
 	Expression string `json:"expression"`
 	// Over is the kind of its subjects: "objects", "assignments", "hosts", "deployment_targets", "workspaces" or "fleet".
 	Over  string `json:"over"`
 	Holds bool   `json:"holds"`
-	// Looked is the number of its subjects.
+	// Looked is the number of subjects.
 	Looked   int `json:"looked"`
 	Passed   int `json:"passed"`
 	Violated int `json:"violated"`
-	// Failed are the subjects for which it could not be evaluated, and Undecided those of which something is not known yet.
+	// Failed counts subjects with an evaluation error, and Undecided those with unknown parts.
 	Failed    int `json:"failed"`
 	Undecided int `json:"undecided"`
-	// Error says why the rule as a whole could not be evaluated.
+	// Error explains why the whole rule could not be evaluated.
 	Error *string `json:"error"`
-	// Violations are the first subjects that violate it or could not be evaluated, and Omitted is the number of the others.
+	// Violations lists the first subjects with a violation or an evaluation error. Omitted counts the others.
 	Violations []Violation `json:"violations"`
 	Omitted    int         `json:"omitted"`
 }
 
-// Violation is a subject that violates a rule. Members that do not apply are null.
+// Violation is a subject that violates a rule. Members without a meaning for it are null.
 type Violation struct {
 	// Subject names it for people.
 	Subject          string  `json:"subject"`
@@ -142,11 +142,11 @@ type Violation struct {
 	File             *string `json:"file"`
 	Object           *string `json:"object"`
 	Message          string  `json:"message"`
-	// Failed says that the rule could not be evaluated for it.
+	// Failed reports an evaluation error.
 	Failed bool `json:"failed"`
 }
 
-// Marshal writes the report as JSON, indented, with a line break at its end.
+// Marshal returns the report as indented JSON with a final line break.
 func (r *Report) Marshal() ([]byte, error) {
 	written := *r
 	written.Format = Format
@@ -166,8 +166,7 @@ func (r *Report) Marshal() ([]byte, error) {
 	return escaped(b.Bytes()), nil
 }
 
-// escaped writes what steers a terminal, or hides, as JSON can write any character: \u009b. The encoder leaves those
-// beyond ASCII as they are.
+// escaped escapes control and invisible characters beyond ASCII, such as \u009b, which the encoder keeps.
 func escaped(text []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf) }
 	if !bytes.ContainsFunc(text, hidden) {
@@ -188,7 +187,7 @@ func escaped(text []byte) []byte {
 	return b.Bytes()
 }
 
-// Summarize sets Summary from Rules.
+// Summarize computes Summary from Rules.
 func (r *Report) Summarize() {
 	s := Summary{Rules: len(r.Rules)}
 	for i := range r.Rules {

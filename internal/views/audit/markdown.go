@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// maxListed is how many violations of a rule the Markdown lists; the JSON has more.
+// maxListed limits the violations of a rule in Markdown; the JSON has more.
 const maxListed = 50
 
-// Markdown writes the report for people: what it is about, the rules in one table, and what breaks each of them.
+// Markdown returns the report for people: its subject, a table of the rules, and their violations.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Audit of %s\n\n", report.Code(r.Assignment))
@@ -86,7 +86,7 @@ func (r *Report) writeFacts(b *strings.Builder) {
 		v.Ready, v.Progressing, v.Behind, v.Failed, v.Unknown, v.NotAsked))
 }
 
-// write lists what breaks a rule.
+// write lists the violations of a rule.
 func (r *Rule) write(b *strings.Builder) {
 	if r.Holds {
 		return

@@ -1,6 +1,6 @@
-// Package comparison puts two sides next to each other, deployment target by deployment target: two owners, or one owner
-// at two commits. What is where comes from their records; values come from files of configuration, of which only those are
-// needed whose values may differ. It decides without Git and Terraform; [Read] gathers what it decides from.
+// Package comparison compares two owners, or one owner at two commits, by deployment target. Records give the places; files of
+// configuration give the values, and only files with possible differences are read. The comparison needs neither Git nor
+// Terraform; [Read] gathers its input.
 package comparison
 
 import (
@@ -13,37 +13,37 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Side is what one side has, by folder.
+// Side has the folders of one side.
 type Side map[folder.Key]Folder
 
 // Folder is one deployment target on one host.
 type Folder struct {
 	Workload, Workspace string
-	Manifests           *folder.Manifests // nil where the record does not say
+	Manifests           *folder.Manifests // nil if the record lacks them
 	Policies            []string
-	// Config names the values: folders with the same have the same values, on whichever side.
+	// Config identifies the values, on both sides.
 	Config string
 	// Tree is the id of the folder's tree.
 	Tree string
 }
 
-// Values are the values of configuration by key.
+// Values has values of configuration by key.
 type Values = map[string]string
 
-// Input is what is compared.
+// Input is the input of a comparison.
 type Input struct {
 	Left, Right Side
 	Pairs       Pairs
-	// Values are those that were read, by Folder.Config.
+	// Values has the values that were read, by Folder.Config.
 	Values map[string]Values
-	// Files compares the files of folders, too: those of two owners always differ, by their names and namespaces.
+	// Files also compares the files of folders. Those of two owners always differ, by their names and namespaces.
 	Files bool
 }
 
-// Pairs says what is the same under two names: the names on the right side by those on the left side.
+// Pairs maps names on the left side to other names on the right side.
 type Pairs struct{ DeploymentTargets, Hosts map[string]string }
 
-// unpaired returns the names in the pairs that their side does not have, as in `hosts: the left side has no "edge"`.
+// unpaired returns the names in the pairs that their side lacks, as in `hosts: the left side has no "edge"`.
 func (in *Input) unpaired() (all []string) {
 	for _, of := range []struct {
 		attribute string
@@ -66,7 +66,7 @@ func (in *Input) unpaired() (all []string) {
 	return all
 }
 
-// namesOn returns names on a side, each once, in order.
+// namesOn returns the sorted names on a side.
 func namesOn(side Side, name func(folder.Key) string) []string {
 	var names []string
 	for key := range side {
@@ -76,7 +76,7 @@ func namesOn(side Side, name func(folder.Key) string) []string {
 	return slices.Compact(names)
 }
 
-// State says on which sides something is.
+// State is the side, or both sides, of a deployment target.
 type State string
 
 // The states.
@@ -86,7 +86,7 @@ const (
 	Different State = "different"
 )
 
-// Aspect is what can differ of a deployment target that both sides have.
+// Aspect is a possible difference of a deployment target on both sides.
 type Aspect string
 
 // The aspects.
@@ -98,24 +98,24 @@ const (
 	ByFiles    Aspect = "files"
 )
 
-// Aspects are all of them, in this order.
+// Aspects lists all aspects in order.
 var Aspects = []Aspect{ByHosts, ByVersion, ByValues, ByPolicies, ByFiles}
 
-// Counts are numbers of deployment targets.
+// Counts counts deployment targets.
 type Counts struct {
 	OnlyLeft  int `json:"only_left"`
 	OnlyRight int `json:"only_right"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
-	// Unread are those, of the different ones, of whose values it is not known which differ.
+	// Unread counts the different ones whose keys with differences are unknown.
 	Unread int `json:"unread"`
 }
 
-// Target is a deployment target that is not the same on both sides.
+// Target is a deployment target that differs.
 type Target struct {
-	// Name is its name on the left side; on the right one, where only that has it.
+	// Name is the name on the left side, or on the right one if only that has it.
 	Name string `json:"name"`
-	// RightName is its name on the right side, where that is another one.
+	// RightName is the name on the right side, if it differs.
 	RightName string   `json:"right_name,omitempty"`
 	Workload  string   `json:"workload"`
 	Workspace string   `json:"workspace,omitempty"`
@@ -123,46 +123,46 @@ type Target struct {
 	Differs   []Aspect `json:"differs,omitempty"`
 	Left      Part     `json:"left"`
 	Right     Part     `json:"right"`
-	// Keys are those whose values differ, in order. KeysUnknown says that not all values could be read; then there are none.
+	// Keys lists the keys with different values. KeysUnknown reports that not all values could be read; Keys is then empty.
 	Keys        []Key `json:"keys,omitempty"`
-	MoreKeys    int   `json:"more_keys,omitempty"` // that were cut
+	MoreKeys    int   `json:"more_keys,omitempty"` // number of omitted keys
 	KeysUnknown bool  `json:"keys_unknown,omitempty"`
 }
 
-// Has says whether the target differs by an aspect.
+// Has reports whether the target differs by an aspect.
 func (t *Target) Has(aspect Aspect) bool { return slices.Contains(t.Differs, aspect) }
 
-// Part is what one side has of a deployment target.
+// Part is one side of a deployment target.
 type Part struct {
-	// Versions are the different manifests, each with its hosts; the one with the most hosts comes first.
+	// Versions lists the different manifests with their hosts, most hosts first.
 	Versions []Version `json:"versions,omitempty"`
-	// OnlyHosts and OnlyPolicies are those that the other side does not have for it.
+	// OnlyHosts and OnlyPolicies list what the other side lacks.
 	OnlyHosts    []string `json:"only_hosts,omitempty"`
 	OnlyPolicies []string `json:"only_policies,omitempty"`
-	MoreHosts    int      `json:"more_hosts,omitempty"` // that were cut from OnlyHosts
+	MoreHosts    int      `json:"more_hosts,omitempty"` // number of omitted hosts
 }
 
-// Version is what manifests are on some hosts.
+// Version is the manifests on some hosts.
 type Version struct {
-	Manifests *folder.Manifests `json:"manifests,omitempty"` // nil where the records do not say
+	Manifests *folder.Manifests `json:"manifests,omitempty"` // nil if the records lack them
 	Hosts     []string          `json:"hosts"`
-	MoreHosts int               `json:"more_hosts,omitempty"` // that were cut
+	MoreHosts int               `json:"more_hosts,omitempty"` // number of omitted hosts
 }
 
-// Count is how many hosts have it.
+// Count returns the number of hosts.
 func (v *Version) Count() int { return len(v.Hosts) + v.MoreHosts }
 
-// Key is a key of the configuration whose values differ: on a host that both sides have, or among the values of all hosts.
+// Key is a key of the configuration with different values, on a host of both sides or among all hosts.
 type Key struct {
 	Key   string `json:"key"`
 	State State  `json:"state"`
-	// Left and Right are the different values of each side, in order. Hosts without the key add none.
+	// Left and Right list the different values of each side. Hosts without the key add none.
 	Left  []string `json:"left,omitempty"`
 	Right []string `json:"right,omitempty"`
-	More  int      `json:"more,omitempty"` // values that were cut
+	More  int      `json:"more,omitempty"` // number of omitted values
 }
 
-// Compare compares. The targets are in the order of their names on the left side.
+// Compare compares both sides, ordered by the names on the left side.
 func Compare(in Input) ([]Target, Counts) {
 	var targets []Target
 	var counts Counts
@@ -194,14 +194,14 @@ type pair struct {
 	left, right []entry // by host
 }
 
-// entry is a folder with its host as both sides know it.
+// entry is a folder with the common name of its host.
 type entry struct {
 	host, id string
 	key      folder.Key
 	Folder
 }
 
-// targets are all deployment targets, in order.
+// targets returns all deployment targets in order.
 func (in *Input) targets() []*pair {
 	byName := map[string]*pair{}
 	at := func(id string) *pair {
@@ -228,7 +228,7 @@ func (in *Input) targets() []*pair {
 	return all
 }
 
-// renamed gives what is on the right side the name that it has on the left side. What has such a name without being it gets a
+// renamed returns a function from names on the right side to names on the left side. A right name that would collide becomes a
 // name that the left side cannot have.
 func renamed(names map[string]string) func(string) string {
 	back := make(map[string]string, len(names))
@@ -246,7 +246,7 @@ func renamed(names map[string]string) func(string) string {
 	}
 }
 
-// both calls do with the folders of each host that both sides have.
+// both calls do for the hosts of both sides.
 func (p *pair) both(do func(left, right *entry)) {
 	for l, r := 0, 0; l < len(p.left) && r < len(p.right); {
 		switch strings.Compare(p.left[l].id, p.right[r].id) {
@@ -318,7 +318,7 @@ func part(entries []entry) Part {
 	return Part{Versions: versions}
 }
 
-// versionOf makes manifests comparable; the zero value is none.
+// versionOf makes manifests comparable; the zero value means none.
 func versionOf(manifests *folder.Manifests) folder.Manifests {
 	if manifests == nil {
 		return folder.Manifests{}
@@ -337,7 +337,7 @@ func sameManifests(left, right []Version) bool {
 	return !slices.ContainsFunc(right, func(v Version) bool { return !has[versionOf(v.Manifests)] })
 }
 
-// without are the hosts of the one that the other does not have.
+// without returns the hosts that the other side lacks.
 func without(one, other []entry) []string {
 	has := make(map[string]bool, len(other))
 	for i := range other {
@@ -353,7 +353,7 @@ func without(one, other []entry) []string {
 	return hosts
 }
 
-// policiesOf are the policies of all folders, in order.
+// policiesOf returns the sorted policies of all folders.
 func policiesOf(entries []entry) []string {
 	has := map[string]bool{}
 	for i := range entries {
@@ -371,7 +371,7 @@ func sorted(texts []string) []string {
 	return slices.Sorted(slices.Values(texts))
 }
 
-// lacking are the texts of one sorted list that the other one does not have.
+// lacking returns the texts of a sorted list that the other list lacks.
 func lacking(one, other []string) []string {
 	var left []string
 	for _, text := range one {

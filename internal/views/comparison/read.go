@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Repository is what this package needs of GitOps repositories. A delivery.Service has it.
+// Repository reads GitOps repositories. A delivery.Service implements it.
 type Repository interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	ReadOwnerAt(ctx context.Context, owner delivery.Owner, commit string) (gitops.OwnerSnapshot, error)
@@ -31,13 +31,13 @@ type Repository interface {
 // Point is an owner at a commit of its branch, or now.
 type Point struct {
 	Owner  delivery.Owner
-	Commit string // full id; "" is now
+	Commit string // full id; "" means now
 }
 
-// ErrOwner says that a branch has no such owner, and others in its place.
+// ErrOwner reports that a branch lacks the owner but has others.
 var ErrOwner = errors.New("the branch has no such assignment")
 
-// SideError is what is wrong with one side.
+// SideError is an error of one side.
 type SideError struct {
 	Right bool
 	Err   error
@@ -47,13 +47,13 @@ func (e *SideError) Error() string { return e.Err.Error() }
 
 func (e *SideError) Unwrap() error { return e.Err }
 
-// MaxFolders bounds how many folders' files of configuration are read for one comparison.
+// MaxFolders limits the folders whose configuration one comparison reads.
 const MaxFolders = 5000
 
-// Read compares two owners, or one at two commits. It reads their records, and files of configuration of folders whose values
-// differ: one folder for each version of the configuration. A side that is not written yet has nothing, and a note says so.
+// Read compares two owners, or one owner at two commits. It reads their records, and files of configuration where values differ:
+// of one folder for each version of the configuration. A side without commits is empty, with a note.
 //
-// Errors: a *SideError with ErrOwner, git.ErrCommit, or as of a look.
+// Errors: a *SideError with ErrOwner or git.ErrCommit, or an error of the repository.
 func Read(ctx context.Context, repository Repository, left, right Point, pairs Pairs) (*Result, error) {
 	in := Input{
 		Pairs:  pairs,
@@ -125,7 +125,7 @@ func written(ctx context.Context, repository Repository, of Point) (found gitops
 	return found, err
 }
 
-// whyNot says why a side has nothing.
+// whyNot explains why a side is empty.
 func whyNot(of Point, found gitops.OwnerSnapshot) string {
 	switch at := of.Owner.Location; {
 	case found.Tip == "":
@@ -137,7 +137,7 @@ func whyNot(of Point, found gitops.OwnerSnapshot) string {
 	}
 }
 
-// sideOf are the folders of records that are there. What was changed by hand has values of its own.
+// sideOf returns the folders of present records. A folder that was changed by hand has values of its own.
 func sideOf(written gitops.OwnerSnapshot) Side {
 	side := make(Side, len(written.Records))
 	for key, record := range written.Records {
@@ -168,7 +168,7 @@ func seenOf(of Point, written gitops.OwnerSnapshot, side Side) Seen {
 	return seen
 }
 
-// read reads the values that may differ; cut says that not all of them were.
+// read reads the values that may differ. cut reports that it did not read all of them.
 func (in *Input) read(ctx context.Context, repository Repository, left, right delivery.Owner) (cut bool, err error) {
 	room := MaxFolders
 	for _, again := range []bool{false, true} {

@@ -14,35 +14,35 @@ type Result struct {
 	Left  Seen `json:"left"`
 	Right Seen `json:"right"`
 	Counts
-	// Targets are those that are not the same, by name.
+	// Targets lists the deployment targets with differences by name.
 	Targets     []Target `json:"deployment_targets"`
-	MoreTargets int      `json:"more_deployment_targets,omitempty"` // that were cut
-	// Notes are sentences on what is missing.
+	MoreTargets int      `json:"more_deployment_targets,omitempty"` // number of omitted targets
+	// Notes has sentences about missing parts.
 	Notes []string `json:"notes,omitempty"`
-	// Unpaired are the names in the pairs that their side does not have.
+	// Unpaired lists the names in the pairs that their side lacks.
 	Unpaired []string `json:"-"`
 }
 
-// Seen is what was looked at on one side.
+// Seen describes one side.
 type Seen struct {
 	Name   string `json:"name"` // of the owner
 	Branch string `json:"branch"`
 	Path   string `json:"path,omitempty"`
-	Commit string `json:"commit,omitempty"` // full id; "" where there is no branch
-	// Written says that the owner has records there.
+	Commit string `json:"commit,omitempty"` // full id; "" without a branch
+	// Written reports whether the owner has records.
 	Written     bool `json:"written"`
-	Hosts       int  `json:"hosts"` // that have assignments
+	Hosts       int  `json:"hosts"` // number of hosts with assignments
 	Assignments int  `json:"assignments"`
 }
 
-// Bounds are how much of a result is kept.
+// Bounds limits a result.
 type Bounds struct {
 	Targets, Hosts, Keys, Values int // of each list
 	Runes                        int // of a value
 	ShowValues                   bool
 }
 
-// Within returns the result within bounds. What is cut is counted.
+// Within returns the result within bounds, and counts the omitted parts.
 func (r *Result) Within(b Bounds) *Result {
 	bounded := *r
 	bounded.Targets, bounded.MoreTargets = first(r.Targets, b.Targets, r.MoreTargets)
@@ -68,7 +68,7 @@ func (r *Result) Within(b Bounds) *Result {
 	return &bounded
 }
 
-// WithoutValues returns the result without values of keys.
+// WithoutValues returns the result without the values of keys.
 func (r *Result) WithoutValues() *Result {
 	return r.Within(Bounds{Targets: math.MaxInt, Hosts: math.MaxInt, Keys: math.MaxInt})
 }
@@ -99,7 +99,7 @@ func shortened(text string, most int) string {
 
 const (
 	format = "1"
-	// maxDocument bounds the JSON form, in bytes.
+	// maxDocument limits the JSON form, in bytes.
 	maxDocument = 128 << 10
 )
 
@@ -108,8 +108,7 @@ type document struct {
 	*Result
 }
 
-// Marshal writes the result as JSON of at most 128 KiB, for a page. What does not fit is counted: first keys, and then deployment
-// targets.
+// Marshal returns the result as JSON of at most 128 KiB, for a page. It omits and counts keys first, then deployment targets.
 func (r *Result) Marshal(showValues bool) ([]byte, error) {
 	b := Bounds{Targets: 200, Hosts: 20, Keys: 50, Values: 3, Runes: 200, ShowValues: showValues}
 	for {
@@ -125,7 +124,7 @@ func (r *Result) Marshal(showValues bool) ([]byte, error) {
 	}
 }
 
-// Parse reads what Marshal has written.
+// Parse parses the JSON of Marshal.
 func Parse(text []byte) (*Result, error) {
 	result, err := parse(text)
 	if err != nil {

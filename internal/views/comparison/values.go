@@ -7,17 +7,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Ask is a folder whose files say what the values of a Config are.
+// Ask is a folder whose files have the values of a Config.
 type Ask struct {
 	Config string
-	Right  bool // on which side it is
+	Right  bool // its side
 	Key    folder.Key
 	Tree   string
 }
 
-// Asks are the folders to read next: one for each Config that may differ and of which in has no values; or, with again, all
-// other folders with these, one of each deployment target, since those of others may be without a file of configuration. There
-// are at most so many, those of the first deployment targets first.
+// Asks returns the folders to read next: one for each Config that may differ and lacks values; or, with again, all other folders
+// with that Config, one of each deployment target, because some targets have no file of configuration. It returns at most a given
+// number, in the order of deployment targets.
 func Asks(in Input, again bool, most int) []Ask {
 	var asks []Ask
 	asked := map[string]bool{}
@@ -46,7 +46,7 @@ func Asks(in Input, again bool, most int) []Ask {
 	return asks
 }
 
-// mayDiffer says whether the values differ as far as Config tells.
+// mayDiffer reports whether the Configs differ.
 func (p *pair) mayDiffer() bool {
 	if len(p.left) == 0 || len(p.right) == 0 {
 		return false
@@ -64,7 +64,7 @@ func configsOf(entries []entry) map[string]bool {
 	return configs
 }
 
-// compareValues sets the keys, and says whether values differ. Where it is not known which, they do.
+// compareValues sets the keys, and reports whether values differ. Unknown values count as different.
 func (p *pair) compareValues(values map[string]Values, target *Target) bool {
 	if !p.mayDiffer() {
 		return false
@@ -105,13 +105,13 @@ func (p *pair) compareValues(values map[string]Values, target *Target) bool {
 	return len(target.Keys) > 0
 }
 
-// value is what a folder has of a key; the zero value is none.
+// value is the value of a key in a folder; the zero value means none.
 type value struct {
 	is   bool
 	text string
 }
 
-// keysOf are the different values of each key, on the left and on the right side.
+// keysOf returns the different values of each key on both sides.
 func keysOf(values map[string]Values, left, right map[string]bool) map[string]*[2]map[value]bool {
 	keys := map[string]*[2]map[value]bool{}
 	sides := [2]map[string]bool{left, right}

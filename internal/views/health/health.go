@@ -1,8 +1,8 @@
 // Package health computes the health score of a fleet and of each host. It is pure.
 //
-// Every assignment on every cluster earns points: 100 when it is ready, and fewer otherwise. The score is the mean of
-// the points, rounded down. So it is 100 only where everything is ready, it never falls because something becomes
-// ready, and it never rises because something fails, stays behind or stops reporting.
+// Every assignment on every cluster earns points: 100 if it is ready, otherwise fewer. The score is the mean of the points,
+// rounded down. It is 100 only if everything is ready, it never falls because something becomes ready, and it never rises because
+// something fails, stays behind or stops reporting.
 package health
 
 import (
@@ -18,14 +18,14 @@ const (
 	progressingPoints = 75
 	behindPoints      = 75 // at first; they fall evenly
 	longBehindPoints  = 25 // down to these, after BehindFor
-	unknownPoints     = 25 // so nothing earns more by not reporting any more, unless it had failed
+	unknownPoints     = 25 // so that silence earns no more, except after a failure
 	failedPoints      = 0
 )
 
-// BehindFor is after how long an assignment that is behind earns as few points as one that is unknown.
+// BehindFor is the time after which an assignment that is behind earns as little as an unknown one.
 const BehindFor = 24 * time.Hour
 
-// Tally adds up what assignments on clusters earn. The zero value has none.
+// Tally sums the points of assignments on clusters. The zero value is empty.
 type Tally struct {
 	sum
 	by [verdictCount]sum // in the order of verdict.All
@@ -43,8 +43,8 @@ const verdictCount = 5
 
 const scale = int64(BehindFor / time.Second)
 
-// Add counts one assignment on one cluster. age is how long it has had this verdict; it matters only where the verdict
-// is behind, and a negative age counts as 0.
+// Add adds one assignment on one cluster. age is the time since it has this verdict, which counts only for behind; a negative age
+// counts as 0.
 func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
 	at := slices.Index(verdict.All, of)
 	if at < 0 {
@@ -55,8 +55,8 @@ func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
 	t.by[at].add(one)
 }
 
-// Age is how long an assignment has had a status at a time, for [Tally.Add]. One that is behind on a cluster of which no commit is
-// known that it has ever applied (commit is "") earns no more than one that is unknown, at once.
+// Age returns the age of a status for [Tally.Add]. An assignment that is behind on a cluster without a known commit ("") earns at
+// once no more than an unknown one.
 func Age(status verdict.Status, at time.Time, commit string) time.Duration {
 	if commit == "" && status.Verdict == verdict.Behind {
 		return BehindFor
@@ -64,7 +64,7 @@ func Age(status verdict.Status, at time.Time, commit string) time.Duration {
 	return at.Sub(status.Since)
 }
 
-// points is what a verdict earns, times the seconds of BehindFor.
+// points returns the points of a verdict, times the seconds of BehindFor.
 func points(of verdict.Verdict, age time.Duration) int64 {
 	switch of {
 	case verdict.Ready:
@@ -80,7 +80,7 @@ func points(of verdict.Verdict, age time.Duration) int64 {
 	return unknownPoints * scale
 }
 
-// Join counts all of another tally.
+// Join adds another tally.
 func (t *Tally) Join(other Tally) {
 	t.add(other.sum)
 	for i := range t.by {
@@ -88,7 +88,7 @@ func (t *Tally) Join(other Tally) {
 	}
 }
 
-// Counts are how many were added with each verdict, in the order of verdict.All.
+// Counts returns the number of assignments by verdict, in the order of verdict.All.
 func (t Tally) Counts() (counts [verdictCount]int) {
 	for i := range t.by {
 		counts[i] = int(t.by[i].count)
@@ -98,13 +98,13 @@ func (t Tally) Counts() (counts [verdictCount]int) {
 
 // Score is the health of a host, or of a fleet.
 type Score struct {
-	// Value is from 0 to 100: the mean of the points, rounded down.
+	// Value is the mean of the points, rounded down, from 0 to 100.
 	Value int
-	// Parts are what it is made of: one part for each verdict that occurs, ready first and failed last.
+	// Parts has one part for each verdict that occurs, ready first and failed last.
 	Parts []Part
 }
 
-// Score is nil where nothing was added.
+// Score returns the score; nil for an empty tally.
 func (t Tally) Score() *Score {
 	if t.count == 0 {
 		return nil
@@ -122,13 +122,13 @@ const (
 	Poor Grade = "poor"
 )
 
-// Bounds divide scores into grades: Good or more is good, less than Poor is poor, and all between is fair.
+// Bounds divides scores into grades: Good or more is good, less than Poor is poor, everything else is fair.
 type Bounds struct{ Good, Poor int }
 
-// DefaultBounds are the bounds where none are set.
+// DefaultBounds returns the default bounds.
 func DefaultBounds() Bounds { return Bounds{Good: 75, Poor: 40} }
 
-// Grade is the grade of a score.
+// Grade returns the grade of a score.
 func (b Bounds) Grade(score int) Grade {
 	switch {
 	case score >= b.Good:

@@ -6,12 +6,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Part is what assignments of one verdict contribute to a score.
+// Part is the contribution of one verdict to a score.
 type Part struct {
 	Verdict verdict.Verdict
-	// Count is the number of these assignments, and Of the number of all.
+	// Count is the number of assignments with the verdict, and Of that of all.
 	Count, Of int
-	// Points is the mean of what they earn, rounded down.
+	// Points is their mean, rounded down.
 	Points int
 	// Percent is their share of all. The shares of all parts add up to 100.
 	Percent int

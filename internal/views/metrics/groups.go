@@ -7,25 +7,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// groups brings together what has the same values of labels.
+// groups groups series by the values of their labels.
 type groups struct {
 	all  []series
 	join func(a, b int64) int64
 	at   map[values]int
 }
 
-// values are those of all labels of a metric; those that it does not have are empty.
+// values has the values of all labels of a metric; missing ones are empty.
 type values [6]string
 
 func sum(a, b int64) int64   { return a + b }
 func least(a, b int64) int64 { return min(a, b) }
 
-// newGroups returns groups whose values are joined by a function.
+// newGroups returns groups that join values with a function.
 func newGroups(join func(a, b int64) int64) *groups {
 	return &groups{join: join, at: map[values]int{}}
 }
 
-// add adds a value. Labels are one line, of 300 bytes at most, so that what a cluster says can make no text of another form.
+// add adds a value. Labels are cut to one line of 300 bytes, so that text from clusters cannot forge other metrics.
 func (g *groups) add(value int64, labels ...string) {
 	var key values
 	for i, label := range labels {
@@ -39,7 +39,7 @@ func (g *groups) add(value int64, labels ...string) {
 	g.all = append(g.all, series{slices.Clone(key[:len(labels)]), value})
 }
 
-// byValue is all of it, the lowest values first.
+// byValue returns the series, lowest values first.
 func (g *groups) byValue() []series {
 	slices.SortFunc(g.all, func(a, b series) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), slices.Compare(a.labels, b.labels))

@@ -1,7 +1,7 @@
-// Package metrics writes what is known of a fleet as OpenMetrics text, for Prometheus. It is pure.
+// Package metrics writes the status of a fleet as OpenMetrics text for Prometheus. It is pure.
 //
-// The text has gauges alone, without timestamps, so that what takes only Prometheus' older text format takes it, too: the
-// Pushgateway, and node_exporter's textfile collector. Every metric has the labels of [Common], and [Limit] bounds its series.
+// The text has only gauges without timestamps. Programs for Prometheus' older text format therefore accept it, too: the
+// Pushgateway, and node_exporter's textfile collector. Every metric has the labels of [Common], and [Limit] limits its series.
 package metrics
 
 import (
@@ -15,46 +15,46 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// Limit is how many series a metric has at most, before those that are over it are summed.
+// Limit is the maximum number of series of a metric. Further series are summed.
 const Limit = 2000
 
-// Common are the labels of every metric.
+// Common lists the labels of every metric.
 var Common = []string{"environment", "owner"}
 
-// Input is everything that metrics depend on.
+// Input has everything that metrics depend on.
 type Input struct {
-	// Result is what is known of the clusters.
+	// Result has the verdicts of the clusters.
 	Result *observe.Observation
-	// Asked says that there is feedback. Without it nothing is known, and there is no score.
+	// Asked reports whether there is feedback. Without it, there is no score.
 	Asked bool
-	// Wants says whether the fleet has an assignment, by its key. Folders that are to be removed are in no score.
+	// Wants has the assignments of the fleet by key. Folders to be removed have no score.
 	Wants map[string]bool
-	// Rollouts are those under way.
+	// Rollouts has the rollouts under way.
 	Rollouts []rollout.Progress
 }
 
-// Metric is one that is written.
+// Metric describes a metric.
 type Metric struct {
 	Name string
-	// Unit is what Name ends in; "" for a number of things.
+	// Unit is the suffix of Name; "" for counts.
 	Unit string
 	// Help is one line without quotes and backslashes.
 	Help string
-	// Labels are its own, which follow those of Common.
+	// Labels lists the labels after those of Common.
 	Labels []string
-	// Summed are the labels that series over the limit are summed by, which then have no others; without it they are left out.
+	// Summed lists the labels that remain when series over the limit are summed. Without it, they are left out.
 	Summed []string
 
-	series func(*Input) []series // what matters most comes first
+	series func(*Input) []series // the most important first
 }
 
-// series is a value with the values of a metric's labels.
+// series is a value with its labels.
 type series struct {
 	labels []string
 	value  int64
 }
 
-// Metrics are all that are written, in this order.
+// Metrics returns all metrics in order.
 func Metrics() []Metric {
 	return []Metric{
 		{
@@ -106,7 +106,7 @@ func clusters(in *Input) []series {
 	return all
 }
 
-// score is the same as the health score of the overview.
+// score returns the health score of the overview.
 func score(in *Input) []series {
 	if !in.Asked {
 		return nil
@@ -138,7 +138,7 @@ func commitsBehind(in *Input) []series {
 	return []series{{nil, int64(most)}}
 }
 
-// assignments has the worst verdicts first.
+// assignments returns the worst verdicts first.
 func assignments(in *Input) []series {
 	counts := newGroups(sum)
 	each(in, func(a *observe.AssignmentResult) {
@@ -150,7 +150,7 @@ func assignments(in *Input) []series {
 	return counts.all
 }
 
-// behindSince has what is behind for the longest time first.
+// behindSince returns the longest times first.
 func behindSince(in *Input) []series {
 	times := newGroups(least)
 	each(in, func(a *observe.AssignmentResult) {
@@ -161,7 +161,7 @@ func behindSince(in *Input) []series {
 	return times.byValue()
 }
 
-// each calls do with every assignment on every cluster.
+// each calls do for every assignment on every cluster.
 func each(in *Input, do func(*observe.AssignmentResult)) {
 	for i := range in.Result.Clusters {
 		for k := range in.Result.Clusters[i].Assignments {
@@ -179,7 +179,7 @@ func rollouts(in *Input) []series {
 	return counts.all
 }
 
-// rolloutSince has what is at its stage for the longest time first. What waits without a stage has no such time.
+// rolloutSince returns the longest times first. A change without a stage has no time.
 func rolloutSince(in *Input) []series {
 	times := newGroups(least)
 	for i := range in.Rollouts {
@@ -190,7 +190,7 @@ func rolloutSince(in *Input) []series {
 	return times.byValue()
 }
 
-// place is where a change is: number and name of its stage, its state, and what it waits for.
+// place returns the stage, its name, the state and the condition of a change.
 func place(p *rollout.Progress) []string {
 	stage := ""
 	if p.Stages > 0 {

@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Omitted is the metric about the others: how many of their series were summed, or left out, because of [Limit].
+// Omitted counts the series of other metrics over [Limit].
 var Omitted = Metric{
 	Name: "flotilla_omitted_series", Help: "Series of a metric that are over the limit, and were summed or left out.", Labels: []string{"metric"},
 }
 
-// Text writes metrics as OpenMetrics text. The same input gives the same text.
+// Text returns the metrics as OpenMetrics text. The same input gives the same text.
 func Text(in Input) string {
 	w := &writer{
 		common: [][2]string{{Common[0], wording.OneLine(in.Result.About.Environment)}, {Common[1], wording.OneLine(in.Result.About.Owner)}},
@@ -33,7 +33,7 @@ func Text(in Input) string {
 	return w.String()
 }
 
-// summed sums series by some of their labels; nothing where the metric leaves them out.
+// summed sums series by some labels; it returns none if the metric omits them.
 func (m *Metric) summed(over []series) []series {
 	if m.Summed == nil {
 		return nil
@@ -56,7 +56,7 @@ type writer struct {
 	common [][2]string
 }
 
-// metric writes a metric with its series; nothing where there are none.
+// metric writes a metric with its series, if there are any.
 func (w *writer) metric(m *Metric, all, sums []series) {
 	if len(all) == 0 {
 		return
@@ -80,10 +80,10 @@ func (w *writer) line(parts ...string) {
 	w.WriteByte('\n')
 }
 
-// escaped are the characters that the value of a label cannot have as they are.
+// escaped escapes the characters that label values may not contain.
 var escaped = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// series writes one line. A label without a value is left out, which means the same.
+// series writes one line. It omits labels without a value, which means the same.
 func (w *writer) series(m *Metric, one series) {
 	w.WriteString(m.Name)
 	w.WriteByte('{')
@@ -105,6 +105,6 @@ func (w *writer) series(m *Metric, one series) {
 func (w *writer) label(name, value string) {
 	w.WriteString(name)
 	w.WriteString(`="`)
-	_, _ = escaped.WriteString(&w.Builder, value) // no error of a builder
+	_, _ = escaped.WriteString(&w.Builder, value) // a builder never fails
 	w.WriteByte('"')
 }
