@@ -13,43 +13,43 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// explainer finds the causes of changes: the objects of the fleet that differ and reach a folder. It keeps its answers,
-// since the same objects reach most folders of a plan.
+// explainer finds the objects of the fleet that caused a change. It caches results, because most folders of a plan
+// have the same objects.
 type explainer struct {
 	before, after   *Version
 	notes           *Notes
 	changed         differences
-	requires        bool                // whether what one of the workloads requires has changed
-	former, current map[string]placed   // of the folders that change, by the assignment's key
-	excluded        map[string][]string // the policies that exclude an assignment in one of the versions
+	requires        bool                // whether workloads that one requires changed
+	former, current map[string]placed   // changed folders, by assignment key
+	excluded        map[string][]string // policies that exclude an assignment in either version
 	derived         map[derivation]*fleetObject
 	numbers         map[*fleetObject]int
 	reached         map[string]*reached
 	sets            map[string]*causeSet
 }
 
-// placed is an assignment in one of the versions, with the config containers that match it.
+// placed is an assignment of a version with its config containers.
 type placed struct {
 	assignment *schedule.Assignment
 	containers []string
 }
 
-// reached are the changed objects that reach a folder. Equal ones are the same *reached.
+// reached lists the changed objects that reach a folder. Equal lists are identical.
 type reached struct {
 	objects []*fleetObject
 	causes  map[causeQuery]*causeSet
 }
 
-// causeQuery is what the causes of a change depend on, besides the objects that reach the folder.
+// causeQuery is the cache key for causes, within one reached.
 type causeQuery struct {
 	role roles
 	key  string
 }
 
-// derivation says in which other way an object reaches a folder.
+// derivation is an indirect way in which an object reaches a folder.
 type derivation struct {
 	object    *fleetObject
-	container string // that matches because of it; "": its workload is required by the folder's
+	container string // that starts or stops matching; "" for a required workload
 }
 
 func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) *explainer {
@@ -68,8 +68,8 @@ func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) 
 	return e
 }
 
-// placedIn returns the wanted assignments of a version, and notes the policies that exclude others of them. Where the
-// containers of a fleet cannot be matched, none do: such a fleet was never deployed.
+// placedIn returns the wanted assignments of a version and records excluding policies. If its containers are invalid,
+// nothing is placed: such a fleet was never deployed.
 func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]placed {
 	if v == nil || v.Schedule == nil {
 		return nil
@@ -97,7 +97,7 @@ func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]plac
 	return found
 }
 
-// reach returns the changed objects that reach a folder in one of the versions.
+// reach returns the changed objects that reach a folder in either version.
 func (e *explainer) reach(folder *FolderChange) *reached {
 	var objects []*fleetObject
 	add := func(object *fleetObject) {
@@ -135,7 +135,7 @@ func (e *explainer) reach(folder *FolderChange) *reached {
 	return e.reached[string(id)]
 }
 
-// addObjectsOf adds the changed objects that reach an assignment of a fleet.
+// addObjectsOf adds the changed objects that reach an assignment.
 func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObject)) {
 	a := of.assignment
 	clusterType, workload := a.Host.ClusterType, a.Target.Workload
@@ -146,7 +146,8 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 		add(e.changed[one])
 	}
 	for _, one := range []string{
-		"reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler), "namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
+		"reconciler/" + cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler),
+		"namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
 		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default", "secret/" + clusterType.SecretService,
 	} {
 		add(e.changed[objectName{byTemplate, one}])
@@ -157,7 +158,7 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 	for _, container := range of.containers {
 		add(e.changed[objectName{byContainer, container}])
 	}
-	// What the workload requires is named in its reconciler, in order.
+	// The reconciler object names all required workloads in order.
 	if e.requires {
 		for _, required := range requiredBy(in, workload) {
 			if object := e.changed[objectName{byWorkload, required}]; object.has("requires") {
@@ -172,7 +173,7 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 	}
 }
 
-// requiredBy returns the workloads that a workload requires, directly or not.
+// requiredBy returns all direct and indirect requirements of a workload.
 func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 	found := slices.Clone(workload.Requires)
 	for i := 0; i < len(found); i++ {
@@ -190,8 +191,7 @@ func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 	return found
 }
 
-// addMovers adds the objects whose labels changed where other containers match because of that: the keys of these
-// containers are added or removed.
+// addMovers adds objects whose changed labels change the matching containers, which adds or removes keys.
 func (e *explainer) addMovers(former, current placed, add func(*fleetObject)) {
 	a := current.assignment
 	for _, of := range []objectName{
@@ -211,12 +211,12 @@ func (e *explainer) addMovers(former, current placed, add func(*fleetObject)) {
 	}
 }
 
-// derive returns the object with what differs because of it. Equal ones are the same *object.
+// derive returns the object with only the differences from a derivation. Equal results are identical.
 func (e *explainer) derive(by derivation) *fleetObject {
 	if e.derived[by] == nil {
 		made := &fleetObject{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
-			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all of its keys differ
+			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all keys differ
 			made.addContents(nil, e.after.Config)
 			made.cause = by.object.cause
 		}
@@ -232,8 +232,8 @@ func clusterName(a *schedule.Assignment) string {
 	return a.Host.Cluster.Name
 }
 
-// explain returns the causes of a change of a key in a file of a folder: the config containers that have the value; else
-// all objects from which the file is rendered; else all objects that reach the folder.
+// explain returns the causes of a changed key: config containers with that value, or else the objects behind the
+// file, or else all objects that reach the folder.
 func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet {
 	asked := causeQuery{roleOf(file), key.text}
 	if by.causes[asked] != nil {
@@ -258,7 +258,7 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 			switch {
 			case isShown:
 				shown = append(shown, object.cause)
-			case object.cause.kind != byTemplate: // which renders only the file of its type
+			case object.cause.kind != byTemplate: // other templates render other files
 				all = append(all, object.cause)
 			}
 		}
@@ -274,10 +274,10 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 	return by.causes[asked]
 }
 
-// ofConfig is in the keys at which values, or a version of them, are put.
+// ofConfig matches keys that contain values or their version.
 var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
 
-// besidesFleet returns the cause of a change of a folder that does not come from the fleet; nil where it does.
+// besidesFleet returns a cause outside the fleet, or nil.
 func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
@@ -291,9 +291,8 @@ func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	return nil
 }
 
-// moved returns why a folder is added or removed: the objects that decide about it and have changed; else the policies whose
-// placement chose other hosts. Where the version before is
-// not known, the policies that assign it.
+// moved explains why a folder is added or removed: changed objects that determine it, or else policies with a
+// placement. Without a version before, it returns the assigning policies.
 func (e *explainer) moved(folder *FolderChange) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
 		return besides
@@ -344,7 +343,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 	return e.set(causes)
 }
 
-// unnamedHosts returns causes without the names of hosts that are new or removed; ok says whether there are any.
+// unnamedHosts returns the causes without names of new and removed hosts. ok is false if there are none.
 func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 	isHost := func(one cause) bool { return one.how != "" && (one.kind == byClusterType || one.kind == byCluster) }
 	if !slices.ContainsFunc(of.causes, isHost) {
@@ -359,7 +358,7 @@ func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 	return e.set(causes), true
 }
 
-// policiesOf is equal for folders whose assignments the same policies make, or made.
+// policiesOf identifies the policies that make, or made, an assignment.
 func (e *explainer) policiesOf(folder *FolderChange) string {
 	of := e.current[folder.String()].assignment
 	if folder.Removed {
@@ -371,7 +370,7 @@ func (e *explainer) policiesOf(folder *FolderChange) string {
 	return strings.Join(slices.Sorted(slices.Values(of.Policies)), "\x00")
 }
 
-// causeSet is a sorted list of causes. Equal lists are the same *causeSet.
+// causeSet is a sorted list of causes. Equal lists are identical.
 type causeSet struct{ causes []cause }
 
 func (e *explainer) set(causes []cause) *causeSet {
@@ -394,10 +393,10 @@ func (e *explainer) set(causes []cause) *causeSet {
 	return e.sets[string(id)]
 }
 
-// maxCauses is how many causes a line names.
+// maxCauses bounds the causes in a line.
 const maxCauses = 3
 
-// text is the end of a line: `, by config containers "east", "west"`; "" without causes.
+// text returns the end of a line: `, by config containers "east", "west"`, or "".
 func (c *causeSet) text() string {
 	var b strings.Builder
 	if one, ok := c.alike(); ok {
@@ -436,7 +435,7 @@ func (c *causeSet) text() string {
 	return b.String()
 }
 
-// alike returns one of the causes where they are more than a line names, and all are new, or removed, objects of one kind.
+// alike returns one cause if too many causes are all new, or all removed, objects of one kind.
 func (c *causeSet) alike() (one cause, ok bool) {
 	if len(c.causes) <= maxCauses || c.causes[0].how == "" {
 		return one, false

@@ -1,6 +1,6 @@
-// Package changes writes what a plan or an apply changes, for people: equal changes of many folders are one
-// line, with the file or the final object, the keys, the hosts, the number of assignments, and the object of the fleet that
-// caused it. It never writes a value. It is pure: the same input gives the same lines.
+// Package changes describes the changes of a plan or apply. It groups equal changes of many folders in one line with
+// the file or final object, keys, hosts, number of assignments, and the causing object of the fleet. Lines never
+// contain values. The package is pure and deterministic.
 package changes
 
 import (
@@ -11,56 +11,53 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// FolderChange is one assignment's folder, before and after.
+// FolderChange is an assignment's folder before and after a change.
 type FolderChange struct {
 	folder.Key
-	// Before and After are its files, sorted by name. Files that are equal in both may be left out. Before is
-	// nil where the folder is added, After where it is removed; both may be nil where the content is not known.
+	// Before and After are sorted by name and may omit equal files. Before is nil for added folders and After for
+	// removed ones; both may be nil if unknown.
 	Before, After  []folder.File
 	Added, Removed bool
-	// Location is the former location of a folder that is removed from there; "" for the current location.
+	// Location is the former location from which the folder is removed, or "" for the current one.
 	Location string
-	// WaitsFor is what is not known yet and decides its content: `config container "east"`; "" where all is known.
+	// WaitsFor names the unknown input, such as `config container "east"`, or is "".
 	WaitsFor string
-	// Drift says that the change repairs a change in the repository: "by hand, since commit 1a2b3c4d".
+	// Drift describes a change in the repository that this one repairs: "by hand, since commit 1a2b3c4d".
 	Drift string
-	// Back is the commit to which the folder goes back by itself, which is then the cause of the change; or "".
+	// Back is the commit to which the folder rolls back automatically, the cause of the change, or "".
 	Back string
-	// Finals are its final objects; nil where there are none, or nothing is said of them.
+	// Finals describes the final objects. It is nil without any.
 	Finals *Finals
 }
 
-// Version is the fleet before or after the change, as far as causes need it.
+// Version is a fleet before or after a change.
 type Version struct {
 	Fleet *fleet.Fleet
-	// Config has, for each config container, the canonical JSON of its data, or its [Digest]. Any other text that
-	// changes when the data does is possible, too, but then the changed keys are not known. The data of a container
-	// without an entry is not known.
+	// Config maps config containers to the canonical JSON of their data, or to its [Digest]. Other texts that change
+	// with the data work, too, but lines then lack the changed keys. Missing entries are unknown.
 	Config map[string]string
-	// Manifests has the manifests of deployment targets that Fleet does not have, in the same form.
+	// Manifests maps deployment targets to their manifests, if Fleet lacks them, in the same form.
 	Manifests  map[string]string
 	Schedule   *schedule.Decisions
-	GitopsRepo string // any text that changes when the location of the folders does
-	Provider   string // the version of the provider that rendered; empty: not known
+	GitopsRepo string // changes with the location of the folders
+	Provider   string // rendering version of the provider, or ""
 }
 
-// Notes say what a plan does besides changing folders.
+// Notes describes changes outside the folders.
 type Notes struct {
-	Total      int      // number of all assignments of the fleet; 0: not shown
-	RolledBack string   // the commit that the owner rolls back to, which is then the cause of every change; or ""
-	HandedOver string   // the owner whose folders are taken over unchanged; or ""
-	Repaired   []string // hosts whose marker or record is repaired
-	Lines      []string // other lines, in this order
-	// Constraints are lines about rules, in this order.
+	Total      int      // assignments of the fleet; 0 hides it
+	RolledBack string   // commit of rollback_to, the cause of each change, or ""
+	HandedOver string   // owner that hands over its folders unchanged, or ""
+	Repaired   []string // hosts with a repaired marker or record
+	Lines      []string // further lines, in order
+	// Constraints are lines about rules, in order.
 	Constraints []string
 }
 
-// Summarize returns the lines: first how many hosts and assignments change, then what is removed, what is
-// added, what changes, what waits, drift, and rules. There are at most [MaxLines], for any number of folders.
-// The causes of a change are the objects that differ between the versions of the fleet and reach the folder: of a value the
-// config containers that have it, else all from which such a file is rendered.
-// Where the version before is not known (nil), changes have no cause, and the causes of an added folder are
-// the policies that assign it.
+// Summarize describes the changes in at most [MaxLines] lines: numbers of hosts and assignments, removals, additions,
+// changes, waiting folders, drift, and rules. Causes are the objects that differ between the versions and reach the
+// folder. For a value they are its config containers, otherwise all inputs of the file. Without a version before,
+// changes have no cause, and the causes of an addition are its policies.
 func Summarize(before, after *Version, folders []FolderChange, notes Notes) []string {
 	if len(folders) == 0 && notes.HandedOver == "" && len(notes.Repaired)+len(notes.Lines)+len(notes.Constraints) == 0 {
 		return nil
@@ -83,16 +80,16 @@ func Summarize(before, after *Version, folders []FolderChange, notes Notes) []st
 	return append(lines, LimitLines(notes.Constraints)...)
 }
 
-// Removals returns only the lines about what is removed, at most twelve of them.
+// Removals describes only removals, in at most twelve lines.
 func Removals(before, after *Version, removed []FolderChange, notes Notes) []string {
 	s := newSummary(before, after, removed, notes)
 	return s.moves("- ", s.removed, maxFew)
 }
 
-// MaxLines bounds what [Summarize] returns.
+// MaxLines limits the result of [Summarize].
 const MaxLines = 140
 
-// How many of MaxLines there may be of each kind.
+// Limits of each kind of line.
 const (
 	maxRemoved = 25
 	maxAdded   = 20
@@ -102,7 +99,7 @@ const (
 	maxFew     = 12
 )
 
-// LimitLines returns at most 12 lines, each of at most 500 characters. The last one counts the lines that are left out.
+// LimitLines returns at most 12 lines of at most 500 characters. The last line counts the rest.
 func LimitLines(lines []string) []string {
 	var few []string
 	for i, line := range lines {

@@ -10,12 +10,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// IsConfig says whether a file of an assignment's folder is one of its configuration, by its name.
+// IsConfig reports whether a file name belongs to an assignment's configuration.
 func IsConfig(file string) bool { return roleOf(file) == configRole }
 
-// ConfigValues are the values in the files of configuration of a folder, by key, as lines of changes show keys: "DATABASE.URL". A
-// text is as it is, and anything else JSON. They are nil where no file is one of configuration, or one of them cannot be read or
-// is too large.
+// ConfigValues returns the values in configuration files, by displayed key: "DATABASE.URL". Non-strings are JSON. It
+// returns nil without a configuration file, or if one is invalid or too large.
 func ConfigValues(files []folder.File) map[string]string {
 	var found configReader
 	for _, file := range files {
@@ -37,7 +36,7 @@ type configReader struct {
 	at     []string
 }
 
-// file reads one file; false where it cannot be read.
+// file reads one file and reports whether it is valid.
 func (r *configReader) file(name, text string) bool {
 	documents, ok := readFile(name, text)
 	for i := range documents {
@@ -46,8 +45,8 @@ func (r *configReader) file(name, text string) bool {
 	return ok
 }
 
-// document reads a document of YAML. What an object of Kubernetes is called is no configuration, and what a ConfigMap has is
-// in its data, or in the file that is its one key.
+// document reads a YAML document: the data of a ConfigMap, or the file in its only key. It skips metadata of
+// Kubernetes objects.
 func (r *configReader) document(of *yamlDocument) bool {
 	object, ok := of.value.(map[string]any)
 	if !ok || of.Kind == "" {
@@ -78,7 +77,7 @@ func (r *configReader) document(of *yamlDocument) bool {
 	return true
 }
 
-// value adds a value, or those in an object.
+// value adds a scalar or the members of an object.
 func (r *configReader) value(value any) {
 	if object, ok := value.(map[string]any); ok && (len(object) > 0 || len(r.at) == 0) && len(r.at) < maxPath {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -90,12 +89,12 @@ func (r *configReader) value(value any) {
 	}
 	text, ok := value.(string)
 	if !ok {
-		text, _ = fleet.CanonicalJSON(value) // cannot fail: it was read
+		text, _ = fleet.CanonicalJSON(value) // it was parsed
 	}
 	r.add(pathText(r.at), text)
 }
 
-// add adds a value. Two keys are shown as one where only what is not shown differs: then both values are.
+// add adds a value. If two keys are displayed alike, it keeps both values.
 func (r *configReader) add(key, text string) {
 	key = cmp.Or(key, "all of it")
 	if other, twice := r.values[key]; twice {

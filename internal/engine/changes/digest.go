@@ -9,12 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// digestMark is the first character of a digest. No JSON begins with it.
+// digestMark begins a digest. JSON never begins with it.
 const digestMark = "#"
 
-// Digest returns hashes of the data of config containers, and of what they have beside them, by name. They show which keys
-// changed and have no value in them. They are kept until the next plan, as [Version].Config, and can be compared with the data
-// itself.
+// Digest returns hashes of the data of config containers and their secrets, by name. Hashes reveal changed keys but
+// no values. They are kept until the next plan as [Version].Config, and comparable to data.
 func Digest(config map[string]string) map[string]string {
 	digests := make(map[string]string, len(config))
 	for name, text := range config {
@@ -25,7 +24,7 @@ func Digest(config map[string]string) map[string]string {
 	return digests
 }
 
-// digestOf returns the digest of a container's data; of a digest, itself.
+// digestOf returns the digest of data, or a given digest.
 func digestOf(text string) string {
 	if strings.HasPrefix(text, digestMark) {
 		return text
@@ -34,15 +33,15 @@ func digestOf(text string) string {
 	if !ok {
 		return digestMark + shortHash(text)
 	}
-	encoded, _ := json.Marshal(Hashes(keys)) // never fails: a map of texts always has a JSON form
+	encoded, _ := json.Marshal(Hashes(keys)) // a map of strings always has JSON
 	return digestMark + string(encoded)
 }
 
-// encryptedFiles is in a digest what stands for all encrypted files of a container. No reference has such a key.
+// encryptedFiles is the key for all encrypted files in a digest. References cannot have it.
 const encryptedFiles = "/encrypted"
 
-// secretsDigest returns the digest of what a container has beside its data, "" for nothing, by the keys of references; of a
-// digest, itself.
+// secretsDigest returns the digest of a container's references and encrypted files by key, "" without any, or a given
+// digest.
 func secretsDigest(text string) string {
 	var secrets struct {
 		References map[string]json.RawMessage `json:"secrets"`
@@ -60,11 +59,11 @@ func secretsDigest(text string) string {
 	if secrets.Encrypted != nil {
 		keys[encryptedFiles] = shortHash(string(secrets.Encrypted))
 	}
-	encoded, _ := json.Marshal(keys) // never fails: a map of texts always has a JSON form
+	encoded, _ := json.Marshal(keys) // a map of strings always has JSON
 	return digestMark + string(encoded)
 }
 
-// Hashes returns a hash for each text, to find out whether one has changed.
+// Hashes returns a hash of each text for comparisons.
 func Hashes[T ~string | ~[]byte](texts map[string]T) map[string]string {
 	hashes := make(map[string]string, len(texts))
 	for name, text := range texts {
@@ -73,7 +72,7 @@ func Hashes[T ~string | ~[]byte](texts map[string]T) map[string]string {
 	return hashes
 }
 
-// shortHash is a hash of 12 characters, to find out whether a text has changed.
+// shortHash returns a hash of 12 characters.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])

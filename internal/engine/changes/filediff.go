@@ -9,31 +9,29 @@ import (
 	"strings"
 )
 
-// keyChange is a key of a file that is added, removed, or has another value. Without text it is a whole file whose
-// keys are not known.
+// keyChange is a key that was added, removed or changed. Without text it is a file with unknown keys.
 type keyChange struct {
-	text     string   // "data.DATABASE_URL", as it is shown
-	segments []string // its path
-	kind     string   // of the object that has it; "" where that is none of Kubernetes, or not known
+	text     string // as displayed: "data.DATABASE_URL"
+	segments []string
+	kind     string // of the Kubernetes object, or ""
 }
 
 // fileDiff is the difference between two versions of a file.
 type fileDiff struct {
 	file  string
-	keys  []keyChange // at least one
-	more  int         // keys beyond maxKeys
-	lines int         // how many lines differ, where the keys are not known
+	keys  []keyChange // not empty
+	more  int         // omitted keys
+	lines int         // differing lines, without known keys
 }
 
-// Bounds of what is parsed. A ConfigMap has at most 1 MiB, and hardly any file of a folder has more than some
-// kilobytes. In larger files only the lines that differ are counted.
+// Limits of parsing. ConfigMaps have at most 1 MiB, and other files usually some kilobytes. In larger files only
+// differing lines are counted.
 const (
-	maxParsed = 512 << 10 // of both versions of a file together
-	maxKeys   = 200       // of one file
+	maxParsed = 512 << 10 // both versions together
+	maxKeys   = 200       // one file
 )
 
-// diffOf compares two versions of a file, which differ; nil is no file. Where both are nil, the tree of the folder differs, but
-// no content of a file.
+// diffOf compares two different versions of a file; nil is a missing file. Both are nil if only the tree differs.
 func diffOf(name string, before, after *folder.File) *fileDiff {
 	switch {
 	case before == nil && after == nil:
@@ -55,8 +53,7 @@ func diffOf(name string, before, after *folder.File) *fileDiff {
 	return &fileDiff{file: name, keys: make([]keyChange, 1), lines: differentLines(before.Content, after.Content)}
 }
 
-// differentLines counts the lines of each text that the other one does not have, and returns the larger number, at
-// least 1.
+// differentLines returns the larger number of lines without a counterpart, at least 1.
 func differentLines(before, after []byte) int {
 	surplus := map[string]int{}
 	for line := range bytes.Lines(before) {
@@ -72,20 +69,19 @@ func differentLines(before, after []byte) int {
 	return max(1, removed, added)
 }
 
-// collector gathers the keys at which two texts differ.
+// collector collects differing keys.
 type collector struct {
 	keys   []keyChange
 	more   int
-	at     []string // the path that is being compared
-	kind   string   // of the document that is being compared, where the file has several: it is shown
-	object string   // the kind of the document that is being compared
-	config bool     // whether the file is one of configuration, so that ConfigMaps in it have a file as value
-	// keyOf is what elements of lists are compared by, "" where one has no such key; nil: by their places.
+	at     []string // current path
+	kind   string   // displayed name of the current document, if one of several
+	object string   // kind of the current document
+	config bool     // a configuration file, whose ConfigMaps may contain a file
+	// keyOf returns the key of a list element, or "". If it is nil, elements are compared by index.
 	keyOf func(element map[string]any) string
 }
 
-// texts compares two versions of a file by their keys. It returns false where one of them cannot be read,
-// or the format has no keys.
+// texts compares keys, and returns false if a version is invalid or its format has no keys.
 func (c *collector) texts(name, before, after string) bool {
 	old, ok := readFile(name, before)
 	wanted, wantedOK := readFile(name, after)
@@ -95,13 +91,13 @@ func (c *collector) texts(name, before, after string) bool {
 	return ok && wantedOK
 }
 
-// What a keyChange says of a key that is not in both versions.
+// Suffixes for keys in one version only.
 const (
 	isNew     = "new"
 	isRemoved = "removed"
 )
 
-// differs adds the path that is being compared to the keys that differ.
+// differs adds the current path.
 func (c *collector) differs(what string) {
 	if len(c.keys) == maxKeys {
 		c.more++
@@ -115,14 +111,13 @@ func (c *collector) differs(what string) {
 	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at), kind: c.object})
 }
 
-// atSegment calls do with the path one segment longer.
+// atSegment calls do with the path extended by a segment.
 func (c *collector) atSegment(segment string, do func()) {
 	c.at = append(c.at, segment)
 	do()
 	c.at = c.at[:len(c.at)-1]
 }
 
-// values compares two JSON values.
 func (c *collector) values(before, after any) {
 	switch before := before.(type) {
 	case map[string]any:
@@ -159,15 +154,14 @@ func (c *collector) values(before, after any) {
 	c.differs("")
 }
 
-// secretKey is the key of a Secret that an element of a list names, in ExternalSecrets and in SecretProviderClasses; "" where it names
-// none.
+// secretKey returns the Secret key of a list element in an ExternalSecret or SecretProviderClass, or "".
 func secretKey(element map[string]any) string {
 	first, _ := element["secretKey"].(string)
 	second, _ := element["key"].(string)
 	return cmp.Or(first, second)
 }
 
-// byKey returns the elements of a list by their keys; nil where lists have none, or one has none or one of another.
+// byKey returns list elements by key, or nil unless all have unique keys.
 func (c *collector) byKey(list []any) map[string]any {
 	if c.keyOf == nil {
 		return nil
@@ -184,7 +178,7 @@ func (c *collector) byKey(list []any) map[string]any {
 	return elements
 }
 
-// differentKeys returns the keys, sorted, whose values may differ: scalars that are equal are left out.
+// differentKeys returns the keys, sorted, whose values are not equal scalars.
 func differentKeys(before, after map[string]any) []string {
 	var keys []string
 	for key, one := range before {
@@ -201,7 +195,7 @@ func differentKeys(before, after map[string]any) []string {
 	return keys
 }
 
-// sameScalar says whether two values are equal, and neither map nor list.
+// sameScalar reports whether two values are equal scalars.
 func sameScalar(one, other any) bool {
 	for _, value := range []any{one, other} {
 		switch value.(type) {
@@ -212,7 +206,7 @@ func sameScalar(one, other any) bool {
 	return one == other
 }
 
-// member compares the values of a key that one of the objects may not have.
+// member compares a key that may be missing on either side.
 func (c *collector) member(before, after any, had, has bool) {
 	switch {
 	case !has:
@@ -224,7 +218,7 @@ func (c *collector) member(before, after any, had, has bool) {
 	}
 }
 
-// configFile compares the file in the one key of a ConfigMap of configuration. It returns false where there is none.
+// configFile compares the file in the only key of a configuration ConfigMap, and returns false without one.
 func (c *collector) configFile(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false
@@ -236,14 +230,14 @@ func (c *collector) configFile(before, after string) bool {
 	return c.finds(func() bool { return c.texts(c.at[1], before, after) })
 }
 
-// finds says whether a comparison is possible, and finds keys that differ.
+// finds reports whether a comparison is possible and finds differences.
 func (c *collector) finds(compare func() bool) bool {
 	count, more := len(c.keys), c.more
 	return compare() && (len(c.keys) > count || c.more > more)
 }
 
-// configValue compares the object or list that a key of a ConfigMap of configuration has as text. It returns false where one of the
-// texts is none: of any other text nothing is shown.
+// configValue compares objects or lists that are texts in a configuration ConfigMap. It returns false for other
+// texts, whose content must not be displayed.
 func (c *collector) configValue(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
 		return false
@@ -252,8 +246,8 @@ func (c *collector) configValue(before, after string) bool {
 	return one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true })
 }
 
-// structured is the object or list that a text has in YAML or JSON; nil for any other text. One line of plain text may look like
-// a key with its value.
+// structured parses an object or list in YAML or JSON, or returns nil. A single plain line may resemble a key with
+// its value.
 func structured(text string) any {
 	if !strings.HasSuffix(text, "\n") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return nil

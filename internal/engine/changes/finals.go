@@ -19,31 +19,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Finals are the final objects of a folder, which are in it or follow from it, as they change.
+// Finals describes changes of a folder's final objects, committed or not.
 type Finals struct {
-	// Unknown says why the former objects are not known; "" where they are.
+	// Unknown is the reason why the former objects are unknown, or "".
 	Unknown string
-	// Changes are what differs between the former objects and the wanted ones.
+	// Changes lists differences between former and wanted objects.
 	Changes []ObjectChange
-	// Moved says how what the manifests point to changes: "chart 3.2.0 -> 3.2.1"; "" where it stays.
+	// Moved describes the change of the artifact, "chart 3.2.0 -> 3.2.1", or is "".
 	Moved string
 }
 
-// ObjectChange is a field of a final object that differs, or an object that is added or removed. It holds no value, and equal
-// ones are the same.
+// ObjectChange is a changed field, or an added or removed object, without values. Equal changes are identical.
 type ObjectChange struct{ of unique.Handle[objectField] }
 
 type objectField struct {
-	object string // "Deployment till", as it is shown
-	field  string // "spec.replicas", as it is shown; "" where the whole object is added or removed
-	sign   string // "+ " or "- " of such an object
+	object string // as displayed: "Deployment till"
+	field  string // as displayed: "spec.replicas"; "" for a whole object
+	sign   string // "+ " or "- " for a whole object
 }
 
-// maxObjectChanges is how many changes of one folder are told apart.
+// maxObjectChanges bounds the changes of one folder.
 const maxObjectChanges = 2000
 
-// MovedFrom says how what manifests point to changes, as [Finals].Moved; "" where it stays, or where it does not move from one
-// version to another.
+// MovedFrom describes the change of an artifact, as [Finals].Moved. It returns "" without a change of versions.
 func MovedFrom(before, after *folder.Manifests) string {
 	if before == nil || after == nil || before.Storage != after.Storage {
 		return ""
@@ -70,10 +68,9 @@ func MovedFrom(before, after *folder.Manifests) string {
 	return cmp.Or(text, moves("digest", short(before.Pin.Digest, digest), short(after.Pin.Digest, digest)))
 }
 
-// CompareObjects returns what differs between two lists of final objects: which are added, which are removed, and in the others
-// the fields. Objects are the same that have the same kind, namespace and name, and the same group if that leaves a choice.
-// Elements of a list that have names are compared with those of the same name: containers[till]. Of an object that cannot be
-// read it says no more than that it differs.
+// CompareObjects returns added and removed objects and changed fields. Kind, namespace and name identify an object,
+// plus the group if ambiguous. Named list elements are compared by name: containers[till]. An invalid object is
+// reported as changed.
 func CompareObjects(before, after []objects.Object) []ObjectChange {
 	var found []ObjectChange
 	add := func(object, field, sign string) {
@@ -120,25 +117,25 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 	return found
 }
 
-// occasional is an object as it is always, on install or on upgrade.
+// occasional is a form of an object: permanent, on install, or on upgrade.
 type occasional struct {
 	objects.Identity
 	on objects.Occasion
 }
 
-// readObject returns what an object is, as JSON has it; nil where it cannot be read.
+// readObject parses an object, or returns nil.
 func readObject(o *objects.Object) map[string]any {
 	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(documents) != 1 {
 		return nil
 	}
 	if object := documents[0]; secret.IsSecret(object) {
-		return secret.Masked(object, standIn) // so that no part of a value is taken for the name of a field
+		return secret.Masked(object, standIn) // keeps parts of values out of field names
 	}
 	return documents[0]
 }
 
-// standIn returns a digest in place of a value of a Secret.
+// standIn returns a digest of a Secret's value.
 func standIn(value any, _ ...string) any {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -147,8 +144,7 @@ func standIn(value any, _ ...string) any {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// namesOfObjects returns what objects of two lists are called in lines: by kind and name, and by namespace and group where others
-// are called the same without.
+// namesOfObjects returns displayed names: kind and name, with namespace and group if ambiguous.
 func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
 	called := func(o *objects.Object) string { return word(o.Kind) + " " + word(o.Name) }
 	namespaces, groups := map[string]map[string]bool{}, map[string]map[string]bool{}
@@ -179,10 +175,10 @@ func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
 	}
 }
 
-// nameInList is what the name of an element of a list looks like, such as that of a container or of a variable.
+// nameInList matches names of list elements, such as containers and variables.
 var nameInList = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
 
-// elementName is the name of an element as the segment of a path; "" where it has none.
+// elementName returns the path segment for an element's name, or "".
 func elementName(element map[string]any) string {
 	if name, _ := element["name"].(string); nameInList.MatchString(name) {
 		return indexMark + name
@@ -190,19 +186,18 @@ func elementName(element map[string]any) string {
 	return ""
 }
 
-// How many lines there may be about final objects: for equal causes of those that change, and of those that are added or removed;
-// and in all.
+// Limits of lines about final objects: changed, added or removed for equal causes, and in total.
 const (
 	maxObjectsOfCause = 10
 	maxSignedOfCause  = 3
 	maxObjectLines    = 30
 )
 
-// manyObjects is from how many objects on equal changes are one line, each with all of its fields.
+// manyObjects is the number of objects from which equal changes share a line.
 const manyObjects = 3
 
-// objectLines says what changes in final objects: a line for each object, and one for equal changes of many. Where these are many,
-// equal changes of all causes are one.
+// objectLines describes final objects: one line per object, or one for equal changes of many. If there are many
+// lines, it ignores causes.
 func (s *summary) objectLines(all []*changeLine) []string {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
@@ -219,8 +214,8 @@ func (s *summary) objectLines(all []*changeLine) []string {
 	return s.lines(few, maxObjectLines, s.objectText)
 }
 
-// objectGroups joins what is said of the same folders for the same causes: of many objects, else the same objects with several
-// fields, then the same fields of several objects.
+// objectGroups merges entries with equal folders and causes: many objects with equal changes, then fields of an
+// object, then objects with equal fields.
 func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	type group struct {
 		texts, folders, sign string
@@ -243,7 +238,7 @@ func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
 }
 
-// objectText is "Deployment till: spec.replicas, on large: till-live, by …".
+// objectText returns "Deployment till: spec.replicas, on large: till-live, by …".
 func (s *summary) objectText(e *changeLine) string {
 	text := e.sign + names(e.files, "object")
 	if fields := slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { return key == "" }); len(fields) > 0 {
@@ -252,8 +247,7 @@ func (s *summary) objectText(e *changeLine) string {
 	return text + ", on " + s.which(e.folders) + e.causes.text()
 }
 
-// finals adds what changes in the final objects of a folder, whose files have these differences. besides are the causes where
-// these are not in the fleet.
+// finals adds the changes of a folder's final objects. besides are causes outside the fleet.
 func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
 	folder := &s.folders[i]
 	if folder.Finals == nil {
@@ -265,7 +259,8 @@ func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDif
 	}
 	switch {
 	case folder.Finals.Unknown != "":
-		found.add(i, cell{file: "final objects", key: "the former ones are not known: " + oneLine(folder.Finals.Unknown), causes: causes}).objects = 1
+		key := "the former ones are not known: " + oneLine(folder.Finals.Unknown)
+		found.add(i, cell{file: "final objects", key: key, causes: causes}).objects = 1
 	case len(folder.Finals.Changes) == 0:
 		found.add(i, cell{file: "final objects", key: "no change", causes: causes}).objects = 1
 	}
@@ -275,7 +270,7 @@ func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDif
 	}
 }
 
-// SummarizeFinals returns lines about final objects of folders that stay as they are: at most 12.
+// SummarizeFinals describes final objects of unchanged folders in at most 12 lines.
 func SummarizeFinals(before, after *Version, folders []FolderChange) []string {
 	s := newSummary(before, after, folders, Notes{})
 	var found cells
@@ -285,15 +280,14 @@ func SummarizeFinals(before, after *Version, folders []FolderChange) []string {
 	return LimitLines(s.objectLines(found.all))
 }
 
-// tell says whether a change of a file is one that the lines about final objects tell: what the manifests point to, and the
-// objects in the folder itself.
+// tell reports whether lines about final objects cover a file's change: the artifact, and committed objects.
 func (f *Finals) tell(file string, key *keyChange) bool {
 	return f != nil && f.Unknown == "" &&
 		(folder.IsInObjectsFolder(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
-// finalCauses are the causes of changes of final objects: those of the changes of what deploys them, and the workload whose
-// artifact moves.
+// finalCauses returns the causes of changed final objects: the causes behind the deploying files, and a workload with
+// a new artifact.
 func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDiff) *causeSet {
 	found := map[cause]bool{}
 	for _, diff := range diffs {

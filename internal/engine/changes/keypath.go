@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// The segments of a path are keys, and indexes of lists. An index begins with a NUL, which no key of YAML can.
+// Path segments are keys or list indexes. An index begins with NUL, which YAML keys cannot contain.
 const indexMark = "\x00"
 
 func index(i int) string { return indexMark + strconv.Itoa(i) }
 
-// plainKey is a key that is shown without quotes.
+// plainKey matches keys that need no quotes.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// maxPath is how many segments of a path are shown.
+// maxPath bounds displayed segments.
 const maxPath = 12
 
-// pathText writes a path as "spec.rules[0].host", and keys with other characters as
-// `metadata.labels["example.com/tier"]`.
+// pathText formats "spec.rules[0].host", and quotes other keys: `metadata.labels["example.com/tier"]`.
 func pathText(segments []string) string {
 	var b strings.Builder
 	for i, segment := range segments {

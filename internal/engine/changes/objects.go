@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// kind is the kind of an object, as lines name it.
+// kind is the displayed kind of an object.
 type kind string
 
 const (
@@ -32,25 +32,25 @@ const (
 	byProvider    kind = "provider"
 	byHand        kind = "drift"
 
-	ofTarget kind = "deployment target" // which lines call by its workload
+	ofTarget kind = "deployment target" // displayed with its workload
 )
 
-// kindOrder is the order of causes in a line.
+// kindOrder sorts causes in a line.
 var kindOrder = []kind{
 	byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
 	byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
 }
 
-// cause is what a line names: an object of the fleet that was changed, added or removed, or something beside the fleet.
+// cause is an object that was changed, added or removed, or a cause outside the fleet.
 type cause struct {
 	kind kind
 	name string
-	how  string // isNew, isRemoved, or empty for changed
-	// moved says of a workload how its artifact moves, as [Finals].Moved; or "".
+	how  string // isNew, isRemoved, or "" for changed
+	// moved describes the change of a workload's artifact, as [Finals].Moved, or is "".
 	moved string
 }
 
-// roles are types of template. Each type renders one file.
+// roles is a set of template types, each of which renders one file.
 type roles int
 
 const (
@@ -59,16 +59,16 @@ const (
 	configRole
 	policyRole
 	secretRole
-	encryptedRole // a file that somebody else has encrypted, which no template renders
+	encryptedRole // a user's encrypted file, without a template
 	allRoles      = reconcilerRole | namespaceRole | configRole | policyRole | secretRole
 )
 
-// rolesOfType are the files of the types of template.
+// rolesOfType maps template types to files.
 var rolesOfType = map[string]roles{
 	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole, "secret": secretRole,
 }
 
-// roleOf returns the role of a file of an assignment's folder, by its name; 0 for any other file.
+// roleOf returns the role of a file name, or 0.
 func roleOf(file string) roles {
 	called, _, _ := strings.Cut(file, ".")
 	switch {
@@ -80,8 +80,8 @@ func roleOf(file string) roles {
 	return rolesOfType[strings.TrimPrefix(called, "platform-")]
 }
 
-// rolesOfField are the files in which the built-in templates show an attribute of a cluster type, cluster, workload or
-// deployment target.
+// rolesOfField maps attributes of cluster types, clusters, workloads and deployment targets to files in which
+// built-in templates use them.
 var rolesOfField = map[string]roles{
 	"reconciler": reconcilerRole, "parameters": reconcilerRole, "manifests": reconcilerRole, "requires": reconcilerRole,
 	"namespace_service": namespaceRole | policyRole, "config_type": configRole,
@@ -90,37 +90,37 @@ var rolesOfField = map[string]roles{
 	"cluster_type": allRoles, "namespace": allRoles,
 }
 
-// fleetObject is an object of the fleet that differs between two versions.
+// fleetObject is an object that differs between two versions.
 type fleetObject struct {
 	cause  cause
-	fields map[string]bool // the attributes that differ, as JSON calls them; nil where it is new or removed
-	shown  roles           // the files that are rendered from what differs
-	// keys are, of a config container, those whose values it can have changed; nil: any.
+	fields map[string]bool // differing JSON attributes; nil if new or removed
+	shown  roles           // affected files
+	// keys lists the affected keys of a config container; nil means any.
 	keys map[string]bool
 }
 
-// has says whether one of the attributes differs. Of an object that is new or removed, all do.
+// has reports whether an attribute differs. New and removed objects differ in all.
 func (o *fleetObject) has(fields ...string) bool {
 	return o != nil && (o.fields == nil || slices.ContainsFunc(fields, func(field string) bool { return o.fields[field] }))
 }
 
-// objectName is a kind and a name; of a template, its type, a slash and its name.
+// objectName is a kind and name; templates have "<type>/<name>".
 type objectName struct {
 	kind kind
 	name string
 }
 
-// differences are the objects that differ between two versions of the fleet.
+// differences maps the names of objects that differ between two versions.
 type differences map[objectName]*fleetObject
 
-// compareVersions returns nil where one of the versions is not known.
+// compareVersions returns nil if a version is unknown.
 func compareVersions(before, after *Version) differences {
 	if before == nil || after == nil || before.Fleet == nil || after.Fleet == nil {
 		return nil
 	}
 	old, wanted := before.Fleet, after.Fleet
 	oldTargets, wantedTargets := targetsOf(before), targetsOf(after)
-	workloads := map[string]string{} // by the full name of a deployment target
+	workloads := map[string]string{} // by full name
 	for _, one := range slices.Concat(oldTargets, wantedTargets) {
 		workloads[one.fullName()] = one.workload
 	}
@@ -173,10 +173,10 @@ func compareVersions(before, after *Version) differences {
 	return d
 }
 
-// withoutEffect are attributes that change nothing in a folder, and those that are compared on their own.
+// withoutEffect lists attributes without effect on a folder, and those compared separately.
 var withoutEffect = []string{"description", "decryption", "config_schemas", "deployment_targets"}
 
-// compare adds the objects of two lists that differ.
+// compare adds differing objects of two lists.
 func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) string) {
 	old := make(map[string]*T, len(before))
 	for i := range before {
@@ -210,18 +210,18 @@ func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) s
 	}
 }
 
-// membersOf returns the attributes of an object as JSON.
+// membersOf returns an object's JSON attributes.
 func membersOf(value any) (members map[string]json.RawMessage) {
-	text, _ := json.Marshal(value) // never fails: the model was read from JSON
+	text, _ := json.Marshal(value) // the model came from JSON
 	_ = json.Unmarshal(text, &members)
 	return members
 }
 
-// target is a deployment target with its manifests, which the model does not have. Targets are compared one by one, since a
-// change of one does not affect the folders of the others of its workload.
+// target is a deployment target with manifests, which the model lacks. It is compared alone, because other targets of
+// the workload are unaffected.
 type target struct {
 	*fleet.DeploymentTarget
-	Manifests string `json:"manifests"` // any text that changes when they do
+	Manifests string `json:"manifests"` // changes with the manifests
 	workload  string
 }
 
@@ -232,7 +232,7 @@ func targetsOf(v *Version) []target {
 	for workload, one := range v.Fleet.Targets() {
 		manifests := v.Manifests[fleet.FullName(workload.Name, one.Name)]
 		if v.Manifests == nil && !one.ManifestsPending {
-			text, _ := json.Marshal(one.Manifests) // never fails: they were read from JSON
+			text, _ := json.Marshal(one.Manifests) // it came from JSON
 			manifests = string(text)
 		}
 		all = append(all, target{one, manifests, workload.Name})
@@ -240,7 +240,7 @@ func targetsOf(v *Version) []target {
 	return all
 }
 
-// container is a config container with the digests of its data and of what it has beside them, which the model does not have.
+// container is a config container with digests of data and secrets, which the model lacks.
 type container struct {
 	fleet.ConfigContainer
 	Data    string `json:"data"`
@@ -255,8 +255,8 @@ func containersOf(v *Version) []container {
 	return all
 }
 
-// addContents sets, of a config container, the top-level keys whose values or references it can have changed, nil where its data is not
-// known as JSON, and the files that show that, apart from those with its values.
+// addContents sets the affected top-level keys of a config container, or nil if its data is not JSON, and further
+// affected files.
 func (o *fleetObject) addContents(before, after map[string]string) {
 	data, ok := o.changedIn(o.cause.name, digestOf, before, after)
 	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.name), secretsDigest, before, after)
@@ -275,8 +275,7 @@ func (o *fleetObject) addContents(before, after map[string]string) {
 	}
 }
 
-// changedIn returns the keys of one entry of the configuration that the container can have changed; ok is false where the entry
-// is not known as JSON.
+// changedIn returns the affected keys of one container. ok is false if its data is not JSON.
 func (o *fleetObject) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
 	old, ok := dataKeys(digest(before[entry]))
 	wanted, wantedOK := dataKeys(digest(after[entry]))
@@ -301,7 +300,7 @@ func (o *fleetObject) changedIn(entry string, digest func(string) string, before
 	return keys, true
 }
 
-// dataKeys returns the top-level keys of a container's data, or of a digest.
+// dataKeys returns the top-level keys of data or a digest.
 func dataKeys(text string) (map[string]json.RawMessage, bool) {
 	text = strings.TrimPrefix(text, digestMark)
 	if !strings.HasPrefix(text, "{") {

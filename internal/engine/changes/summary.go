@@ -13,39 +13,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// summary is what the lines are written from.
+// summary collects the content of the lines.
 type summary struct {
 	*explainer
 	folders                          []FolderChange // sorted
-	added, removed, changed, unknown []int          // of folders
+	added, removed, changed, unknown []int          // indexes of folders
 }
 
-// changeLine is what one line says of some folders.
+// changeLine is the content of one line.
 type changeLine struct {
 	files, keys []string
-	more        int    // keys beyond maxKeys
-	lines       int    // how many lines differ at most, where the keys are not known
-	objects     int    // of files, how many are final objects
-	sign        string // "+ " or "- " of final objects that are added or removed
-	location    string // the former location of folders that are removed from there
+	more        int    // omitted keys
+	lines       int    // maximum of differing lines, without known keys
+	objects     int    // of files: number of final objects
+	sign        string // "+ " or "- " for final objects
+	location    string // former location of removed folders
 	causes      *causeSet
 	folders     []int // sorted
 	text        string
 }
 
-// cell is what is said once of all folders where it is so: of a file or an object, a key or a field.
+// cell is one change to describe: of a file or object, and key or field.
 type cell struct {
 	file, key, sign string
 	causes          *causeSet
 }
 
-// cells are the entries of cells, in the order in which they were found.
+// cells collects entries by cell, in order of discovery.
 type cells struct {
 	all []*changeLine
 	of  map[cell]*changeLine
 }
 
-// add says something of a folder; folders come in order.
+// add adds a folder to a cell, in order of folders.
 func (c *cells) add(folder int, of cell) *changeLine {
 	e := c.of[of]
 	if e == nil {
@@ -87,7 +87,7 @@ func sortedFolders(folders []FolderChange) []FolderChange {
 	return folders
 }
 
-// first counts the hosts and assignments that change.
+// first counts changed hosts and assignments.
 func (s *summary) first() string {
 	hosts := ""
 	if len(s.folders) > 0 {
@@ -101,8 +101,8 @@ func (s *summary) first() string {
 	return text
 }
 
-// moves says which folders are added or removed: a line for each cause and former location, where hosts that are new or removed are
-// one cause for the folders of the same policies; and where the lines are too many, for each location.
+// moves describes added or removed folders: one line for each cause and former location. New or removed hosts with
+// the same policies count as one cause. If there are too many lines, it ignores causes.
 func (s *summary) moves(sign string, folders []int, limit int) []string {
 	entries := make([]*changeLine, len(folders))
 	for i, folder := range folders {
@@ -137,11 +137,11 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	})
 }
 
-// manyChanges is how many lines about content name causes of their own for the same key.
+// manyChanges is the number of lines for one key from which causes are merged.
 const manyChanges = 8
 
-// contents says what changes in final objects, and in files: a line for each file, keys, and causes; where these are many, for each
-// file and keys. What drift alone has changed is apart.
+// contents describes changed final objects and files: one line for each file, keys and causes, or for each file and
+// keys if there are many. Changes by drift alone are separate.
 func (s *summary) contents() (contents, drift []string) {
 	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
@@ -177,7 +177,7 @@ func (s *summary) contents() (contents, drift []string) {
 	return append(s.objectLines(objects.all), s.contentLines(changed.all, maxChanged)...), s.contentLines(drifted.all, maxDrift)
 }
 
-// count notes how much differs in one of the folders.
+// count adds the size of a folder's difference.
 func (e *changeLine) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
 
 func (s *summary) contentLines(entries []*changeLine, limit int) []string {
@@ -194,7 +194,7 @@ func (s *summary) contentLines(entries []*changeLine, limit int) []string {
 	return s.lines(entries, limit, s.contentText)
 }
 
-// foldersKey is equal for equal lists of folders.
+// foldersKey identifies a list of folders.
 func foldersKey(folders []int) string {
 	key := make([]byte, 0, 3*len(folders))
 	for _, folder := range folders {
@@ -204,7 +204,7 @@ func foldersKey(folders []int) string {
 }
 
 func (s *summary) contentText(e *changeLine) string {
-	isEmpty := func(text string) bool { return text == "" } // of what has no file, or no keys that are known
+	isEmpty := func(text string) bool { return text == "" } // without a file or known keys
 	files, keys := slices.DeleteFunc(slices.Clone(e.files), isEmpty), slices.DeleteFunc(slices.Clone(e.keys), isEmpty)
 	switch {
 	case e.lines > 1 && len(e.folders) > 1:
@@ -219,7 +219,7 @@ func (s *summary) contentText(e *changeLine) string {
 	return text + ", on " + s.which(e.folders) + e.causes.text()
 }
 
-// merged joins the entries with the same cell, in the order of the first ones.
+// merged joins entries by cell, in order of first occurrence.
 func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
 	groups := grouped(entries, cellOf)
 	joined := make([]*changeLine, len(groups))
@@ -229,7 +229,7 @@ func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*change
 	return joined
 }
 
-// grouped brings together the entries with the same cell, in the order of the first ones.
+// grouped groups entries by cell, in order of first occurrence.
 func grouped[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
 	var groups [][]*changeLine
 	number := map[C]int{}
@@ -245,7 +245,6 @@ func grouped[C comparable](entries []*changeLine, cellOf func(*changeLine) C) []
 	return groups
 }
 
-// join returns one entry for some.
 func (s *summary) join(group []*changeLine) *changeLine {
 	if len(group) == 1 {
 		return group[0]
@@ -280,7 +279,7 @@ func (s *summary) join(group []*changeLine) *changeLine {
 	return all
 }
 
-// limited sorts the entries, those with most folders first, writes them, and joins all beyond the limit.
+// limited sorts entries by number of folders, formats them, and merges those beyond the limit.
 func (s *summary) limited(entries []*changeLine, limit int, write func(*changeLine) string) []*changeLine {
 	for _, one := range entries {
 		one.text = write(one)
@@ -290,13 +289,13 @@ func (s *summary) limited(entries []*changeLine, limit int, write func(*changeLi
 	})
 	if len(entries) > limit {
 		rest := s.join(entries[limit-1:])
-		rest.text, rest.objects = write(rest), min(rest.objects, 1) // after those that are named
+		rest.text, rest.objects = write(rest), min(rest.objects, 1) // after the named ones
 		entries = append(entries[:limit-1:limit-1], rest)
 	}
 	return entries
 }
 
-// lines writes the entries, those with most folders first, and one line for all beyond the limit.
+// lines formats entries by number of folders, with one line for those beyond the limit.
 func (s *summary) lines(entries []*changeLine, limit int, write func(*changeLine) string) []string {
 	entries = s.limited(entries, limit, write)
 	lines := make([]string, len(entries))
@@ -306,7 +305,7 @@ func (s *summary) lines(entries []*changeLine, limit int, write func(*changeLine
 	return lines
 }
 
-// waiting says what is not known yet, and what it waits for.
+// waiting describes unknown folders with their unknown inputs.
 func (s *summary) waiting() []string {
 	var entries []*changeLine
 	for i := range s.folders {
@@ -324,10 +323,10 @@ func (s *summary) waiting() []string {
 	})
 }
 
-// maxAssignments is how many assignments a line names.
+// maxAssignments bounds the named assignments in a line.
 const maxAssignments = 3
 
-// which is "large, small: 14 assignments". A few are named: "large: payments-live", "large/a-live, small/b-live".
+// which returns "large, small: 14 assignments", or names a few: "large: payments-live", "large/a-live, small/b-live".
 func (s *summary) which(folders []int) string {
 	if len(folders) > maxAssignments {
 		return s.hostsText(folders) + ": " + counted(len(folders), "assignment")
@@ -341,7 +340,7 @@ func (s *summary) which(folders []int) string {
 	return s.named(folders)
 }
 
-// named names assignments by their keys.
+// named lists assignments by key.
 func (s *summary) named(folders []int) string {
 	keys := make([]string, len(folders))
 	for i, folder := range folders {
@@ -350,7 +349,7 @@ func (s *summary) named(folders []int) string {
 	return listWords(keys, 0, "assignment")
 }
 
-// hostsText names the hosts of folders, which are sorted by host.
+// hostsText names the hosts of folders, sorted by host.
 func (s *summary) hostsText(folders []int) string {
 	var hosts []string
 	for _, i := range folders {
@@ -370,13 +369,13 @@ func (s *summary) targetsText(folders []int, what string) string {
 	return names(slices.Compact(targets), what)
 }
 
-// eachDifference calls yield with each file that differs, or once without a name where none does.
+// eachDifference calls yield with each differing file, or once without a name if none differs.
 func eachDifference(change *FolderChange, yield func(name string, before, after *folder.File)) {
 	before, after, found := sortedFiles(change.Before), sortedFiles(change.After), false
 	for len(before) > 0 || len(after) > 0 {
 		var one, other *folder.File
 		name := ""
-		order := cmp.Compare(len(after), 0) - cmp.Compare(len(before), 0) // which of them has none left
+		order := cmp.Compare(len(after), 0) - cmp.Compare(len(before), 0) // which side is exhausted
 		if order == 0 {
 			order = cmp.Compare(before[0].Name, after[0].Name)
 		}

@@ -2,15 +2,15 @@ package changes
 
 import "regexp"
 
-// Lines of key=value as the functions toEnv and toProperties of templates write them. A value of the first form may go on over
-// several lines in single quotes.
+// Lines of key=value, as toEnv and toProperties write them. The former continues values over several lines in single
+// quotes.
 var (
 	envLine      = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=((?:[A-Za-z0-9_./:@%+,=-]|'[^']*'|\\')*)(?:\n|$)`)
 	propertyLine = regexp.MustCompile(`^((?:[^\\=:#!\s]|\\.)+)=((?:[^\\\n]|\\.)*)(?:\n|$)`)
 	emptyLine    = regexp.MustCompile(`^[ \t]*(?:#[^\n]*)?(?:\n|$)`)
 )
 
-// readPairs returns false where any line has another form, since part of a value must never be taken for a key.
+// readPairs returns false if any line differs in form, because part of a value must never pass for a key.
 func readPairs(text string, line *regexp.Regexp) (map[string]any, bool) {
 	pairs := map[string]any{}
 	for text != "" {

@@ -12,12 +12,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// contextLines is how many lines around a change are shown.
+// contextLines is the number of lines around a change.
 const contextLines = 3
 
-// Unified returns the changes of the files as a unified diff, sorted by path: "a/" or "b/", the prefix, host,
-// deployment target and file. It has at most limit bytes and a last line that counts the files that do not
-// fit. It shows values, so it is only for readers who may see them.
+// Unified returns the changes as a unified diff, sorted by path: "a/" or "b/", prefix, host, deployment target and
+// file. It has at most limit bytes, and a last line that counts omitted files. It shows values, which only some
+// readers may see.
 func Unified(folders []FolderChange, prefix string, limit int) string {
 	folders = sortedFolders(folders)
 	var b strings.Builder
@@ -33,7 +33,7 @@ func Unified(folders []FolderChange, prefix string, limit int) string {
 			if name == "" && before == nil && after == nil {
 				return
 			}
-			if left > 0 { // after the first file that does not fit, all are left out
+			if left > 0 { // omit all files after the first that does not fit
 				left++
 				return
 			}
@@ -53,7 +53,7 @@ func Unified(folders []FolderChange, prefix string, limit int) string {
 	return b.String()
 }
 
-// unifiedFile is the difference of one file.
+// unifiedFile returns the diff of one file.
 func unifiedFile(name string, before, after *folder.File) string {
 	from, to := label("a/"+name), label("b/"+name)
 	var old, wanted []byte
@@ -73,18 +73,18 @@ func unifiedFile(name string, before, after *folder.File) string {
 	}
 	text, err := udiff.ToUnified(from, to, string(old), udiff.Lines(string(old), string(wanted)), contextLines)
 	if err != nil {
-		return head + "# " + from + " and " + to + " differ\n" // never happens: the edits are of the same text
+		return head + "# " + from + " and " + to + " differ\n" // impossible: the edits belong to this text
 	}
 	return head + text
 }
 
-// isText says whether a terminal can show what is in a file: who may push can have written it.
+// isText reports whether a terminal can display a file. Anyone with push access may have written it.
 func isText(content []byte) bool {
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 	return wording.Visible(text) == text
 }
 
-// label is a path as Git writes it: in quotes where it has quotes, backslashes, or characters that a terminal does not show.
+// label quotes a path as Git does.
 func label(path string) string {
 	if strings.ContainsAny(path, "\"\\\t\n") || wording.Visible(path) != path {
 		return strconv.Quote(path)

@@ -9,14 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxWord is how many characters of a name or key are shown. A Kubernetes label has at most 63.
+// maxWord bounds a displayed name or key. A Kubernetes label has at most 63 characters.
 const maxWord = 120
 
-// maxLine is how many characters of a given line are shown.
+// maxLine bounds a given line.
 const maxLine = 500
 
-// word shows a text from users on one line: characters that cannot be printed are escaped, and a long text is
-// cut.
+// word returns a user's text on one line, with escapes for unprintable characters, and shortened.
 func word(text string) string { return shown(text, maxWord) }
 
 // oneLine is word for a whole line.
@@ -40,12 +39,12 @@ func shown(text string, most int) string {
 	return b.String()
 }
 
-// quoted is a name in quotes, as HCL would write it.
+// quoted quotes a name as HCL does.
 func quoted(name string) string {
 	return `"` + strings.ReplaceAll(word(name), `"`, `\"`) + `"`
 }
 
-// listWords lists up to three words, or two and how many more there are.
+// listWords lists up to three words, or two and the number of others.
 func listWords(words []string, more int, what string) string {
 	if len(words) > 3 || more > 0 {
 		shown := min(2, len(words))
@@ -59,7 +58,7 @@ func listWords(words []string, more int, what string) string {
 	return text
 }
 
-// names lists the first few of some names.
+// names lists the first few names.
 func names(all []string, what string) string {
 	shown := make([]string, len(all))
 	for i, name := range all {
@@ -68,5 +67,5 @@ func names(all []string, what string) string {
 	return listWords(shown, 0, what)
 }
 
-// counted is "1 assignment", "2 assignments".
+// counted returns "1 assignment", "2 assignments".
 func counted(n int, what string) string { return wording.Count(n, what, what+"s") }

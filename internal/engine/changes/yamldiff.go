@@ -10,14 +10,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// yamlDocument is one yamlDocument of a YAML file, or all of another file.
+// yamlDocument is a document of a YAML file, or the whole of another file.
 type yamlDocument struct {
 	value any
 	objects.Identity
 }
 
-// documents compares the documents of two versions of a file, each with the one of the same kind, namespace and name; else with that
-// of the same kind and name; else with the next one of the kind.
+// documents compares the documents of two versions by kind, namespace and name, then by kind and name, then by kind
+// in order.
 func (c *collector) documents(old, wanted []yamlDocument) {
 	partner, added := matched(old, wanted,
 		func(d *yamlDocument) objects.Identity { return d.Identity },
@@ -40,8 +40,7 @@ func (c *collector) documents(old, wanted []yamlDocument) {
 	}
 }
 
-// shownKind is the kind of one document of several. In files of configuration what looks like a kind may
-// be a value.
+// shownKind returns the kind of one of several documents. In configuration, a kind may be a value.
 func (c *collector) shownKind(of *yamlDocument, several bool) string {
 	switch {
 	case c.config || !several:
@@ -52,10 +51,10 @@ func (c *collector) shownKind(of *yamlDocument, several bool) string {
 	return of.Kind
 }
 
-// maxDocuments is how many documents a file may have, each of which takes some kilobytes to read.
+// maxDocuments bounds the documents of a file. Reading one takes some kilobytes.
 const maxDocuments = 200
 
-// readFile reads a file by the extension of its name. ok is false where it cannot be read, or the format has no keys.
+// readFile parses a file by its extension. ok is false if it is invalid or the format has no keys.
 func readFile(name, text string) (documents []yamlDocument, ok bool) {
 	var value any
 	switch strings.ToLower(path.Ext(name)) {
@@ -72,7 +71,7 @@ func readFile(name, text string) (documents []yamlDocument, ok bool) {
 	return []yamlDocument{{value: value}}, ok
 }
 
-// readYAML reads every document that holds anything.
+// readYAML parses all documents that are not empty.
 func readYAML(text string) ([]yamlDocument, bool) {
 	count := 0
 	values, err := fleet.ReadYAMLDocuments(text, func(string) bool { count++; return count > maxDocuments })
@@ -99,12 +98,11 @@ func readYAML(text string) ([]yamlDocument, bool) {
 	return documents, true
 }
 
-// kindOfObject is what the kind of a Kubernetes object looks like.
+// kindOfObject matches kinds of Kubernetes objects.
 var kindOfObject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
-// matched returns, for each element before, the index of the one after that it is compared with, or -1, and the indices of those after
-// that are left. Elements are compared that have the same first key, then of the others those that have the same second key, and so
-// on, in their order.
+// matched pairs elements by first key, then the others by second key, and so on, in order. It returns the partner of
+// each element before, or -1, and the unpaired ones after.
 func matched[T any, K comparable](before, after []T, keys ...func(*T) K) (partner, added []int) {
 	partner, taken := slices.Repeat([]int{-1}, len(before)), make([]bool, len(after))
 	for _, key := range keys {
