@@ -20,10 +20,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applied is the state of objects that are as wanted.
+// applied is the state of an object without drift.
 const applied = "applied"
 
-// render renders the objects of settings, and reports the problems. It parses equal manifests only once.
+// render renders the objects and reports problems. It parses equal manifests only once.
 func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.StagedObject {
 	render := agent.Render
 	if r.connection != nil {
@@ -34,7 +34,7 @@ func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics)
 	return objects
 }
 
-// rendered returns the objects of a model, with placeholders for its credentials; nil where they cannot be rendered.
+// rendered returns the objects of a model, with placeholders for its credentials; nil if they cannot be rendered.
 func (r *request) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.StagedObject {
 	var ignored diag.Diagnostics
 	settings, known := m.settings(placeholders(shape), clusters, &ignored)
@@ -112,7 +112,6 @@ func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate
 	return after
 }
 
-// foundValue is the attribute found.
 func foundValue(records []onboarding.Record) types.List {
 	var found []string
 	for i := range records {
@@ -131,10 +130,10 @@ func (r *request) warnOf(notes []string) {
 	}
 }
 
-// tipFor is how long the tip of a branch is kept while waiting for a cluster, before it is read again.
+// tipFor is the time between two reads of a branch while an apply waits for a cluster.
 const tipFor = 15 * time.Second
 
-// following returns what the apply waits for; nil for nothing.
+// following returns the commit and folders that the apply waits for.
 func (r *request) following(settings agent.Settings) *onboarding.Following {
 	location := settings.Repository
 	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(r.model.GitopsRepo)); known && len(findings) == 0 {
@@ -154,8 +153,7 @@ func (r *request) following(settings agent.Settings) *onboarding.Following {
 	}
 }
 
-// refresh reads the objects, and sets the computed attributes. For a cluster that cannot be asked, the last result is
-// kept.
+// refresh reads the objects, and sets the computed attributes. It keeps the last result for a cluster that cannot be read.
 func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := r.model
 	after := *before
@@ -181,7 +179,7 @@ func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPriva
 	}
 	m.Objects = objectsValue(objects, drift.Findings)
 	if drift.UID == before.UID && len(drift.Findings) == 0 {
-		drift = onboarding.Drift{} // what is as it was applied is not kept: the state stays what it is, and a refresh reports nothing
+		drift = onboarding.Drift{} // the state does not change without drift, and a refresh reports nothing
 	}
 	after.Drift = drift
 	return &after

@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// confinement returns how the agent's controllers are confined; nil if that is not to be looked at: install sets it, or the
-// user has decided otherwise.
+// confinement returns the confinement to check on the cluster; nil if install sets it, or the user has declined it.
 func (r *request) confinement() *reconciler.Confinement {
 	m := r.model
 	isDeclined := !m.Confine.IsNull() && !m.Confine.ValueBool()
@@ -29,8 +28,8 @@ func (r *request) reconciler() *reconciler.Reconciler {
 	return reconciler.Named(cmp.Or(r.model.Reconciler.ValueString(), reconciler.DefaultAgent))
 }
 
-// checkConfinement warns of controllers on the cluster with whose rights others may act. Equal warnings about several clusters
-// are one, so the text does not name the cluster. A cluster that does not answer has warnings of its own.
+// checkConfinement warns of controllers that lend their rights to others. Equal warnings about several clusters are merged, so
+// the text does not name the cluster. A cluster that does not answer has its own warnings.
 func (r *request) checkConfinement(ctx context.Context, client *kube.ClusterClient) {
 	confinement := r.confinement()
 	if confinement == nil {

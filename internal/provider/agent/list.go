@@ -26,12 +26,12 @@ import (
 
 var _ list.ListResourceWithConfigure = &listed{}
 
-// NewList returns what lists agents, for `terraform query`: those whose objects are on the clusters of the provider.
+// NewList returns the list resource of agents for `terraform query`. It finds them by their objects on the provider's clusters.
 func NewList() list.ListResource { return &listed{} }
 
 type listed struct{ connection *connection.Connection }
 
-// ListDefinition is the configuration, with which a test compares the page of the documentation.
+// ListDefinition is the configuration. A test compares the documentation with it.
 var ListDefinition = listschema.Schema{
 	MarkdownDescription: "The agents in clusters, by their objects, in whichever state they are. Argo CD on a hub is not listed.",
 	Attributes: map[string]listschema.Attribute{
@@ -39,12 +39,12 @@ var ListDefinition = listschema.Schema{
 	},
 }
 
-// Metadata names it.
+// Metadata names the list.
 func (l *listed) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_agent"
 }
 
-// ListResourceConfigSchema is the definition.
+// ListResourceConfigSchema returns the definition.
 func (l *listed) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
 	resp.Schema = ListDefinition
 }
@@ -54,7 +54,7 @@ func (l *listed) Configure(_ context.Context, req resource.ConfigureRequest, _ *
 	l.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// List asks the clusters.
+// List reads the agents from the clusters.
 func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.ListResultsStream) {
 	var diagnostics diag.Diagnostics
 	var names []string
@@ -105,7 +105,7 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		for i := range found {
 			result := req.NewListResult(ctx)
 			if i == 0 {
-				result.Diagnostics.Append(diagnostics...) // which belong to no result
+				result.Diagnostics.Append(diagnostics...) // they belong to no result
 			}
 			recognized := agentModel{Cluster: types.StringValue(found[i].Cluster)}
 			recognized.recognize(&found[i])
@@ -128,7 +128,7 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	}
 }
 
-// agentsOn are the agents whose objects are on a cluster.
+// agentsOn returns the agents whose objects are on a cluster.
 type agentsOn struct {
 	found   []agent.Settings
 	refused []agent.Refused
@@ -140,7 +140,7 @@ const (
 		"namespace can have made them: find out who did, and correct or remove them."
 )
 
-// recognize takes over the settings of an agent that were read of its objects.
+// recognize sets the attributes from settings that were read from an agent's objects.
 func (m *agentModel) recognize(settings *agent.Settings) {
 	text := func(given string) types.String {
 		if given == "" {
@@ -181,7 +181,7 @@ func (m *agentModel) recognize(settings *agent.Settings) {
 	}
 }
 
-// attributes are those that [agentModel.recognize] sets, by name.
+// attributes returns the attributes that [agentModel.recognize] sets, by name.
 func (m *agentModel) attributes() map[string]attr.Value {
 	return map[string]attr.Value{
 		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace, "gitops_repo": m.GitopsRepo,
@@ -189,8 +189,8 @@ func (m *agentModel) attributes() map[string]attr.Value {
 	}
 }
 
-// recognize reads of the objects on a cluster how the imported agent is set up. It is nil where there are none: then the next
-// apply applies all of them.
+// recognize reads the settings of an imported agent from its objects. It returns nil if there are none: then the next apply
+// applies all of them.
 func (r *request) recognize(ctx context.Context) *agentPrivate {
 	m := r.model
 	if waits, missing := r.access(); waits || missing || !m.Hub.IsNull() {

@@ -26,21 +26,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// agentPrivate is the private state of a flotilla_agent: the applied objects, and what the last refresh found of them.
+// agentPrivate is the private state of a flotilla_agent: the applied objects and the result of the last refresh.
 type agentPrivate struct {
 	// Cluster is the name of the cluster at the last apply.
 	Cluster string              `json:"cluster,omitempty"`
 	Records []onboarding.Record `json:"records,omitempty"`
-	// UID is that of the cluster that has the objects.
+	// UID identifies the cluster that has the objects.
 	UID string `json:"uid,omitempty"`
-	// Shape lists the credentials that were given, by their paths: never a value.
+	// Shape lists the paths of the given credentials, never a value.
 	Shape []string         `json:"shape,omitempty"`
 	Drift onboarding.Drift `json:"drift,omitzero"`
-	// Reached is how the hub reaches the cluster, as it was last applied.
+	// Reached has the connection of the hub to the cluster, as last applied.
 	Reached clusterAccess `json:"reached,omitzero"`
 }
 
-// appliedObject is an object on a cluster, by the uid of the cluster.
+// appliedObject is an object on a cluster with a uid.
 type appliedObject struct {
 	uid string
 	id  agent.ID
@@ -50,14 +50,14 @@ func (m *agentPrivate) identityOf(record *onboarding.Record) appliedObject {
 	return appliedObject{m.UID, record.ID()}
 }
 
-// clusterAccess says how a cluster is reached, without credentials.
+// clusterAccess is the connection to a cluster, without credentials.
 type clusterAccess struct {
 	Server        string `json:"server,omitempty"`
 	CA            string `json:"ca,omitempty"`
 	TLSServerName string `json:"tls_server_name,omitempty"`
 }
 
-// accessOf returns how a cluster of the provider is reached.
+// accessOf returns the provider's connection to a cluster.
 func accessOf(clusters *connection.Clusters, name string) clusterAccess {
 	known, isKnown := clusters.Known[name]
 	if !isKnown || known.Kubeconfig != "" {
@@ -66,7 +66,7 @@ func accessOf(clusters *connection.Clusters, name string) clusterAccess {
 	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
 }
 
-// clusters returns settings of a provider that reaches the cluster in this way.
+// clusters returns provider settings with this connection to the cluster.
 func (r clusterAccess) clusters(name string) *connection.Clusters {
 	known := map[string]kube.Cluster{}
 	if r != (clusterAccess{}) {
@@ -77,7 +77,7 @@ func (r clusterAccess) clusters(name string) *connection.Clusters {
 
 const agentEntry = "agent"
 
-// loadAgent reads the private state; an empty one where there is none.
+// loadAgent reads the private state; an empty one if there is none.
 func loadAgent(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *agentPrivate {
 	m := &agentPrivate{}
 	text, diags := private.GetKey(ctx, agentEntry)
@@ -99,10 +99,10 @@ func (m *agentPrivate) equal(other *agentPrivate) bool {
 	return err == nil && otherErr == nil && string(one) == string(another)
 }
 
-// isOnHub says whether the agent is on another cluster, which alone reaches the cluster.
+// isOnHub reports whether the agent runs on a hub, which reaches the cluster.
 func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.ValueString()).OnHub() }
 
-// checkHub finds a hub without its reconciler, and the reconciler without a hub.
+// checkHub refuses a hub without its reconciler, and the reconciler without a hub.
 func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	isHub, hub := m.isOnHub(), reconciler.Hub()
 	problem := ""
@@ -124,13 +124,13 @@ func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// What a destroy does with a cluster that cannot be reached.
+// The effects of a destroy on a cluster that cannot be reached.
 const (
 	failUnreachable = "fail"
 	forgetCluster   = "forget"
 )
 
-// secrets are the parts of credentials_wo: for the repository, and by the attribute that they belong to.
+// secrets returns credentials_wo: the repository's, and those of other attributes by their name.
 func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	switch given := tfvalue.Plain(m.Secrets).(type) {
 	case nil:
@@ -152,8 +152,8 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	return nil
 }
 
-// settings decodes the settings of the agent, with the parts of credentials_wo. known is false while some of them are not known
-// yet. clusters are those of the provider, from which a hub gets how it reaches the cluster; nil before they are known.
+// settings decodes the settings of the agent with its secrets. known is false while a part is unknown. clusters are the
+// provider's, from which a hub takes its connection to the cluster; nil before they are known.
 func (m *agentModel) settings(
 	secrets map[string]any,
 	clusters *connection.Clusters,
@@ -217,7 +217,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	return joined
 }
 
-// registration completes the given registration with how the provider itself reaches the cluster.
+// registration adds the provider's own connection to the cluster to the given registration.
 func (m *agentModel) registration(given any, clusters *connection.Clusters) any {
 	object, isObject := given.(map[string]any)
 	if !m.isOnHub() || given != nil && !isObject {
@@ -245,10 +245,10 @@ func (m *agentModel) registration(given any, clusters *connection.Clusters) any 
 	return full
 }
 
-// agentAttributes are the attributes of settings that have another name in the resource.
+// agentAttributes maps settings to attributes with another name in the resource.
 var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials.secret"}
 
-// addAgentProblems reports the problems of settings, each at its attribute.
+// addAgentProblems reports problems of settings at their attributes.
 func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsProblem) {
 	for _, problem := range problems {
 		name := problem.Path
@@ -276,14 +276,14 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsPr
 	}
 }
 
-// shapeOf lists the credentials that are given, by their paths.
+// shapeOf lists the paths of the given credentials.
 func shapeOf(secrets map[string]any) []string {
 	var shape []string
 	walk(nil, secrets, func(at []string, _ any) { shape = append(shape, strings.Join(at, ".")) })
 	return shape
 }
 
-// hasUnknownObject reports whether a whole object of credentials is not known yet: its keys decide which objects are applied.
+// hasUnknownObject reports whether a whole object of credentials is unknown. Its keys decide which objects are applied.
 func hasUnknownObject(secrets map[string]any) bool {
 	found := false
 	walk(nil, secrets, func(at []string, value any) {
@@ -301,7 +301,7 @@ func hasUnknownObject(secrets map[string]any) bool {
 	return found
 }
 
-// walk calls do for each value that is given and no object, with its path, in the order of keys.
+// walk calls do for each given value that is no object, with its path, in the order of keys.
 func walk(at []string, object map[string]any, do func(at []string, value any)) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		below := append(slices.Clone(at), key)
@@ -313,7 +313,7 @@ func walk(at []string, object map[string]any, do func(at []string, value any)) {
 	}
 }
 
-// placeholders are values in place of credentials. The same objects are rendered with them, but without secrets.
+// placeholders returns values in place of credentials, which render to the same objects.
 func placeholders(shape []string) map[string]any {
 	all := map[string]any{}
 	for _, at := range shape {
@@ -339,8 +339,8 @@ func standIn(key string) any {
 	return "unknown"
 }
 
-// hiddenIn returns the texts that must be in no error: credentials, and texts of objects with credentials in them, such as
-// the JSON in Argo CD's Secret of a cluster.
+// hiddenIn returns the texts that no error may contain: credentials, and texts of objects with credentials, such as the JSON in
+// Argo CD's Secret of a cluster.
 func hiddenIn(secrets map[string]any, objects []agent.StagedObject) []string {
 	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
 	var held []string
@@ -358,10 +358,10 @@ func hiddenIn(secrets map[string]any, objects []agent.StagedObject) []string {
 	return append(hidden, held...)
 }
 
-// notSecret are the attributes of credentials that may be shown.
+// notSecret has the attributes of credentials that may be shown.
 var notSecret = []string{"username", "id", "installation_id", "url", "ssh_known_hosts", "ca_certificates"}
 
-// credentialsIn are the texts of credentials that are secret.
+// credentialsIn returns the secret texts of credentials.
 func credentialsIn(secrets map[string]any) []string {
 	var hidden []string
 	walk(nil, secrets, func(at []string, value any) {

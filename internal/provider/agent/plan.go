@@ -30,9 +30,9 @@ func newRequest(c *frame.Call[agentModel]) *request {
 type past struct {
 	model   *agentModel   // nil if the agent is new
 	private *agentPrivate // empty if there is none
-	// formerName is the name of the cluster at the last apply, of the replaced agent, too; "" if there was none.
+	// formerName is the name of the cluster at the last apply, also of a replaced agent; "" if there was none.
 	formerName string
-	// isCounted reports that the plan counts among those of which no two may have one name.
+	// isCounted reports that the plan counts in the check for two agents of one name.
 	isCounted bool
 }
 
@@ -49,7 +49,7 @@ func (r *request) plan(ctx context.Context, before past) {
 		return
 	}
 	if !known {
-		// The computed attributes do not depend on whether a credential is known yet.
+		// The computed attributes are the same for a known and an unknown credential.
 		shape := placeholders(shapeOf(secrets))
 		if known = !hasUnknownObject(secrets); known {
 			given, known = m.settings(shape, r.clusters(), r.diagnostics)
@@ -91,14 +91,14 @@ func (r *request) plan(ctx context.Context, before past) {
 	}
 }
 
-// plannedRoot is an object that follows a folder, by the address of the cluster that it is on.
+// plannedRoot is an object that follows a folder, on the cluster with an address.
 type plannedRoot struct {
 	address string
 	id      agent.ID
 }
 
-// checkTwice finds a second agent of this configuration that follows the folders with the objects of the first: each
-// would undo what the other applies, and a destroy of one would take the objects of both away.
+// checkTwice refuses a second agent of this configuration with the same following objects: each would undo the changes of the
+// other, and a destroy of one would remove the objects of both.
 func (r *request) checkTwice(objects []agent.StagedObject) {
 	if r.connection == nil {
 		return
@@ -125,11 +125,11 @@ func (r *request) checkTwice(objects []agent.StagedObject) {
 	}
 }
 
-// dryRun tries the objects on the cluster, and reports those that it would refuse. It sets no attribute. formerName is the name of the
-// cluster at the last apply, or "".
+// dryRun tries the objects on the cluster and reports refused ones. It sets no attribute. formerName is the name of the cluster
+// at the last apply, or "".
 func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secrets map[string]any, formerName string) {
 	options := onboarding.InspectOptions{Force: r.model.Force.ValueBool()}
-	// The destroy of the former name forgets its objects if the provider does not have it any more.
+	// If the provider lacks the former name, the destroy of that agent forgets its objects.
 	if _, missing := r.clusters().Access(formerName); !missing && formerName != "" {
 		options.FormerLabel = render.LabelValue(formerName)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// remove removes the applied objects from the cluster. A cluster that the provider's clusters do not name any more is
-// gone; one that cannot be reached may be there with its agent and its credentials, so that is an error, unless
-// on_unreachable says to forget it.
+// remove removes the applied objects. A cluster that the provider does not name any more counts as gone. A cluster that cannot be
+// reached may still have its agent and credentials: it is an error unless on_unreachable = "forget".
 func (r *request) remove(ctx context.Context, before *agentPrivate) {
 	m := r.model
 	waits, missing := r.access()
@@ -59,7 +58,7 @@ func (r *request) remove(ctx context.Context, before *agentPrivate) {
 	}
 }
 
-// withChanges is a failure with the changes that were made before it.
+// withChanges adds the changes made before a failure to its text.
 func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Failure {
 	if len(changes) == 0 {
 		return failure
@@ -69,13 +68,13 @@ func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Fail
 	return &more
 }
 
-// allChanges bounds how many changes an error names: an agent has fewer objects, unless it is installed, too.
+// allChanges bounds the changes that an error names: an agent without install has fewer objects.
 const allChanges = 30
 
-// forgets says whether a cluster that cannot be reached is left as it is when its agent is destroyed.
+// forgets reports whether a destroy gives up a cluster that cannot be reached.
 func (r *request) forgets() bool { return r.model.OnUnreachable.ValueString() == forgetCluster }
 
-// addUnreachable reports that a destroy has not reached a cluster, and what to do about it.
+// addUnreachable reports a destroy that did not reach the cluster, with the remedies.
 func (r *request) addUnreachable(why string) {
 	r.diagnostics.AddAttributeError(
 		r.targetPath(),
@@ -86,7 +85,7 @@ func (r *request) addUnreachable(why string) {
 	)
 }
 
-// warnForgotten says which objects may be left on a cluster that was not asked.
+// warnForgotten names the objects that may remain on a cluster that was not read.
 func (r *request) warnForgotten(why string, records []onboarding.Record) {
 	var left, credentials []string
 	for i := range records {

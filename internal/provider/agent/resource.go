@@ -1,4 +1,4 @@
-// Package agent is flotilla_agent: the objects with which a cluster follows its folders, applied to it and removed.
+// Package agent implements flotilla_agent, which applies and removes the objects with which a cluster follows its folders.
 package agent
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// New returns the resource, which is the objects with which a cluster follows its folders.
+// New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[agentModel]{
 		Name: "agent", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
@@ -35,7 +35,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// identity distinguishes the agents of one cluster, which have names or namespaces of their own.
+// identity tells agents of one cluster apart by their names and namespaces.
 var identity = map[string]identityschema.Attribute{
 	"cluster": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
 	"hub": identityschema.StringAttribute{
@@ -53,10 +53,9 @@ func identify(m *agentModel) map[string]types.String {
 	return map[string]types.String{"cluster": m.Cluster, "hub": m.Hub, "name": m.Name, "namespace": m.Namespace}
 }
 
-// replaces are the plan modifiers of an attribute of which a change replaces the agent.
+// replaces makes a change of an attribute replace the agent.
 var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
-// definition is the cluster, what it follows, and what was applied.
 var definition = schema.Schema{
 	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
 		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that is changed or deleted there shows " +

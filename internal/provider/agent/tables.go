@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// SecretTable is that of the attribute credentials.
+// SecretTable describes the attribute credentials.
 var SecretTable = &fleet.Table{
 	Name:    "Secret of an agent",
 	Meaning: "The attribute `credentials` of `flotilla_agent`: a Secret in place of `credentials_wo`.",
@@ -16,7 +16,7 @@ var SecretTable = &fleet.Table{
 	},
 }
 
-// secretParts are the attributes of credentials_wo that are joined with other attributes of the resource.
+// secretParts are the attributes of credentials_wo that complete other attributes.
 var secretParts = []fleet.Attribute{
 	{Name: "feedback", Type: fleet.ObjectType, Of: agent.FeedbackTable, Meaning: "The `token` or `github_app` of `feedback`."},
 	{
@@ -27,7 +27,7 @@ var secretParts = []fleet.Attribute{
 	},
 }
 
-// SecretsTable is that of the attribute credentials_wo.
+// SecretsTable describes the attribute credentials_wo.
 var SecretsTable = &fleet.Table{
 	Name:       "secrets of an agent",
 	Meaning:    "The attribute `credentials_wo` of `flotilla_agent`: credentials with which the agent reads the repository, and others. It is write-only: in no state and no plan.",

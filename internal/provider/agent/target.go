@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 )
 
-// agentTarget is the cluster that has the objects of an agent, or is to have them: the cluster of the agent, or its hub.
+// agentTarget is the cluster for the objects of an agent: the agent's own cluster, or its hub.
 type agentTarget struct {
 	connection  *connection.Connection // nil before the provider is configured
 	diagnostics *diag.Diagnostics
@@ -45,8 +45,7 @@ func (t *agentTarget) clusters() *connection.Clusters {
 	return &t.connection.Clusters
 }
 
-// access reports why the target cannot be read: waits if its connection is not known yet, missing if the provider's clusters do not
-// have it.
+// access reports why the target cannot be read: waits if its connection is unknown, missing if the provider's clusters lack it.
 func (t *agentTarget) access() (waits, missing bool) {
 	settings := t.clusters()
 	if settings == nil || t.name.IsUnknown() {
@@ -55,12 +54,11 @@ func (t *agentTarget) access() (waits, missing bool) {
 	return settings.Access(t.targetName())
 }
 
-// addMissing reports that the provider does not have a cluster.
 func (t *agentTarget) addMissing() {
 	t.clusters().AddMissing(t.targetPath(), t.targetName(), t.diagnostics)
 }
 
-// address identifies a cluster by how it is reached, or by its name if that is not known yet.
+// address identifies a cluster by its connection, or by its name while that is unknown.
 func (t *agentTarget) address() string {
 	to, isKnown := t.clusters().Known[t.targetName()]
 	switch {
@@ -72,10 +70,10 @@ func (t *agentTarget) address() string {
 	return strings.TrimRight(strings.ToLower(to.Host), "/") + " " + to.ProxyURL + " " + to.TLSServerName
 }
 
-// lookDeadline bounds reading a cluster during a plan or refresh, so that one cluster does not delay all others.
+// lookDeadline bounds reading one cluster in a plan or refresh, so that it does not delay others.
 const lookDeadline = time.Minute
 
-// connect connects to the target, and removes the hidden texts from all errors.
+// connect connects to the target. It removes the hidden texts from all errors.
 func (t *agentTarget) connect(
 	ctx context.Context,
 	deadline time.Duration,
@@ -95,7 +93,7 @@ func (t *agentTarget) connect(
 	return inner
 }
 
-// remaining is the time until a context's deadline.
+// remaining returns the time until the deadline of a context.
 func remaining(ctx context.Context) time.Duration {
 	if end, bounded := ctx.Deadline(); bounded {
 		return max(time.Until(end), time.Second)
@@ -103,7 +101,7 @@ func remaining(ctx context.Context) time.Duration {
 	return time.Hour
 }
 
-// isAway reports whether a cluster cannot be reached now, but may be later.
+// isAway reports whether a cluster cannot be reached now but may be later.
 func isAway(failure *onboarding.Failure) bool {
 	switch failure.Reason() {
 	case kube.ReasonUnreachable, kube.ReasonTimeout, kube.ReasonServer, kube.ReasonIncomplete:
@@ -112,7 +110,7 @@ func isAway(failure *onboarding.Failure) bool {
 	return failure.Cause == onboarding.CauseTime
 }
 
-// sentence returns the text of a failure as a sentence, with the name of the cluster.
+// sentence returns a failure as a sentence that names the cluster.
 func (t *agentTarget) sentence(failure *onboarding.Failure) string {
 	return fmt.Sprintf("Cluster %q: %s", t.targetName(), fullStop(failure.Text))
 }
@@ -157,7 +155,7 @@ func (t *agentTarget) addFailure(failure *onboarding.Failure) {
 	once.Error(t.diagnostics, at, "Cluster cannot be reached", text)
 }
 
-// warnOfAway warns of a cluster that cannot be read, with the effect of that.
+// warnOfAway warns of a cluster that cannot be read.
 func (t *agentTarget) warnOfAway(err error, effect string) {
 	for _, failure := range onboarding.FailuresOf(err) {
 		once.Warning(t.diagnostics, t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+effect)

@@ -26,24 +26,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// operation is one plan or one apply of a claim: the configuration, what is known, and what is computed.
+// operation is one plan or one apply of a claim.
 //
-// The clusters in a plan follow from the configuration and the state, and never from the branch: Terraform plans again
-// when it applies, and pushes of others in between would change that plan. So the clusters that the claim keeps are
-// known at plan, the first ones of the list, and new ones after them are not. The plan reads the branch only to find what would make the apply fail.
+// The planned clusters follow from configuration and state, never from the branch: Terraform plans again when it applies, and
+// pushes in between would change that plan. So the clusters that the claim keeps come first and are known, and new ones are
+// unknown. The plan reads the branch only to find errors of the apply.
 type operation struct {
 	connection  *connection.Connection
-	model       *clusterClaimModel // what the plan wants; its computed attributes are set
-	prior       *clusterClaimModel // from state; nil where the claim is created
+	model       *clusterClaimModel // the plan, whose computed attributes are set
+	prior       *clusterClaimModel // from state; nil if the claim is new
 	private     *claimPrivate      // from private state; nil likewise
-	replaced    []string           // holders of the object that this one replaces
+	replaced    []string           // holders of a replaced object
 	diagnostics *diag.Diagnostics
 
 	at       delivery.Claim
 	complete bool // all inputs are known
 	fleet    *fleet.Fleet
 	clusters []string // of the fleet
-	pool     []string // those that the selector selects
+	pool     []string // selected by the pool
 
 	after *claimPrivate
 }
@@ -89,8 +89,8 @@ func (o *operation) decode() {
 	}
 }
 
-// number is how many clusters are wanted. A fraction is reported where it is decoded: the schema takes any number, since
-// the framework reports one for an integer as an error of the provider.
+// number returns how many clusters are wanted. The schema takes any number and decode reports fractions, because the framework
+// reports one for an integer as an error of the provider.
 func (m *clusterClaimModel) number() int {
 	value := m.Number.ValueBigFloat()
 	if value == nil {
@@ -112,7 +112,7 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// situation is the input of the decision about clusters: what the claim holds, and what other claims have.
+// situation returns the input of the decision: the clusters of this claim and of other claims.
 func (o *operation) situation(held []string, elsewhere map[string]string) claim.Situation {
 	return claim.Situation{Number: o.model.number(), Fleet: o.clusters, Pool: o.pool, Held: held, Elsewhere: elsewhere}
 }
@@ -146,7 +146,7 @@ func (o *operation) plan(ctx context.Context) {
 	o.lookAhead(ctx, held)
 }
 
-// withUnknown are the clusters that stay, and places for those that the apply takes.
+// withUnknown returns the kept clusters, followed by unknown ones.
 func withUnknown(kept []string, taking int) types.List {
 	var elements []attr.Value
 	for _, name := range kept {
@@ -158,38 +158,39 @@ func withUnknown(kept []string, taking int) types.List {
 	return types.ListValueMust(types.StringType, elements)
 }
 
-// keepSpelling keeps the location of the state where the configuration has another spelling of the same location.
+// keepSpelling keeps the location in the state if the configuration only spells it differently.
 func (o *operation) keepSpelling() {
 	if was, ok := o.formerClaim(); ok && o.complete && was.Location == o.at.Location {
 		o.model.GitopsRepo = o.prior.GitopsRepo
 	}
 }
 
-// checkTwice finds a second claim of the name in this configuration, and the holders whose record a new object may take over.
+// checkTwice refuses a second claim of the name in this configuration, and finds the holders whose record a new object may take
+// over.
 func (o *operation) checkTwice() {
 	if o.connection == nil || !o.complete {
 		return
 	}
 	if len(o.replaced) > 0 {
-		return // the same resource, planned before with its state
+		return // the same resource, already planned with its state
 	}
 	if err := o.connection.Delivery.RegisterClaim(o.at); err != nil {
 		o.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", tfvalue.Sentence(err.Error()))
 		return
 	}
 	if o.prior == nil {
-		o.replaced = o.connection.Delivery.KnownClaimHolders(o.at) // of an object that is tainted
+		o.replaced = o.connection.Delivery.KnownClaimHolders(o.at) // a tainted object
 	}
 }
 
-// isMoved says whether the claim is really at another location than before.
+// isMoved reports whether the claim really has another location than before.
 func (o *operation) isMoved(ctx context.Context) bool {
 	was, ok := o.formerClaim()
 	return ok && was.Location != o.at.Location &&
 		(!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
 }
 
-// formerClaim is the claim in the state.
+// formerClaim returns the claim in the state.
 func (o *operation) formerClaim() (delivery.Claim, bool) {
 	if o.prior == nil {
 		return delivery.Claim{}, false
@@ -199,14 +200,14 @@ func (o *operation) formerClaim() (delivery.Claim, bool) {
 	return delivery.Claim{Location: at, Name: o.prior.Name.ValueString()}, ok
 }
 
-// isRecorded says whether the record is up to date.
+// isRecorded reports whether the record is up to date.
 func (o *operation) isRecorded(clusters []string) bool {
 	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) &&
 		o.private.Environment == o.fleet.Environment &&
 		o.prior.Name.Equal(o.model.Name)
 }
 
-// warn reports clusters that the claim does not have any more, and why.
+// warn reports clusters that the claim has lost, with the reasons.
 func (o *operation) warn(kept claim.Decision) {
 	if o.private != nil && o.private.Seen.Touched && !o.private.Seen.Foreign && !o.private.Seen.Gone {
 		at, _ := o.formerClaim()
@@ -229,7 +230,7 @@ func (o *operation) warn(kept claim.Decision) {
 	}
 }
 
-// lookAhead finds at plan what would make the apply fail. What it reads does not change the planned values.
+// lookAhead finds errors of the apply. It changes no planned value.
 func (o *operation) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if o.connection.CanAsk() {
@@ -252,7 +253,7 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 			if o.private == nil {
 				held = other.Names()
 			}
-		case o.private != nil && other.Name == was.Name && other.Holder == o.private.Holder: // it is renamed
+		case o.private != nil && other.Name == was.Name && other.Holder == o.private.Holder: // renamed
 		default:
 			for _, cluster := range other.Names() {
 				elsewhere[cluster] = other.Name
@@ -280,8 +281,8 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	}
 }
 
-// warnUnsigned names clusters of the pool that a claim which wants more does not take, since the record of another claim
-// lists them that no allowed key has signed. Whoever may push can have written it.
+// warnUnsigned names clusters of the pool that the claim cannot take, because the record of another claim without an allowed
+// signature lists them: anybody who may push can have written it.
 func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	if !o.connection.CanAsk() || len(claim.Keep(s).Clusters) >= s.Number {
 		return
@@ -308,8 +309,8 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 }
 
-// checkClaimedTwice finds clusters of this claim that the record of another claim lists, too. None of the two gives way:
-// somebody who may push can have written either.
+// checkClaimedTwice finds clusters that another claim's record lists, too. Neither claim gives way: anybody who may push can have
+// written either record.
 func (o *operation) checkClaimedTwice(found gitops.Claims) {
 	names := []string{o.at.Name}
 	if was, ok := o.formerClaim(); ok && was.Location == o.at.Location {
@@ -332,10 +333,10 @@ func addClaimedTwice(diagnostics *diag.Diagnostics, detail string) {
 		"cluster to the wrong record, and revert it, or remove the cluster from that record; a claim that is not wanted can be destroyed, too.")
 }
 
-// recordPath is where the claim's record is in the repository.
+// recordPath returns the path of the claim's record.
 func (o *operation) recordPath() string { return gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name) }
 
-// checkHolder checks that the record with the claim's name belongs to this claim.
+// checkHolder refuses a record of this name that belongs to another claim.
 func (o *operation) checkHolder(found gitops.Claim) {
 	own := slices.Contains(o.replaced, found.Holder) && o.private == nil
 	if o.private != nil {
@@ -360,14 +361,15 @@ func addHeld(diagnostics *diag.Diagnostics, detail string) {
 		" If another state has the claim, choose another name. If its state was lost, or another state took the claim over by mistake, import it or set adopt = true.")
 }
 
-// promisedError is the error of an apply whose plan promised clusters that others have taken since.
+// promisedError reports planned clusters that others have taken since.
 type promisedError struct{ cluster, other string }
 
 func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, and sets the computed attributes and the private state. The error is among the diagnostics, too.
+// apply writes the record, and sets the computed attributes and the private state. It also adds the returned error to the
+// diagnostics.
 func (o *operation) apply(ctx context.Context) error {
 	if o.connection == nil {
 		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -387,7 +389,7 @@ func (o *operation) apply(ctx context.Context) error {
 	was, exists := o.formerClaim()
 	moved := o.isMoved(ctx)
 	switch {
-	case moved && o.private != nil: // another holder, so that a mirror of this location does not lose it with the old one
+	case moved && o.private != nil: // a new holder, so that a mirror of this location does not lose it with the old one
 		edit.Holders = []string{o.private.Holder}
 	case exists && o.private != nil:
 		edit.Holder, edit.Holders = cmp.Or(o.private.Holder, edit.Holder), []string{o.private.Holder, ""}
@@ -412,7 +414,7 @@ func (o *operation) apply(ctx context.Context) error {
 	return nil
 }
 
-// choose decides about clusters at the tip that the commit is made on.
+// choose decides on clusters at the tip below the commit.
 func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 	var promised []string
 	for _, element := range o.model.Clusters.Elements() {
@@ -434,7 +436,7 @@ func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 	return decision.Clusters, err
 }
 
-// addClaimError reports why a claim cannot have the clusters, at the attribute.
+// addClaimError reports at the attribute why a claim cannot have the clusters.
 func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	short, promised := (*claim.ShortError)(nil), (*promisedError)(nil)
 	switch {

@@ -12,23 +12,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// claimPrivate is the private state of a claim: what it wrote, and what the last refresh found of that.
+// claimPrivate is the private state of a claim: its written record, and the result of the last refresh.
 type claimPrivate struct {
 	Holder      string   `json:"holder"`
 	Record      string   `json:"record"`
 	Clusters    []string `json:"clusters"`
 	Environment string   `json:"environment,omitempty"`
 
-	Seen delivery.SeenClaim `json:"seen,omitzero"` // its clusters only where the record was touched
+	Seen delivery.SeenClaim `json:"seen,omitzero"` // has clusters only if the record was touched
 }
 
 const (
 	claimKey = "claim"
-	// replacedKey has the holders of an object that is being replaced. It is in the private state of a plan that creates.
+	// replacedKey has the holders of a replaced object, in the private state of a plan that creates.
 	replacedKey = "replaced"
 )
 
-// loadClaim reads the private state; nil where there is none.
+// loadClaim reads the private state; nil if there is none.
 func loadClaim(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *claimPrivate {
 	text, diags := private.GetKey(ctx, claimKey)
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {
@@ -49,18 +49,18 @@ func (m *claimPrivate) save(ctx context.Context, private privatestate.State, dia
 	privatestate.Save(ctx, claimKey, m, private, diagnostics)
 }
 
-// takeReplaced reads the note of the holders whose record the new object takes over, and removes it.
+// takeReplaced removes and returns the holders of a replaced object.
 func takeReplaced(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) (holders []string) {
 	privatestate.Take(ctx, replacedKey, &holders, private, diagnostics)
 	return holders
 }
 
-// known is what the private state has of a claim.
+// known returns the claim in the private state.
 func (m *claimPrivate) known(claim delivery.Claim) delivery.ClaimState {
 	return delivery.ClaimState{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
-// held are the clusters that the claim has: those that it wrote, and those that were added to its record by hand. m may be nil.
+// held returns the clusters of the claim: written ones, and those added to its record by hand. m may be nil.
 func (m *claimPrivate) held() []string {
 	if m == nil {
 		return nil

@@ -1,4 +1,4 @@
-// Package clusterclaim is flotilla_cluster_claim: clusters of a pool, recorded in a GitOps repository.
+// Package clusterclaim implements flotilla_cluster_claim, which takes clusters of a pool and records them in a GitOps repository.
 package clusterclaim
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 )
 
-// New returns the resource, which takes clusters of a pool, and records them in a GitOps repository.
+// New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[clusterClaimModel]{
 		Name: "cluster_claim", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
@@ -34,7 +34,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// definition keeps the pool and the fleet out of the state, since a change of them alone changes nothing.
+// definition makes pool and fleet write-only, because a change of them alone changes nothing.
 var definition = schema.Schema{
 	MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a commit " +
 		"that is pushed as a compare-and-swap, so that no two claims at one location (repository, branch and path) ever have the same cluster, " +
@@ -95,7 +95,7 @@ type clusterClaimModel struct {
 	Commit        types.String  `tfsdk:"commit"`
 }
 
-// validate checks what needs no other object and no server.
+// validate checks the configuration on its own, without servers.
 func validate(_ context.Context, m *clusterClaimModel, diagnostics *diag.Diagnostics) {
 	(&operation{model: m, diagnostics: diagnostics}).decode()
 	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
@@ -105,13 +105,13 @@ func operationOf(c *frame.Call[clusterClaimModel]) *operation {
 	return &operation{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
 }
 
-// plan decides which clusters stay, on every plan, and finds what would make the apply fail.
+// plan decides on every plan which clusters stay, and finds errors of the apply.
 func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o, private := operationOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Prior != nil {
 		o.private = private
 	} else if private != nil {
-		o.replaced = []string{private.Holder} // known only from the private state of the first plan
+		o.replaced = []string{private.Holder} // only the private state of the first plan has it
 	}
 	if c.Diagnostics.HasError() {
 		return
@@ -121,7 +121,6 @@ func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	}
 }
 
-// create claims the clusters.
 func create(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o := operationOf(c)
 	o.replaced = takeReplaced(ctx, c.Private, c.Diagnostics)
@@ -134,7 +133,7 @@ func create(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o.after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// read compares the record at the tip with the one that was written.
+// read compares the record at the tip with the written one.
 func read(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	state, private := c.Model, loadClaim(ctx, c.Private, c.Diagnostics)
 	at, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
@@ -157,7 +156,7 @@ func read(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	private.save(ctx, c.Private, c.Diagnostics)
 }
 
-// update writes what was planned. A change of attributes that are not in the record writes nothing, as planned.
+// update writes the record. Other attributes write nothing.
 func update(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o := operationOf(c)
 	o.private = loadClaim(ctx, c.Private, c.Diagnostics)
@@ -169,12 +168,12 @@ func update(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	}
 }
 
-// remove releases the clusters, unless another claim has taken over the record.
+// remove releases the clusters unless another claim has the record.
 func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	state := c.Model
 	at, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
 	private := loadClaim(ctx, c.Private, c.Diagnostics)
-	// Terraform destroys an object that it replaces with the private state of the plan for the new one.
+	// Terraform destroys a replaced object with the private state of the plan for its successor.
 	holders := append(takeReplaced(ctx, c.Private, c.Diagnostics), "")
 	if c.Diagnostics.HasError() || !ok || c.Connection == nil {
 		return
@@ -197,7 +196,7 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	}
 }
 
-// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads what the record of that name says.
+// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the record of that name.
 func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	repo, at, given, ok := repository.Imported(ctx, req, &resp.Diagnostics)
 	if !ok {

@@ -19,14 +19,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Clusters is the provider's attribute clusters: how clusters are reached, by name.
+// Clusters has the connections to the provider's clusters by name.
 type Clusters struct {
-	Known   map[string]kube.Cluster // can be asked
-	Waiting map[string]bool         // names of those of which something is not known yet
-	Unknown bool                    // not even the names are known yet
+	Known   map[string]kube.Cluster // complete connections
+	Waiting map[string]bool         // names of clusters with unknown attributes
+	Unknown bool                    // the names are unknown
 }
 
-// ClusterTable is that of a cluster of the provider.
+// ClusterTable describes a cluster of the provider.
 var ClusterTable = &fleet.Table{
 	Name: "cluster of the provider",
 	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with `kubeconfig` has only that and `context`. The provider's `clusters` " +
@@ -59,7 +59,7 @@ var execTable = &fleet.Table{
 	},
 }
 
-// AskingAttributes are those of a table of how clusters are asked, which [Asking] reads.
+// AskingAttributes are the attributes about requests to clusters, which [Asking] reads.
 func AskingAttributes() []fleet.Attribute {
 	return []fleet.Attribute{
 		{Name: "deadline", Type: fleet.DurationType, Default: kube.DefaultDeadline.String(), Meaning: "How long one of them may take."},
@@ -67,7 +67,7 @@ func AskingAttributes() []fleet.Attribute {
 	}
 }
 
-// Asking reads how clusters are asked.
+// Asking reads the attributes about requests to clusters.
 func Asking(o *fleet.ObjectReader) kube.QueryOptions {
 	return kube.QueryOptions{Deadline: fleet.ReadTimeout(o, "deadline"), Parallel: o.Int("parallel")}
 }
@@ -104,8 +104,8 @@ func ClustersAttribute() schema.Attribute {
 	return attribute
 }
 
-// DecodeClusters reads the attribute clusters, strictly. It reports all mistakes; the same mistake in many clusters is
-// one error.
+// DecodeClusters reads the attribute clusters, strictly. It reports all mistakes; a mistake that many clusters share is one
+// error.
 func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters {
 	settings := Clusters{Known: map[string]kube.Cluster{}, Waiting: map[string]bool{}}
 	var wrong clusterMistakes
@@ -125,11 +125,10 @@ func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters
 	return settings
 }
 
-// decodeCluster reads one entry.
 func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes) {
 	switch {
 	case given == nil:
-		return // null is the same as absent
+		return // null is absent
 	case name == "":
 		wrong.add(name, "", "has no name")
 		return
@@ -149,7 +148,7 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 		wrong.add(name, finding.Path, strings.Replace(finding.Message, "unknown attribute", "is an unknown attribute", 1))
 	}
 	if len(reader.Findings) > 0 {
-		return // further errors would only follow from these
+		return // further errors would follow from these
 	}
 	for _, problem := range cluster.Check(unknown...) {
 		wrong.add(name, problem.Path, problem.Message)
@@ -161,7 +160,7 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 	s.Known[name] = cluster
 }
 
-// readCluster reads the attributes of a cluster, and returns the paths of those that are not known yet.
+// readCluster reads the attributes of a cluster, and returns the paths of unknown ones.
 func readCluster(o *fleet.ObjectReader) (cluster kube.Cluster, unknown []string) {
 	text := func(o *fleet.ObjectReader, name string) string {
 		if o.Has(name) && !o.Known(name) {
@@ -189,8 +188,7 @@ func readCluster(o *fleet.ObjectReader) (cluster kube.Cluster, unknown []string)
 	return cluster, unknown
 }
 
-// Access says whether a cluster can be asked: it waits where it is not known yet how, and it is missing where clusters has no
-// entry of its name.
+// Access reports why a cluster cannot be reached: waits while its connection is unknown, missing if clusters lacks its name.
 func (s *Clusters) Access(name string) (waits, missing bool) {
 	if s.Unknown || s.Waiting[name] {
 		return true, false
@@ -199,13 +197,13 @@ func (s *Clusters) Access(name string) (waits, missing bool) {
 	return false, !known
 }
 
-// AddMissing reports at an attribute that clusters has no entry of a name.
+// AddMissing reports at an attribute that clusters lacks a name.
 func (s *Clusters) AddMissing(at path.Path, name string, diagnostics *diag.Diagnostics) {
 	diagnostics.AddAttributeError(at, "Provider does not know this cluster", fmt.Sprintf(
 		"The provider's clusters has no entry %q%s", name, cmp.Or(fleet.DidYouMean(name, slices.Sorted(maps.Keys(s.Known))), ".")))
 }
 
-// WarnOfUnverified says which clusters are trusted whoever they are.
+// WarnOfUnverified names the clusters whose certificate is not verified.
 func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Known)) {
@@ -224,12 +222,12 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// clusterMistakes has the clusters that have a mistake, by that.
+// clusterMistakes has the clusters with a mistake, by mistake.
 type clusterMistakes struct {
 	wording.Groups[clusterMistake, string]
 }
 
-// clusterMistake is the path of an attribute in its cluster, and what is wrong with it.
+// clusterMistake is a message about an attribute of a cluster.
 type clusterMistake struct{ at, message string }
 
 func (m *clusterMistakes) add(name, at, message string) { m.Add(clusterMistake{at, message}, name) }

@@ -1,4 +1,4 @@
-// Package connection is what resources and data sources have of the configured provider: repositories, clusters, caches.
+// Package connection has the configured provider for resources and data sources: repositories, clusters and caches.
 package connection
 
 import (
@@ -20,35 +20,35 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 )
 
-// Connection is what resources and data sources have of the provider.
+// Connection is the configured provider.
 type Connection struct {
 	Delivery *delivery.Service
 	Sources  *source.Client
-	// Artifacts asks what manifests point to.
+	// Artifacts resolves and fetches the artifacts of manifests.
 	Artifacts *origin.Client
-	// complete is false while a credential is unknown, so that no request can be sent yet.
+	// Complete is false while a credential is unknown, so that no request can be sent yet.
 	Complete bool
 	Clusters Clusters
-	// Measure asks servers for figures; nil while a credential for them is unknown.
+	// Measure queries measuring servers; nil while a credential for them is unknown.
 	Measure *measure.Measurer
 	Release string
 	Fleets  pipeline.Cache
 	Agents  agent.Cache
-	// createdObjects are the objects of the agents that this process has created, by cluster and object.
+	// CreatedObjects are the agent objects that this process has created, by cluster and object.
 	CreatedObjects sync.Map
-	// plannedRoots are the objects that follow folders, of the agents that this process has planned.
+	// PlannedRoots are the folder-following objects of the agents that this process has planned.
 	PlannedRoots sync.Map
 	Clock        compliance.Clock // nil: the wall clock
-	// Budget records what reading what workloads name takes.
+	// Budget records the time spent on reading artifacts.
 	Budget budget.Ledger
-	// Said is what was said of fleets and repositories, which several objects have.
+	// Said remembers warnings and errors that several objects share.
 	Said once.Memory
 }
 
-// CanAsk says whether repositories and Git hosts can be asked already.
+// CanAsk reports whether requests to repositories and Git hosts are possible already.
 func (c *Connection) CanAsk() bool { return c != nil && c.Complete }
 
-// Now is the time, in whole seconds of UTC.
+// Now returns the time in whole seconds of UTC.
 func (c *Connection) Now() time.Time {
 	now := time.Now()
 	if c != nil && c.Clock != nil {
@@ -57,7 +57,7 @@ func (c *Connection) Now() time.Time {
 	return now.UTC().Truncate(time.Second)
 }
 
-// Ledger returns the budget; before the provider is configured, one that nobody else has.
+// Ledger returns the budget, or a new one before the provider is configured.
 func (c *Connection) Ledger() *budget.Ledger {
 	if c == nil {
 		return &budget.Ledger{}
@@ -65,7 +65,7 @@ func (c *Connection) Ledger() *budget.Ledger {
 	return &c.Budget
 }
 
-// Reduce says once what other objects have said, too.
+// Reduce removes diagnostics that other objects have reported already.
 func (c *Connection) Reduce(diagnostics *diag.Diagnostics) {
 	if c == nil {
 		(*once.Memory)(nil).Reduce(diagnostics)
@@ -74,7 +74,7 @@ func (c *Connection) Reduce(diagnostics *diag.Diagnostics) {
 	c.Said.Reduce(diagnostics)
 }
 
-// UserAgent is the User-Agent of requests: the provider, and its release.
+// UserAgent returns the User-Agent of requests, with the release.
 func UserAgent(release string) string { return "terraform-provider-flotilla/" + release }
 
 // Compute schedules and hydrates a fleet, and compiles its templates. It returns nil after an error.

@@ -1,4 +1,4 @@
-// Package frame is what all data sources and resources do alike, around what each of them does.
+// Package frame has the code that all data sources and resources share around their own functions.
 package frame
 
 import (
@@ -20,19 +20,19 @@ var (
 	_ datasource.DataSourceWithValidateConfig = &servedDataSource[struct{}]{}
 )
 
-// DataSource is a data source. Its configuration and its result are an M.
+// DataSource is a data source with the configuration and result M.
 type DataSource[M any] struct {
-	Name   string // without the provider's
+	Name   string // without the provider's name
 	Schema schema.Schema
-	// Validate checks what needs no server, while some of it may not be known yet; nil for nothing.
+	// Validate checks the configuration without servers; parts may be unknown. It may be nil.
 	Validate func(*M, *diag.Diagnostics)
-	// Read sets the computed attributes. The connection is nil before the provider is configured. Where the schema has an
-	// attribute timeouts, the context ends after its time, or after the default and what Longer adds to it.
+	// Read sets the computed attributes. The connection is nil before the provider is configured. If the schema has an attribute
+	// timeouts, the context ends after its time, or after the default and Longer.
 	Read   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
 	Longer func(*M) time.Duration // may be nil
 }
 
-// New returns the data source as the framework takes it.
+// New returns the data source in the form of the framework.
 func (d DataSource[M]) New() datasource.DataSource { return &servedDataSource[M]{is: d} }
 
 type servedDataSource[M any] struct {
@@ -45,7 +45,7 @@ func (d *servedDataSource[M]) Metadata(_ context.Context, req datasource.Metadat
 	resp.TypeName = req.ProviderTypeName + "_" + d.is.Name
 }
 
-// Schema is the definition.
+// Schema returns the schema.
 func (d *servedDataSource[M]) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = d.is.Schema
 }

@@ -10,11 +10,11 @@ import (
 type Function struct {
 	Name       string
 	Definition function.Definition
-	// Run returns the result, which may not be known yet, or an error.
+	// Run returns the result, which may be unknown, or an error.
 	Run func(context.Context, function.RunRequest) (any, *function.FuncError)
 }
 
-// New returns the function as the framework takes it.
+// New returns the function in the form of the framework.
 func (f Function) New() function.Function { return servedFunction{f} }
 
 type servedFunction struct{ is Function }

@@ -16,12 +16,12 @@ var _ resource.ResourceWithIdentity = identifiedResource[struct{}]{}
 // identifiedResource is a resource with an identity.
 type identifiedResource[M any] struct{ importedResource[M] }
 
-// IdentitySchema is the definition of the identity.
+// IdentitySchema returns the schema of the identity.
 func (r identifiedResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: r.is.Identity}
 }
 
-// identify sets the identity of a response to that of a state.
+// identify sets the identity in a response from a state.
 func (r *servedResource[M]) identify(ctx context.Context, identity *tfsdk.ResourceIdentity, state *M, diagnostics *diag.Diagnostics) {
 	if r.is.Identify == nil {
 		return
@@ -31,7 +31,7 @@ func (r *servedResource[M]) identify(ctx context.Context, identity *tfsdk.Resour
 	}
 }
 
-// Imports reads an identity that is imported, by name. It is nil for an import by an ID.
+// Imports reads the identity of an import by name; nil for an import by ID.
 func Imports(ctx context.Context, req resource.ImportStateRequest, diagnostics *diag.Diagnostics) map[string]types.String {
 	if req.Identity == nil || req.Identity.Raw.IsNull() {
 		return nil

@@ -24,29 +24,28 @@ var (
 	_ resource.ResourceWithImportState    = importedResource[struct{}]{}
 )
 
-// Resource is a resource. Its configuration, plan and state are an M. Each function but Validate and Import is called with a
-// context that ends after the time that the attribute timeouts allows for it, if the schema has one.
+// Resource is a resource with the configuration, plan and state M. The context of each function but Validate and Import ends
+// after the time in the attribute timeouts, if the schema has one.
 type Resource[M any] struct {
-	Name   string // without the provider's
+	Name   string // without the provider's name
 	Schema schema.Schema
-	// Validate checks what needs no server, while some of it may not be known yet.
+	// Validate checks the configuration without servers; parts may be unknown.
 	Validate func(context.Context, *M, *diag.Diagnostics)
-	// Plan sets the computed attributes of the plan. PlanDestroy is called for a destroy. Both may be nil.
+	// Plan sets the computed attributes of the plan. PlanDestroy plans a destroy. Both may be nil.
 	Plan, PlanDestroy func(context.Context, *Call[M])
-	// Create, Update and Read set the computed attributes. Read and Delete may be nil, where there is nothing outside of the
-	// state.
+	// Create, Update and Read set the computed attributes. Read and Delete may be nil if the resource exists only in the state.
 	Create, Read, Update, Delete func(context.Context, *Call[M])
-	// Import is nil for a resource that is not imported.
+	// Import is nil for a resource without import.
 	Import func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
-	// WriteOnly are the attributes that are in no plan and no state, by name.
+	// WriteOnly returns the attributes that are in no plan and no state, by name.
 	WriteOnly func(*M) map[string]any
 	// Identity and Identify are nil for a resource that exists only in the state.
 	Identity map[string]identityschema.Attribute
-	// Identify is the identity of a state: texts, by the names of Identity.
+	// Identify returns the identity of a state, by the names in Identity.
 	Identify func(*M) map[string]types.String
 }
 
-// New returns the resource as the framework takes it.
+// New returns the resource in the form of the framework.
 func (r Resource[M]) New() resource.Resource {
 	served := &servedResource[M]{is: r}
 	switch {
@@ -66,14 +65,14 @@ type servedResource[M any] struct {
 // Call is one call of Terraform.
 type Call[M any] struct {
 	Connection  *connection.Connection // nil before the provider is configured
-	Model       *M                     // the plan with its write-only attributes; the state in Read, Delete and PlanDestroy
-	Prior       *M                     // the state; nil where the resource is created
+	Model       *M                     // the plan with write-only attributes; the state in Read, Delete and PlanDestroy
+	Prior       *M                     // the state; nil for a new resource
 	Private     privatestate.State
 	State       *tfsdk.State // of the response; nil in a plan
 	Diagnostics *diag.Diagnostics
-	// Store says that the state is set although there are errors.
+	// Store sets the state even after errors.
 	Store bool
-	// Gone says, in Read, that there is nothing any more.
+	// Gone removes the resource from the state in Read.
 	Gone bool
 }
 
@@ -83,7 +82,7 @@ func (r *servedResource[M]) Metadata(_ context.Context, req resource.MetadataReq
 	resp.ResourceBehavior.MutableIdentity = true // a new name or location moves the object
 }
 
-// Schema is the definition.
+// Schema returns the schema.
 func (r *servedResource[M]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = r.is.Schema
 }
@@ -104,8 +103,7 @@ func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.Val
 	r.is.Validate(ctx, model, &resp.Diagnostics)
 }
 
-// ModifyPlan plans, on every plan. Otherwise the framework would silently accept drift of computed attributes where the
-// configuration has not changed.
+// ModifyPlan plans even without a change of the configuration: the framework would silently accept drift of computed attributes.
 func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	c := &Call[M]{Private: resp.Private, Diagnostics: &resp.Diagnostics}
 	isDestroy := req.Plan.Raw.IsNull()
@@ -152,7 +150,7 @@ func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateReque
 	}
 }
 
-// Delete removes what there is. The framework drops the state.
+// Delete removes the object. The framework drops the state.
 func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	if r.is.Delete != nil {
 		r.call(
@@ -167,7 +165,7 @@ func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteReque
 	}
 }
 
-// importedResource is a resource that can be imported.
+// importedResource is a resource with import.
 type importedResource[M any] struct{ *servedResource[M] }
 
 // ImportState imports the resource.
@@ -181,7 +179,7 @@ type data interface {
 	GetAttribute(ctx context.Context, path path.Path, target any) diag.Diagnostics
 }
 
-// call reads the model, calls do, and takes the write-only attributes out of the model. It says whether to keep the model.
+// call reads the model, calls do, and removes the write-only attributes from the model. It reports whether to keep the model.
 func (r *servedResource[M]) call(
 	ctx context.Context,
 	c *Call[M],
@@ -221,11 +219,11 @@ func (r *servedResource[M]) call(
 	for _, attribute := range writeOnly {
 		reflect.ValueOf(attribute).Elem().SetZero() // null
 	}
-	retype() // of a null of a write-only attribute, too: OpenTofu compares its type with that of the configuration
+	retype() // also the type of a write-only null: OpenTofu compares it with the configuration
 	return c.Store || !c.Diagnostics.HasError()
 }
 
-// timeouts are those of a configuration, plan or state; nil where the schema has none.
+// timeouts returns the timeouts of a configuration, plan or state; nil if the schema has none.
 func (r *servedResource[M]) timeouts(ctx context.Context, of data, diagnostics *diag.Diagnostics) timeouts.Timeouts {
 	if _, bounded := r.is.Schema.Attributes["timeouts"]; !bounded {
 		return nil

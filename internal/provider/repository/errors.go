@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// AddProblems reports the problems that delivery has found, each at its attribute.
+// AddProblems adds the problems of a delivery at their attributes.
 func AddProblems(diagnostics *diag.Diagnostics, problems []delivery.PlanProblem) {
 	for _, problem := range problems {
 		if problem.Warning {
@@ -28,15 +28,15 @@ func AddProblems(diagnostics *diag.Diagnostics, problems []delivery.PlanProblem)
 	}
 }
 
-// Kind is what an error of a repository or a Git host is reported as.
+// Kind is the diagnostic for an error of a repository or a Git host.
 type Kind struct {
 	of                 error
 	attribute, Summary string
-	Advice             string // added to the text of the error
+	Advice             string // follows the text of the error
 }
 
-// kinds are in the order in which they are looked for: an error of a Git host may be one of Git, too, and what is said of a key
-// is more than what is said of all credentials.
+// kinds are in the order of the search: an error of a Git host may also be one of Git, and advice about a key is better than
+// advice about credentials.
 var kinds = []Kind{
 	{
 		forge.ErrGitHubApp,
@@ -77,10 +77,10 @@ var kinds = []Kind{
 	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
 }
 
-// OtherCredentials is the advice for a repository that refuses credentials and is not the GitOps repository.
+// OtherCredentials is the advice for a repository other than the GitOps repository that refuses credentials.
 const OtherCredentials = " Add an entry with the beginning of this URL to git.credentials of the provider: the other credentials of git are for the GitOps repository alone."
 
-// KindOf returns the kind of an error; one with the summary otherwise where it is of none.
+// KindOf returns the kind of an error; one with the summary otherwise for an unknown error.
 func KindOf(err error, otherwise string) Kind {
 	for _, kind := range kinds {
 		if errors.Is(err, kind.of) {
@@ -90,8 +90,8 @@ func KindOf(err error, otherwise string) Kind {
 	return Kind{err, "gitops_repo", otherwise, ""}
 }
 
-// AddError reports an error of a repository. With creates, a repository that does not exist or cannot be
-// reached is only a warning: it may be created in the same run.
+// AddError adds an error of a repository. With creates, a missing or unreachable repository is only a warning: the same run may
+// create it.
 func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
 	if timeouts.AddEnded(ctx, diagnostics, err) {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// CheckAbout refuses evidence of another assignment than the owner. Evidence of what it was called before, if that is not nil, is
-// accepted. at is where the evidence is. CheckTip checks the repository.
+// CheckAbout refuses evidence of another assignment than the owner or, unless nil, than the owner before. at is the path of the
+// evidence. CheckTip checks the repository.
 func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delivery.Owner, at path.Path, diagnostics *diag.Diagnostics) {
 	is := about(owner)
 	if evidence == nil || evidence.About == is {
@@ -35,12 +35,12 @@ func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delive
 	))
 }
 
-// about is the owner in the form of evidence.
+// about returns the owner in the form of evidence.
 func about(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
-// CheckClusters refuses evidence that knows clusters, and none of the fleet. at is where the evidence is.
+// CheckClusters refuses evidence whose clusters are all unknown to the fleet. at is the path of the evidence.
 func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, diagnostics *diag.Diagnostics) {
 	known := slices.ContainsFunc(of.Clusters, func(cluster fleet.Cluster) bool {
 		_, ok := evidence.Clusters[cluster.Name]
@@ -52,8 +52,8 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, di
 	}
 }
 
-// CheckTip refuses evidence that was gathered at a commit which the branch does not have: it is about another repository.
-// found is what the branch has of that commit, at is where the evidence is.
+// CheckTip refuses evidence gathered at a commit that the branch lacks: it belongs to another repository. found is that commit on
+// the branch, at the path of the evidence.
 func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
 		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(

@@ -21,7 +21,7 @@ import (
 
 const evidencesName = "evidences"
 
-// EvidencesAttribute is evidence about several owners.
+// EvidencesAttribute is an attribute with the evidence of several owners.
 func EvidencesAttribute(what string) schema.ListAttribute {
 	return schemas.OptionalTexts(
 		what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
@@ -29,8 +29,8 @@ func EvidencesAttribute(what string) schema.ListAttribute {
 	)
 }
 
-// OwnersAt reads what all owners have at a location and below it, with the evidence about each; nil where there are errors. Those about evidence are
-// reported at its element.
+// OwnersAt reads all owners at a location and below it, with their evidence; nil after an error. Errors about evidence are at its
+// element.
 func OwnersAt(
 	ctx context.Context,
 	client *delivery.Service,
@@ -98,7 +98,7 @@ func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diag
 			continue
 		}
 		about := parsed.About
-		about.Environment = "" // an owner has one
+		about.Environment = "" // each owner has one document
 		if before, twice := first[about]; twice {
 			diagnostics.AddAttributeError(at, "Evidence is given twice", fmt.Sprintf("It is about %s, as that at index %d.", parsed.About, before))
 		} else if about.Branch != branch {
@@ -109,7 +109,7 @@ func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diag
 	return given
 }
 
-// HashedEvidences is what the state keeps of evidence.
+// HashedEvidences returns the hashes of evidence for the state.
 func HashedEvidences(evidences types.List) types.List {
 	if evidences.IsNull() {
 		return evidences

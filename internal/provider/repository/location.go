@@ -1,5 +1,4 @@
-// Package repository is what objects at a GitOps repository share: its location, the names of owners, and its errors as
-// diagnostics.
+// Package repository has the common parts of objects in a GitOps repository: locations, owner names, and errors as diagnostics.
 package repository
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// DecodeLocation decodes an attribute gitops_repo. known is false while some of it is unknown.
+// DecodeLocation decodes an attribute gitops_repo. known is false while a part is unknown.
 func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	value := tfvalue.Plain(attribute)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
@@ -49,7 +48,7 @@ func ReadLocation(o *fleet.ObjectReader) folder.Location {
 	return at
 }
 
-// CheckGitopsRepo checks what package fleet does not: URL and branch by the rules of Git. attribute is the prefix of paths.
+// CheckGitopsRepo checks URL and branch by the rules of Git, which package fleet does not know. attribute is the prefix of paths.
 func CheckGitopsRepo(attribute string, value any) fleet.Findings {
 	repo, ok := value.(map[string]any)
 	if !ok {
@@ -86,7 +85,7 @@ func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// ForTemplates is a location in the form that templates get; nil while it is not known.
+// ForTemplates returns a location for templates; nil while it is unknown.
 func ForTemplates(at folder.Location, known bool) *folder.Location {
 	if !known {
 		return nil
@@ -94,7 +93,7 @@ func ForTemplates(at folder.Location, known bool) *folder.Location {
 	return &at
 }
 
-// Identity is that of an object which is recorded by name at a location of a GitOps repository.
+// Identity identifies an object by its name and its location in a GitOps repository.
 var Identity = map[string]identityschema.Attribute{
 	"url":    identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the GitOps repository."},
 	"branch": identityschema.StringAttribute{RequiredForImport: true, Description: "Its branch."},
@@ -102,7 +101,7 @@ var Identity = map[string]identityschema.Attribute{
 	"name":   identityschema.StringAttribute{RequiredForImport: true, Description: "Name at this location."},
 }
 
-// Identify is the identity of an object with this name and attribute gitops_repo, which are known.
+// Identify returns the identity of an object with a known name and gitops_repo.
 func Identify(name types.String, attribute types.Dynamic) map[string]types.String {
 	at, _ := DecodeLocation(attribute, &diag.Diagnostics{})
 	return map[string]types.String{
@@ -110,7 +109,7 @@ func Identify(name types.String, attribute types.Dynamic) map[string]types.Strin
 	}
 }
 
-// Imported reads what an import names, which is an identity or "<url>#<branch>:<path>:<name>".
+// Imported reads an import by identity or by "<url>#<branch>:<path>:<name>".
 func Imported(
 	ctx context.Context, req resource.ImportStateRequest, diagnostics *diag.Diagnostics,
 ) (repo types.Dynamic, at folder.Location, name types.String, ok bool) {
@@ -143,5 +142,5 @@ func Imported(
 	return repo, at, identity["name"], ok
 }
 
-// LocationText is a location in the form of an import.
+// LocationText returns a location in the form of an import.
 func LocationText(at folder.Location) string { return at.URL + "#" + at.Branch + ":" + at.Path }

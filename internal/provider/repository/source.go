@@ -5,13 +5,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Source is the commit of Terraform's configuration that a change came from.
+// Source is the commit of the Terraform configuration that caused a change.
 var Source = table.Object[folder.Source]{
 	table.Text("url", "URL of the repository that has the configuration of Terraform.", folder.Source.URL),
 	table.Text("commit", "Full id of the commit there.", folder.Source.Commit),
 }
 
-// Manifests are where the manifests of a deployment target are.
+// Manifests locates the manifests of a deployment target.
 var Manifests = table.Object[*folder.Manifests]{
 	table.Text("storage", "`git`, `helm` or `oci`.", func(m *folder.Manifests) string { return m.Storage }),
 	table.Text("repo", "URL of the repository.", func(m *folder.Manifests) string { return m.Repo }),

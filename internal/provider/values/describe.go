@@ -17,7 +17,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// values is the attribute values.
 func (o *operation) values(ctx context.Context) types.Dynamic {
 	known := o.spelled()
 	elements := make(map[string]attr.Value, len(o.outcome.Values))
@@ -36,7 +35,7 @@ func (o *operation) values(ctx context.Context) types.Dynamic {
 	return types.DynamicValue(mapOf(ctx, elements))
 }
 
-// spelled are the values that configuration and state have, with the types that they have there, by their JSON.
+// spelled returns the values of configuration and state, with their types, by their JSON.
 func (o *operation) spelled() map[string]attr.Value {
 	known := map[string]attr.Value{}
 	note := func(value attr.Value) {
@@ -77,11 +76,10 @@ func inferred(text string) attr.Value {
 			return inferred
 		}
 	}
-	return types.StringValue(text) // which no value is: all of them are canonical JSON
+	return types.StringValue(text) // no value is equal to it: all are canonical JSON
 }
 
-// notKnown is a value that is not known yet; nil where its type is not known either, since an earlier value may be of another
-// one.
+// notKnown returns an unknown value; nil if its type may differ from that of an earlier value.
 func (o *operation) notKnown(ctx context.Context, known map[string]attr.Value) attr.Value {
 	wanted := o.model.Wanted.UnderlyingValue()
 	if wanted == nil || wanted.Type(ctx) != types.StringType {
@@ -99,7 +97,7 @@ func (o *operation) notKnown(ctx context.Context, known map[string]attr.Value) a
 	return types.StringUnknown()
 }
 
-// mapOf is a map, or an object where the elements have different types.
+// mapOf returns a map, or an object if the elements have different types.
 func mapOf(ctx context.Context, elements map[string]attr.Value) attr.Value {
 	kinds := make(map[string]attr.Type, len(elements))
 	var kind attr.Type
@@ -128,7 +126,7 @@ const (
 
 func cut(text string) string { return wording.Cut(wording.Line(text), maxShown) }
 
-// changesOf says which clusters get other values, those that get the same from the same in one line.
+// changesOf describes which clusters get other values. Clusters with equal changes share a line.
 func changesOf(out *rollout.ValuesOutcome) []string {
 	type change struct{ from, to string }
 	clusters := map[change][]string{}

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// facts are the documents with facts of clusters.
+// facts returns the documents with facts of clusters.
 func (s *settings) facts() []*evidence.Facts {
 	var all []*evidence.Facts
 	for _, document := range s.evidence.List {
@@ -26,7 +26,7 @@ func (s *settings) facts() []*evidence.Facts {
 	return all
 }
 
-// isGiven says whether a cluster has a value, by the proof.
+// isGiven reports whether a cluster has a value, according to the proof.
 func (s *settings) isGiven(cluster, value string) rollout.Given {
 	given := rollout.Given{Message: "there are no facts of this cluster"}
 	for _, document := range s.evidence.List {
@@ -57,7 +57,7 @@ func (s *settings) isGiven(cluster, value string) rollout.Given {
 	return given
 }
 
-// checkMeasurements refuses checks of hosts and assignments: no cluster would ever have a figure of them.
+// checkMeasurements refuses checks of hosts and assignments, which have no figure of a cluster.
 func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
 	for i, document := range s.evidence.List {
 		if document.Measurements == nil {
@@ -74,7 +74,7 @@ func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// isMeasured says whether there is a figure of a cluster.
+// isMeasured reports whether there is a figure of a cluster.
 func isMeasured(of *evidence.Measurements, cluster string) bool {
 	return slices.ContainsFunc(of.Checks, func(check evidence.Check) bool {
 		figure, ok := check.Figures[cluster]
@@ -82,7 +82,7 @@ func isMeasured(of *evidence.Measurements, cluster string) bool {
 	})
 }
 
-// proves says whether facts prove a value, or why they do not.
+// proves reports whether facts prove a value, or why not.
 func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -98,7 +98,7 @@ func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 	return true, ""
 }
 
-// reports returns what all evidence says of clusters that were given values; nil where it speaks of none.
+// reports returns a lookup of clusters in all evidence; nil without evidence about clusters.
 func (s *settings) reports(in rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 	var knowing []evidence.Lookup
 	for _, document := range s.evidence.List {
@@ -112,7 +112,7 @@ func (s *settings) reports(in rollout.Input, given func(string, folder.Key) roll
 	return s.evidence.Reports(in, slices.Clip(knowing)...)
 }
 
-// compliance looks up what agents report of a cluster: of all that is assigned to it.
+// compliance looks up the reports of agents about everything assigned to a cluster.
 func compliance(in rollout.Input, of *observe.Evidence) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		is := of.Clusters[cluster]

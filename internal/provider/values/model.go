@@ -23,15 +23,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// settings is the configuration without the fleet.
+// settings are the configuration without the fleet.
 type settings struct {
 	rollout  *rollout.Settings
 	holds    []rollout.Hold
 	wanted   rollout.ByCluster
 	released rollout.ByCluster
-	proof    *expression.Expression // nil where there is none
+	proof    *expression.Expression // nil if there is none
 	evidence evidencelist.Given
-	known    bool // false while some of it, other than what is wanted, is not known yet
+	known    bool // false while a part other than the wanted value is unknown
 }
 
 // decode reads the configuration, strictly.
@@ -72,7 +72,7 @@ func (m *rolloutModel) decode(diagnostics *diag.Diagnostics) settings {
 	return s
 }
 
-// compileProof compiles the proof; nil where there is none, or where it is wrong.
+// compileProof compiles the proof; nil if there is none, or after an error.
 func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.Expression {
 	if m.Proof.IsNull() || m.Proof.IsUnknown() {
 		return nil
@@ -99,10 +99,10 @@ func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.E
 	return compiled
 }
 
-// byCluster is the only attribute of an object that has a value for each cluster.
+// byCluster is the only attribute of an object with a value for each cluster.
 const byCluster = "by_cluster"
 
-// elements are the values by cluster of an attribute wanted or released; false where it is one value for all.
+// elements returns the values of wanted or released by cluster; false if all clusters share one.
 func elements(value types.Dynamic) (map[string]attr.Value, bool) {
 	attributes := entriesOf(value.UnderlyingValue())
 	if _, is := attributes[byCluster]; !is || len(attributes) != 1 {
@@ -125,7 +125,7 @@ func entriesOf(value attr.Value) map[string]attr.Value {
 	return nil
 }
 
-// decodeByCluster reads an attribute that has a value for all clusters, or one for each.
+// decodeByCluster reads one value for all clusters, or one for each.
 func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) rollout.ByCluster {
 	plain := tfvalue.Plain(value)
 	report := func(format string, arguments ...any) rollout.ByCluster {
@@ -179,7 +179,7 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 	return each
 }
 
-// checkNames finds clusters that are not in the fleet, and those without a wanted value.
+// checkNames finds clusters that the fleet lacks, and clusters without a wanted value.
 func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagnostics *diag.Diagnostics) {
 	wanted := folder.Trees{}
 	for cluster := range hosts {
@@ -187,7 +187,7 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagn
 	}
 	ofRollout, ofHolds := rollout.CheckNames(s.rollout, s.holds, hosts, wanted, nil)
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", ofRollout)
-	for _, finding := range ofHolds { // what is held may leave the fleet before the hold does
+	for _, finding := range ofHolds { // a held cluster may leave the fleet before its hold
 		diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
 	}
 	clusters := slices.Sorted(maps.Keys(hosts))
@@ -216,7 +216,7 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagn
 	}
 }
 
-// shown is a value as plans print it, not longer than a line has room for.
+// shown returns a value as plans print it, cut to the room in a line.
 func shown(text string) string {
 	var value any
 	if json.Unmarshal([]byte(text), &value) == nil {

@@ -23,31 +23,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// operation is one plan or one apply: both decide the same.
+// operation is one plan or one apply, which decide alike.
 type operation struct {
 	settings
 	connection  *connection.Connection
 	model       *rolloutModel
-	prior       *rolloutModel   // from state; nil where the rollout is created
-	memory      *rollout.Memory // nil where there is none
+	prior       *rolloutModel   // from state; nil if the rollout is new
+	memory      *rollout.Memory // nil if there is none
 	private     privatestate.State
-	replaced    *rollout.Memory // of what a plan replaces; nil where it replaces nothing
-	at          time.Time       // of an apply, as a clock says; zero in a plan
+	replaced    *rollout.Memory // of a replaced rollout; nil if there is none
+	at          time.Time       // the clock's at apply; zero in a plan
 	diagnostics *diag.Diagnostics
 
-	outcome *rollout.ValuesOutcome // nil while it is not decided
+	outcome *rollout.ValuesOutcome // nil before the decision
 }
 
 func operationOf(ctx context.Context, c *frame.Call[rolloutModel]) *operation {
 	o := &operation{connection: c.Connection, model: c.Model, prior: c.Prior, private: c.Private, diagnostics: c.Diagnostics}
 	o.memory = load(ctx, c.Private, c.Diagnostics)
-	if c.Prior == nil { // a create does not see what a replaced rollout kept
+	if c.Prior == nil { // a create does not see the private state of a replaced rollout
 		o.replaced, o.memory = o.memory, nil
 	}
 	return o
 }
 
-// decide decides which value each cluster has. It returns false while that is not known yet, or after an error.
+// decide decides which value each cluster has. It returns false if that is not known yet, or after an error.
 func (o *operation) decide() bool {
 	o.settings = o.model.decode(o.diagnostics)
 	value, known := fleetvalue.Decode(o.model.Fleet, o.diagnostics)
@@ -77,7 +77,7 @@ func (o *operation) decide() bool {
 	return true
 }
 
-// checkEnvironment refuses what clusters of another environment report, which may have the same names.
+// checkEnvironment refuses reports from clusters of another environment, which may have the same names.
 func (o *operation) checkEnvironment(environment string) {
 	for i, document := range o.evidence.List {
 		if of := document.Compliance; of != nil && len(of.Clusters) > 0 && of.About.Environment != environment {
@@ -90,7 +90,7 @@ func (o *operation) checkEnvironment(environment string) {
 	}
 }
 
-// hostsOf are the clusters of a fleet as hosts.
+// hostsOf returns the clusters of a fleet as hosts.
 func hostsOf(of *fleet.Fleet) map[string]*rollout.Host {
 	types := make(map[string]*fleet.ClusterType, len(of.ClusterTypes))
 	for i := range of.ClusterTypes {
@@ -106,8 +106,7 @@ func hostsOf(of *fleet.Fleet) map[string]*rollout.Host {
 	return hosts
 }
 
-// formerly is what clusters have that were given nothing: where only the private state was lost, or after an import, what the
-// state has.
+// formerly returns the former values of clusters from the state, if only the private state is lost, or after an import.
 func (o *operation) formerly() rollout.ByCluster {
 	if o.memory != nil || o.prior == nil || o.prior.Values.IsNull() {
 		return o.released
@@ -125,7 +124,7 @@ func (o *operation) formerly() rollout.ByCluster {
 	return released
 }
 
-// checkBeginning refuses to give clusters a value of which it is not known what they have.
+// checkBeginning refuses to give a value to clusters whose present value is unknown.
 func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 	switch {
 	case len(out.Unplaced) > 0:
@@ -143,7 +142,7 @@ func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 	}
 }
 
-// forgotten are the clusters that were given another value than that with which a replacement begins, in order.
+// forgotten returns the clusters with another value than the first one of a replacement, in order.
 func (o *operation) forgotten(out *rollout.ValuesOutcome) (clusters []string) {
 	if o.replaced == nil {
 		return nil
@@ -157,7 +156,6 @@ func (o *operation) forgotten(out *rollout.ValuesOutcome) (clusters []string) {
 	return clusters
 }
 
-// warn says what a plan should say besides its changes.
 func (o *operation) warn() {
 	out := o.outcome
 	if len(out.AtOnce) > 0 {
@@ -196,7 +194,7 @@ func (o *operation) warn() {
 	}
 }
 
-// checkWindows refuses to give a value where the windows for it have closed since the plan.
+// checkWindows refuses to give a value if its windows have closed since the plan.
 func (o *operation) checkWindows() bool {
 	now, windows := o.connection.Now(), o.outcome.Windowed
 	if gate.Open(now, windows...) {
@@ -207,7 +205,6 @@ func (o *operation) checkWindows() bool {
 	return false
 }
 
-// set sets the computed attributes.
 func (o *operation) set(ctx context.Context) {
 	m := o.model
 	prior := o.prior
@@ -244,5 +241,5 @@ func (o *operation) set(ctx context.Context) {
 	m.Changes = tfvalue.Texts(lines)
 }
 
-// listed names clusters, a few of them where there are many.
+// listed names clusters, but only a few of many.
 func listed(clusters []string) string { return wording.List(slices.Clone(clusters), wording.Named) }

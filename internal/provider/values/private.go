@@ -22,8 +22,8 @@ import (
 
 const memoryEntry = "rollout"
 
-// load reads what the step before has left; nil where there is nothing, or nothing that can be read: then the state tells
-// which values clusters have.
+// load reads the private state of the step before. It returns nil if there is none, or it cannot be read: then the state has the
+// values of clusters.
 func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
 	return privatestate.LoadSealed[rollout.Memory](
 		ctx,
@@ -38,7 +38,7 @@ func (o *operation) save(ctx context.Context) {
 	privatestate.SaveSealed(ctx, memoryEntry, o.outcome.Memory, o.private, o.diagnostics)
 }
 
-// importState takes what clusters were given, as JSON, so that a rollout with a lost state can go on.
+// importState takes the values of clusters as JSON, so that a rollout with a lost state can go on.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	given, err := parseID(req.ID)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package values is flotilla_rollout: values that reach the clusters of a fleet one stage after the other.
+// Package values implements flotilla_rollout, which moves values across the clusters of a fleet in stages.
 package values
 
 import (
@@ -135,12 +135,12 @@ type rolloutModel struct {
 	Proven           types.Dynamic `tfsdk:"proven"`
 }
 
-// validate checks what needs no other object.
+// validate checks the configuration on its own.
 func validate(_ context.Context, m *rolloutModel, diagnostics *diag.Diagnostics) {
 	m.decode(diagnostics)
 }
 
-// plan decides on every plan: what evidence says may have changed.
+// plan decides on every plan, because the evidence may have changed.
 func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
 	o := operationOf(ctx, c)
 	if o.decide() {
@@ -157,12 +157,12 @@ func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
 	if len(failed.Progress) > 0 {
 		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout has failed", strings.Join(failed.Lines(), "\n"))
 	}
-	if c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && others.HasMore() { // which no state has
+	if c.Prior != nil && c.Model.Changes.Equal(c.Prior.Changes) && others.HasMore() { // no state has it
 		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout waits", strings.Join(others.Lines(), "\n"))
 	}
 }
 
-// apply decides once more, when all is known, and keeps what the next step needs.
+// apply decides again once everything is known, and saves the input of the next step.
 func apply(ctx context.Context, c *frame.Call[rolloutModel]) {
 	o := operationOf(ctx, c)
 	o.at = c.Connection.Now()
