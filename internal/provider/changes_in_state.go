@@ -9,12 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
-// sayChanges are the resources with an attribute changes.
+// sayChanges lists the resources with an attribute changes.
 var sayChanges = map[string]bool{"flotilla_assignment": true, "flotilla_agent": true, "flotilla_rollout": true}
 
-// UpgradeResourceState reads the attribute changes as empty. A state has what the last apply changed, and the next plan
-// must not show those lines, nor leave out lines that are the same again. A refresh could empty it, too, but then
-// Terraform would report a change outside of Terraform after every apply. What this call changes is no change for it.
+// UpgradeResourceState reads the attribute changes as empty. The state has the changes of the last apply; the next plan must
+// neither show those lines nor omit equal new ones. If a refresh emptied it, Terraform would report a change outside of Terraform
+// after every apply.
 func (s *server) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
@@ -32,9 +32,8 @@ func (s *server) UpgradeResourceState(
 	return s.Server.UpgradeResourceState(ctx, req)
 }
 
-// ReadResource writes numbers as text. Terraform compares a refreshed object with that of the state by how it has read
-// their numbers, and finds 1 from a provider and 1 from a state different: each `plan -refresh-only -detailed-exitcode`
-// would be 2, without a change that it could show (github.com/hashicorp/terraform/issues/36403).
+// ReadResource writes numbers as text. Terraform finds a 1 from a provider different from a 1 in the state: each `plan
+// -refresh-only -detailed-exitcode` would return 2 without showing a change (github.com/hashicorp/terraform/issues/36403).
 func (s *server) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	resp, err := s.Server.ReadResource(ctx, req)
 	if err == nil && resp.NewState != nil {

@@ -18,7 +18,7 @@ import (
 // definitionsAttribute is the attribute with CustomResourceDefinitions.
 const definitionsAttribute = "custom_resource_definitions"
 
-// decodeDefinitions reads CustomResourceDefinitions. Texts that are not known yet define nothing.
+// decodeDefinitions reads CustomResourceDefinitions. Unknown texts define nothing.
 func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defined pipeline.Definitions) {
 	at := path.Root(definitionsAttribute)
 	report := func(format string, arguments ...any) {
@@ -50,7 +50,7 @@ func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defi
 		sum.Write([]byte(text))
 		for _, object := range objects {
 			if !kinds.IsDefinition(object) {
-				continue // beside definitions, files of projects have Namespaces and the like
+				continue // files of projects also have Namespaces and the like
 			}
 			definition, err := kinds.ReadDefinition(object)
 			if err != nil {

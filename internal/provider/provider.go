@@ -37,15 +37,15 @@ var (
 	_ provider.ProviderWithValidateConfig     = &flotilla{}
 )
 
-// New returns a constructor of the provider. version is that of the release, "dev" for a local build.
+// New returns a constructor of the provider. version is the release, "dev" for a local build.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &flotilla{version: version} }
 }
 
 type flotilla struct {
 	version string
-	git     git.Options      // those that only tests have
-	clock   compliance.Clock // another one, for tests
+	git     git.Options      // data sources of tests
+	clock   compliance.Clock // a clock for tests
 }
 
 // Metadata names the provider.
@@ -54,7 +54,7 @@ func (p *flotilla) Metadata(_ context.Context, _ provider.MetadataRequest, resp 
 	resp.Version = p.version
 }
 
-// Schema is the provider block.
+// Schema returns the provider block.
 func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Runs workloads on fleets of Kubernetes clusters: schedules deployment targets onto cluster types and " +
@@ -86,7 +86,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 	}
 }
 
-// ValidateConfig checks what needs no server.
+// ValidateConfig checks the configuration without servers.
 func (p *flotilla) ValidateConfig(ctx context.Context, req provider.ValidateConfigRequest, resp *provider.ValidateConfigResponse) {
 	decode(ctx, req.Config, &resp.Diagnostics)
 	decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
@@ -98,7 +98,7 @@ func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnost
 	return value
 }
 
-// decode reads the attributes of the provider but verification, strictly.
+// decode reads the attributes of the provider except verification, strictly.
 func decode(
 	ctx context.Context,
 	config tfsdk.Config,
@@ -184,7 +184,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.ActionData, resp.ListResourceData = c, c
 }
 
-// logDebug writes what happens at repositories into Terraform's log. It has no secrets in it.
+// logDebug writes the requests to repositories into Terraform's log, without secrets.
 func logDebug(ctx context.Context, message string, fields map[string]any) {
 	tflog.Debug(ctx, message, fields)
 }

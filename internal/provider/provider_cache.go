@@ -16,10 +16,10 @@ import (
 type cacheSettings struct {
 	folder   *diskcache.Folder
 	isNamed  bool // by the configuration
-	complete bool // false while some of it is not known yet
+	complete bool // false while a part is unknown
 }
 
-// The limit of the cache in MiB. An artifact of 128 MiB, and what is rendered from it, has to fit.
+// The limits of the cache in MiB. An artifact of 128 MiB and its rendered objects must fit.
 const (
 	defaultCacheMiB = diskcache.DefaultMaxSize >> 20
 	leastCacheMiB   = 256
@@ -65,7 +65,7 @@ func decodeCache(value types.Dynamic, diagnostics *diag.Diagnostics) cacheSettin
 	return cacheSettings{folder, path != "", o.finish("cache", diagnostics)}
 }
 
-// check reports a folder of the configuration that cannot be trusted. A default folder that cannot be is an error of what needs it.
+// check reports a configured folder that cannot be trusted. Code that needs a default folder reports that itself.
 func (s *cacheSettings) check(diagnostics *diag.Diagnostics) {
 	if !s.isNamed {
 		return

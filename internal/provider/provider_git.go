@@ -15,20 +15,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// gitSettings is the provider's attribute git: how repositories are reached, and who commits.
+// gitSettings is the provider's attribute git: credentials, signing and the author of commits.
 type gitSettings struct {
 	credentials  git.Credentials
 	certificates string
 	signingKey   string
 	passphrase   string        // of the signing key
-	signers      *git.Verifier // nil: every record is believed
+	signers      *git.Verifier // nil: all records are trusted
 	author       git.Signature
-	complete     bool // false while some of it is not known yet, so that no request can be sent
+	complete     bool // false while a part is unknown, so that no request can be sent
 }
 
 var secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
 
-// decodeGit reads the attribute git, strictly. Environment variables are used for attributes that are not set.
+// decodeGit reads the attribute git, strictly. Environment variables replace absent attributes.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings, o := gitSettings{}, readLogin(gitTable, value)
 	login := o.gitLogin()
@@ -89,7 +89,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 	}
 }
 
-// checkOrigin says what is wrong with one entry, or "". It never repeats the URL: there may be a password in it.
+// checkOrigin returns the mistake of one entry, or "". It never repeats the URL, which may have a password.
 func checkOrigin(text map[string]string, app *forge.GitHubApp) string {
 	address := text["url"]
 	if address == "" {
@@ -131,14 +131,14 @@ func serverOf(address string) string {
 	return parsed.Hostname()
 }
 
-// appVariables are the environment variables in place of github_app.
+// appVariables are the environment variables for github_app.
 var appVariables = map[string]string{
 	"id": "FLOTILLA_GITHUB_APP_ID", "installation_id": "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "private_key": "FLOTILLA_GITHUB_APP_PRIVATE_KEY",
 	"url": "FLOTILLA_GITHUB_APP_URL",
 }
 
-// gitLogin reads token, username and password, or github_app. What the configuration has wins over the environment, where a token
-// or a password wins over an App.
+// gitLogin reads token, username and password, or github_app. The configuration overrides the environment, where a token or a
+// password overrides an App.
 func (r loginReader) gitLogin() git.Login {
 	if r.Has("github_app") {
 		for _, key := range []string{"token", "username", "password"} {
@@ -166,7 +166,7 @@ func (r loginReader) gitLogin() git.Login {
 	return git.Login{App: app}
 }
 
-// decodeApp reads an object github_app; nil where some of it is not known yet.
+// decodeApp reads an object github_app; nil while a part is unknown.
 func decodeApp(settings *fleet.ObjectReader) *forge.GitHubApp {
 	text, known := map[string]string{}, true
 	for _, key := range []string{"id", "installation_id", "private_key"} {
@@ -178,7 +178,7 @@ func decodeApp(settings *fleet.ObjectReader) *forge.GitHubApp {
 	}
 	app, wrong := forge.NewGitHubApp(text["id"], text["installation_id"], text["private_key"], text["url"])
 	for _, key := range slices.Sorted(maps.Keys(wrong)) {
-		if text[key] != "" { // else that is said already
+		if text[key] != "" { // else it is reported already
 			settings.Report(key, "%s", wrong[key])
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// loginReader reads an attribute of the provider that has credentials, strictly.
+// loginReader reads a provider attribute with credentials, strictly.
 type loginReader struct {
 	*fleet.ObjectReader
 	reader *fleet.Reader
@@ -29,7 +29,7 @@ func readLogin(table *fleet.Table, value types.Dynamic) loginReader {
 	return loginReader{reader.Object(table, nil, map[string]any{}), reader}
 }
 
-// textOr is the text of a key, or of an environment variable where the key is not set.
+// textOr returns the text of a key, or of an environment variable if the key is absent.
 func (r loginReader) textOr(key, variable string) string {
 	if !r.Has(key) {
 		return os.Getenv(variable)
@@ -37,8 +37,8 @@ func (r loginReader) textOr(key, variable string) string {
 	return r.Text(key)
 }
 
-// login reads token, username and password. Environment variables with a prefix are used for those that are not set. A token
-// of the environment must not win over a password of the configuration.
+// login reads token, username and password. Environment variables with a prefix replace absent ones. A token in the environment
+// must not override a configured password.
 func (r loginReader) login(prefix string) git.Login {
 	login := git.Login{Username: r.textOr("username", prefix+"USERNAME"), Password: r.textOr("password", prefix+"PASSWORD")}
 	if r.Has("password") {
@@ -49,7 +49,7 @@ func (r loginReader) login(prefix string) git.Login {
 	return login
 }
 
-// finish reports what is wrong with the attribute, and says whether all of it is known.
+// finish reports the mistakes of the attribute, and whether it is known.
 func (r loginReader) finish(attribute string, diagnostics *diag.Diagnostics) bool {
 	r.Finish()
 	for _, finding := range r.reader.Findings {

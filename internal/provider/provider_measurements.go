@@ -15,16 +15,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// measurementsSettings is the provider's attribute measurements: how the servers of checks are reached.
+// measurementsSettings is the provider's attribute measurements: the connections to the servers of checks.
 type measurementsSettings struct {
-	credentials  git.Credentials     // without headers; none are plain
+	credentials  git.Credentials     // without headers; not in plain text
 	headers      []map[string]string // of credentials.ByURL
 	certificates string
-	complete     bool // false while some of it is not known yet, so that no request can be sent
+	complete     bool // false while a part is unknown, so that no request can be sent
 }
 
-// decodeMeasurements reads the attribute measurements, strictly. Environment variables are used for attributes that are not set.
-// There are no plain credentials: those without an entry of their own belong to url.
+// decodeMeasurements reads the attribute measurements, strictly. Environment variables replace absent attributes. Credentials
+// without an entry of their own belong to url.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
 	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
 	login := o.login("FLOTILLA_MEASUREMENTS_")
@@ -63,7 +63,7 @@ func (s *measurementsSettings) decodeOrigin(origin *fleet.ObjectReader) {
 	}
 }
 
-// add adds credentials for URLs that begin with an address. Its errors never repeat the address: there may be a password in it.
+// add adds credentials for URLs that begin with an address. Its errors never repeat the address, which may have a password.
 func (s *measurementsSettings) add(o *fleet.ObjectReader, address string, login git.Login, headers map[string]string) {
 	if problem := measure.CheckURL(address); problem != "" {
 		o.Report("url", "%s", strings.Replace(problem, "set them in measurements.credentials of the provider", "set them beside it", 1))
@@ -73,7 +73,7 @@ func (s *measurementsSettings) add(o *fleet.ObjectReader, address string, login 
 	s.headers = append(s.headers, headers)
 }
 
-// client is nil while a credential is not known yet.
+// client returns the client; nil while a credential is unknown.
 func (s *measurementsSettings) client(userAgent string) (*measure.Measurer, error) {
 	over, err := git.NewHTTPTransport(s.certificates)
 	if err != nil || !s.complete {
@@ -91,7 +91,7 @@ func (s *measurementsSettings) scrubber() secret.Scrubber {
 	return secret.NewScrubber(all, usernames...)
 }
 
-// login is what is sent to the server of a URL.
+// login returns the credentials for the server of a URL.
 func (s *measurementsSettings) login(address string) (measure.Login, error) {
 	permit, err := s.credentials.Decide(access.Request{URL: withoutQuery(address)})
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *measurementsSettings) login(address string) (measure.Login, error) {
 	return login, nil
 }
 
-// withoutQuery is the part of a URL that credentials are for.
+// withoutQuery returns the part of a URL that credentials apply to.
 func withoutQuery(address string) string {
 	before, _, _ := strings.Cut(address, "?")
 	return before

@@ -4,7 +4,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// The tables of the provider's own attributes. That of clusters is in package connection.
+// The tables of the provider's own attributes. Package connection has that for clusters.
 
 var gitTable = &fleet.Table{
 	Name: "git",

@@ -8,10 +8,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// verificationSettings is the provider's attribute verification: whose signatures content needs that is rendered.
+// verificationSettings is the provider's attribute verification: the signatures that rendered content needs.
 type verificationSettings struct {
 	sources  []origin.TrustedSource
-	complete bool // false while some of it is not known yet, so that nothing can be rendered
+	complete bool // false while a part is unknown, so that nothing can be rendered
 }
 
 // decodeVerification reads the attribute verification, strictly.
@@ -37,7 +37,7 @@ func decodeVerification(value types.Dynamic, diagnostics *diag.Diagnostics) (set
 	return settings
 }
 
-// decodeSource reads one of the sources. Its errors never repeat a key, which may be a private one by mistake.
+// decodeSource reads one source. Its errors never repeat a key, which may be a private one by mistake.
 func (s *verificationSettings) decodeSource(o loginReader, source *fleet.ObjectReader) {
 	url, isUnsigned := source.Required("url"), source.Bool("unsigned")
 	source.Texts("keys")

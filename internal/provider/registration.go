@@ -87,7 +87,7 @@ func (p *flotilla) EphemeralResources(context.Context) []func() ephemeral.Epheme
 	return []func() ephemeral.EphemeralResource{clustertoken.New}
 }
 
-// ListResources lists the constructors of what `terraform query` lists.
+// ListResources lists the constructors of all list resources for `terraform query`.
 func (p *flotilla) ListResources(context.Context) []func() list.ListResource {
 	return []func() list.ListResource{branchlist.Assignments, branchlist.Claims, agent.NewList}
 }

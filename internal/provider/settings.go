@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Settings are the tables by which attributes of resources, data sources and the provider are read, and arguments of functions, in the
-// order of the guide. The objects in them have tables of their own.
+// Settings are the tables of attributes and of function arguments, in the order of the guide. Nested objects have their own
+// tables.
 func Settings() []*fleet.Table {
 	return []*fleet.Table{
 		gitTable, verificationTable, measurementsTable, cacheTable, connection.ClusterTable,

@@ -130,7 +130,7 @@ const (
 	forgetCluster   = "forget"
 )
 
-// secrets returns credentials_wo: the repository's, and those of other attributes by their name.
+// secrets returns credentials_wo: the repository's credentials, and those for other attributes by name.
 func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	switch given := tfvalue.Plain(m.Secrets).(type) {
 	case nil:

@@ -1,4 +1,4 @@
-// Package agent implements flotilla_agent, which applies and removes the objects with which a cluster follows its folders.
+// Package agent implements flotilla_agent, which makes a cluster follow its folders.
 package agent
 
 import (
@@ -182,7 +182,7 @@ type agentModel struct {
 	Changes        types.List    `tfsdk:"changes"`
 }
 
-// validate checks what needs no cluster.
+// validate checks the configuration without clusters.
 func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	tfvalue.CheckOneOf("on_destroy", m.OnDestroy, diagnostics, "delete", "keep")
 	tfvalue.CheckOneOf("on_unreachable", m.OnUnreachable, diagnostics, failUnreachable, forgetCluster)
@@ -192,9 +192,9 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// plan plans the objects, and what changes. That follows from configuration and state alone: a plan that is applied
-// is planned again, and the cluster may answer differently by then. What the refresh has found on the cluster is in the
-// state. The cluster itself is only asked what it would refuse.
+// plan plans the objects and their changes from configuration and state alone: Terraform plans again when it applies, and the
+// cluster may answer differently by then. The state has the result of the refresh. The cluster is only read to find objects that
+// it would refuse.
 func plan(ctx context.Context, c *frame.Call[agentModel]) {
 	private := loadAgent(ctx, c.Private, c.Diagnostics)
 	// A replacement is planned twice: first with the old state, then with none, but with its private state. An imported agent has
@@ -221,7 +221,7 @@ func create(ctx context.Context, c *frame.Call[agentModel]) {
 	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// read compares the objects on the cluster with those that were applied.
+// read compares the objects on the cluster with the applied ones.
 func read(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() || c.Connection == nil {
@@ -238,8 +238,7 @@ func read(ctx context.Context, c *frame.Call[agentModel]) {
 	}
 }
 
-// update applies the planned objects. A change of timeouts, on_destroy or on_unreachable alone touches no cluster: the
-// plan says so.
+// update applies the planned objects. A change of timeouts, on_destroy or on_unreachable alone touches no cluster.
 func update(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() || !c.Model.Found.IsUnknown() {
@@ -269,8 +268,8 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	newRequest(c).remove(ctx, before)
 }
 
-// importState takes an identity, or the name of a cluster. The refresh reads the rest of the objects on it; what they do not
-// tell, the next apply takes over, as after a lost state.
+// importState takes an identity, or the name of a cluster. The refresh reads the objects, and the next apply takes over the rest,
+// as after a lost state.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
 	if identity == nil {

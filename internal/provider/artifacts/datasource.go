@@ -1,4 +1,4 @@
-// Package artifacts is flotilla_artifacts: what manifests point to, pinned.
+// Package artifacts implements flotilla_artifacts, which pins the artifacts of manifests.
 package artifacts
 
 import (
@@ -109,18 +109,18 @@ var pins = table.Object[*pinned]{
 	),
 }
 
-// wanted is what the configuration asks for.
+// wanted is the decoded configuration.
 type wanted struct {
 	manifests map[string]folder.Manifests
-	sources   map[string][]string // of the workspace, by deployment target; nil: any
+	sources   map[string][]string // of the workspace, by deployment target; nil allows all
 	of        string              // name of the owner; "" for none
 	at        folder.Location
 	mayUpdate func(target string) bool
-	// otherEnvironments are those of the deployment targets if none belongs to the environment.
+	// otherEnvironments are the environments of the deployment targets if none belongs to this one.
 	otherEnvironments []string
 }
 
-// validate checks what is known.
+// validate checks the known part of the configuration.
 func validate(m *artifactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
@@ -191,8 +191,8 @@ func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	return w
 }
 
-// warnOfEnvironment warns if only other environments have deployment targets: that may be the first use of an environment, or
-// a misspelt name, which would turn all pins off.
+// warnOfEnvironment warns if only other environments have deployment targets. It may be the first use of an environment, or a
+// misspelt name, which would turn all pins off.
 func warnOfEnvironment(environment string, others []string, diagnostics *diag.Diagnostics) {
 	if environment == "" || len(others) == 0 {
 		return
@@ -202,7 +202,7 @@ func warnOfEnvironment(environment string, others []string, diagnostics *diag.Di
 		environment, wording.List(wording.Quoted(others), wording.Named), cmp.Or(wording.DidYouMean(environment, others), ".")))
 }
 
-// checkOwner reports the part of the assignment that is not given. What is given needs the other.
+// checkOwner requires both parts of an assignment, or none.
 func (m *artifactsModel) checkOwner(invalid func(attribute, format string, arguments ...any)) {
 	needs := map[string]bool{
 		"update": tfvalue.IsGiven(m.Update), "keep_unreachable": tfvalue.IsGiven(m.KeepUnreachable),

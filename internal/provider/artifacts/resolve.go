@@ -27,29 +27,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// pinned is one deployment target.
+// pinned is a deployment target with its pin.
 type pinned struct {
 	artifact.Entry
 	kept        bool
 	newest      string
 	err         error
-	republished string       // how the content of a version differs whose pin is kept; "" if it is the same
-	before      *deployedPin // nil where none is deployed for these manifests
+	republished string       // the new content of a kept version; "" if it is the same
+	before      *deployedPin // nil if these manifests have no deployed pin
 }
 
 type result map[string]*pinned
 
-// deployedPin is what a record has.
+// deployedPin is the pin in a record.
 type deployedPin struct {
 	artifact.Entry
 	changed time.Time
 }
 
-// readDeployed are the pins in the records of the assignment, by deployment target: those that were written last.
+// readDeployed returns the pins in the records of the assignment by deployment target, the last written ones.
 func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagnostics *diag.Diagnostics) map[string]deployedPin {
 	found, err := c.Delivery.ReadInventory(ctx, w.at, gitops.InventoryFilter{Owner: w.of})
 	if err != nil {
-		// Before the first apply there may be no repository. One that only does not answer has pins.
+		// Before the first apply there may be no repository. A repository that does not answer has pins.
 		repository.AddError(ctx, diagnostics, err, errors.Is(err, git.ErrNotFound))
 		return nil
 	}
@@ -76,7 +76,7 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 	return deployed
 }
 
-// warnOfMissingOwner warns if an assignment has no records: before its first apply that is right, and else its name or place is
+// warnOfMissingOwner warns if an assignment has no records. That is right before its first apply; later its name or location is
 // misspelt, which would turn the deployed pins off.
 func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagnostics) {
 	own := strings.Trim(w.at.Path, "/")
@@ -95,10 +95,10 @@ func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagn
 		w.at.Branch, w.of, own, cmp.Or(wording.DidYouMean(w.of, names), ".")))
 }
 
-// maxAsked is how many deployment targets are asked for at once.
+// maxAsked bounds the parallel requests.
 const maxAsked = 16
 
-// resolve finds the pin of every deployment target, and what is wrong with it.
+// resolve finds the pin of every deployment target, or the error about it.
 func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[string]deployedPin) result {
 	names := slices.Sorted(maps.Keys(w.manifests))
 	all := make([]*pinned, len(names))
@@ -115,7 +115,7 @@ func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[
 			return
 		}
 		var err error
-		one.newest, err = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // registries need not list tags, and pins do not need it
+		one.newest, err = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // a registry need not list tags, and pins do not depend on them
 		if one.kept && errors.Is(err, git.ErrUnreachable) {
 			one.newest = one.deployedVersion()
 		}
@@ -127,8 +127,8 @@ func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[
 	return found
 }
 
-// deployedVersion returns the version that is deployed; "" if that is none. It stands for the newest one while a repository does
-// not answer, so that configurations which read newest can still be planned.
+// deployedVersion returns the deployed version; "" if there is none. It replaces the newest version while a repository does not
+// answer, so that configurations that read newest can be planned.
 func (p *pinned) deployedVersion() string {
 	for _, version := range []string{p.Pin.Version, p.Manifests.Tag} {
 		if artifact.IsVersion(version) {
@@ -138,7 +138,7 @@ func (p *pinned) deployedVersion() string {
 	return ""
 }
 
-// findRepublished asks whether a version that stays pinned has other content now. A repository that does not answer has the same.
+// findRepublished finds kept versions whose content has changed. A repository that does not answer has the same content.
 func findRepublished(ctx context.Context, client *origin.Client, deployed artifact.Entry, sources []string) string {
 	before, now := deployed.Manifests, deployed.Manifests
 	if before.Pin = deployed.Pin; !artifact.IsMovable(before) {
@@ -155,7 +155,7 @@ func findRepublished(ctx context.Context, client *origin.Client, deployed artifa
 	return artifact.DescribeRepublished(before, now)
 }
 
-// warnOfRepublished warns of versions that were published again while their pins are kept, each once.
+// warnOfRepublished warns once of each version that was published again and keeps its pin.
 func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
 	targets := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
@@ -171,8 +171,8 @@ func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// report says what could not be resolved, each error once, with all deployment targets that it concerns. With keep, those
-// whose repository does not answer get the pin that is deployed.
+// report adds each error once, with all of its deployment targets. With keep, deployment targets keep their deployed pin if the
+// repository does not answer.
 func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnostics) {
 	type kind struct {
 		text       string

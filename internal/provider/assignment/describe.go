@@ -52,7 +52,7 @@ func describe(ctx context.Context, c *comparison) description {
 // each host has its former files.
 func (c *comparison) changedFolders(ctx context.Context) (folders []changes.FolderChange, complete bool) {
 	before, removed := c.renames.RenameTrees(c.outlook.Before), c.renames.RenameTrees(c.outlook.Remove)
-	if c.before.isNew { // those that a rollout has read at a commit
+	if c.before.isNew { // read by a rollout at a commit
 		before, removed = c.before.trees, c.before.trees.Without(c.after)
 	}
 	complete = true

@@ -126,8 +126,8 @@ func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) 
 	return repository.CheckTip(found[id], s.owner.Location.Branch, at, s.diagnostics)
 }
 
-// commitsOfRemoved returns the commits of clusters from which a folder is to be removed. Evidence lists only folders that existed
-// when it was gathered; the commit tells whether a cluster still has an older one.
+// commitsOfRemoved returns the commits of clusters that may still have a folder which is to be removed: evidence lists only
+// folders that existed when it was gathered.
 func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
 	if in.State == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package branchlist lists what a branch of a GitOps repository has, for `terraform query`: the assignments and the claims of all
-// owners, in whichever state they are.
+// Package branchlist lists the assignments and claims of all owners on a branch of a GitOps repository for `terraform query`,
+// also those of other states.
 package branchlist
 
 import (
@@ -31,7 +31,7 @@ var (
 	_ list.ListResourceWithValidateConfig = &served{}
 )
 
-// whats are what is listed, by the names of the types.
+// whats describes the listed objects by type.
 var whats = map[string]string{"assignment": "The assignments", claim: "The claims of clusters"}
 
 const claim = "cluster_claim"
@@ -59,14 +59,14 @@ func Claims() list.ListResource {
 	}}
 }
 
-// served lists one type of resources.
+// served lists the resources of one type.
 type served struct {
-	name       string // without the provider's
+	name       string // without the provider's name
 	of         func(gitops.Inventory) []found
 	connection *connection.Connection
 }
 
-// unreadable are the records that may be of what is listed. An assignment is found by its folder of records.
+// unreadable returns the damaged records of this type. The record of an assignment is in its host's folder of records.
 func (s *served) unreadable(all gitops.Inventory) []string {
 	if s.name != claim {
 		return nil
@@ -75,13 +75,13 @@ func (s *served) unreadable(all gitops.Inventory) []string {
 	return slices.DeleteFunc(slices.Clone(all.Unreadable), func(record string) bool { return stdpath.Base(stdpath.Dir(record)) != folder })
 }
 
-// found is one resource: its identity at the branch, and further attributes that are generated.
+// found is one resource: its identity on the branch, and generated attributes.
 type found struct {
 	path, name string
 	further    map[string]attr.Value
 }
 
-// importable separates the resources that a configuration can name from the texts of the others.
+// importable separates the resources that a configuration can name from texts about the others.
 func importable(all []found) (listed []found, forged []string) {
 	for _, one := range all {
 		if problem := fleet.CheckLabelName(one.name); problem != "" {
@@ -93,12 +93,12 @@ func importable(all []found) (listed []found, forged []string) {
 	return listed, forged
 }
 
-// Metadata names it.
+// Metadata names the list.
 func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp *resource.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_" + s.name
 }
 
-// Definition is the configuration of a type, with which a test compares the pages of the documentation.
+// Definition returns the configuration of a type. A test compares the documentation with it.
 func Definition(name string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: whats[name] + " that a branch of a GitOps repository has, of all owners, by their records, in whichever state they are.",
@@ -111,7 +111,7 @@ func Definition(name string) schema.Schema {
 	}
 }
 
-// ListResourceConfigSchema is the definition.
+// ListResourceConfigSchema returns the definition.
 func (s *served) ListResourceConfigSchema(_ context.Context, _ list.ListResourceSchemaRequest, resp *list.ListResourceSchemaResponse) {
 	resp.Schema = Definition(s.name)
 }
@@ -121,7 +121,7 @@ func (s *served) Configure(_ context.Context, req resource.ConfigureRequest, _ *
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateListResourceConfig checks what needs no server.
+// ValidateListResourceConfig checks the configuration without servers.
 func (s *served) ValidateListResourceConfig(ctx context.Context, req list.ValidateConfigRequest, resp *list.ValidateConfigResponse) {
 	var repo types.Dynamic
 	resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("gitops_repo"), &repo)...)
@@ -168,7 +168,7 @@ func (s *served) List(ctx context.Context, req list.ListRequest, stream *list.Li
 		for i, one := range listed {
 			result := req.NewListResult(ctx)
 			if i == 0 {
-				result.Diagnostics.Append(diagnostics...) // which belong to no result
+				result.Diagnostics.Append(diagnostics...) // they belong to no result
 			}
 			result.DisplayName = one.name
 			if one.path != "" {

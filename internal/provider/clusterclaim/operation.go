@@ -84,7 +84,7 @@ func (o *operation) decode() {
 		o.clusters = append(o.clusters, o.fleet.Clusters[i].Name)
 	}
 	if poolKnown {
-		requirements, _ := selector.Compile() // its findings are those of DecodeSelector
+		requirements, _ := selector.Compile() // DecodeSelector reports the findings
 		o.pool = schedule.SelectClusters(o.fleet, requirements)
 	}
 }
@@ -281,8 +281,8 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	}
 }
 
-// warnUnsigned names clusters of the pool that the claim cannot take, because the record of another claim without an allowed
-// signature lists them: anybody who may push can have written it.
+// warnUnsigned names clusters of the pool that the claim cannot take, because another claim's record without an allowed signature
+// lists them. Anybody with push rights can have written it.
 func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	if !o.connection.CanAsk() || len(claim.Keep(s).Clusters) >= s.Number {
 		return
@@ -309,8 +309,8 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 }
 
-// checkClaimedTwice finds clusters that another claim's record lists, too. Neither claim gives way: anybody who may push can have
-// written either record.
+// checkClaimedTwice finds clusters that another claim's record lists, too. Neither claim gives way: anybody with push rights can
+// have written either record.
 func (o *operation) checkClaimedTwice(found gitops.Claims) {
 	names := []string{o.at.Name}
 	if was, ok := o.formerClaim(); ok && was.Location == o.at.Location {

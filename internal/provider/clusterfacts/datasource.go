@@ -1,4 +1,5 @@
-// Package clusterfacts is flotilla_cluster_facts: what clusters say of themselves, and which of them a hub knows.
+// Package clusterfacts implements flotilla_cluster_facts: facts that clusters report about themselves, and clusters that a hub
+// knows.
 package clusterfacts
 
 import (
@@ -84,7 +85,7 @@ type settings struct {
 	defaults map[string]map[string]string
 }
 
-// validate checks the attributes that Terraform does not check.
+// validate checks the attributes beyond their types.
 func validate(m *clusterFactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the arguments, strictly.
@@ -93,7 +94,7 @@ func (m *clusterFactsModel) decode(diagnostics *diag.Diagnostics) (s settings) {
 	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.ObjectReader) {
 		if asking := fleet.ReadBoolOrObject(o, "clusters", &s.clusters); asking != nil {
 			s.clusters = true
-			if asking.Has("names") { // an empty list is none, and not all
+			if asking.Has("names") { // an empty list selects no cluster
 				s.names = append([]string{}, asking.Texts("names")...)
 			}
 			s.options = connection.Asking(asking)
@@ -240,7 +241,7 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	m.set(at, known, labels, diagnostics)
 }
 
-// question says what to ask. complete is false while it is not known which clusters there are.
+// question returns the clusters to read. complete is false while they are not all known.
 func (s *settings) question(c *connection.Connection, requested bool, diagnostics *diag.Diagnostics) (q discovery.Question, complete bool) {
 	root := path.Root("sources")
 	known := connection.Clusters{Unknown: true}

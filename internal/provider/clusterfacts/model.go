@@ -36,7 +36,7 @@ type clusterFactsModel struct {
 // row is a cluster of the result.
 type row struct {
 	facts.KnownFacts
-	without map[string]string // labels that it does not have, with the reasons
+	without map[string]string // labels that it lacks, with the reasons
 }
 
 var clusters = table.Object[*row]{
@@ -83,7 +83,7 @@ var clusters = table.Object[*row]{
 	),
 }
 
-// factsTable has an attribute for each fact, null where it is not known.
+// factsTable has an attribute for each fact, null while it is unknown.
 func factsTable() (object table.Object[*row]) {
 	for _, fact := range facts.All {
 		name := fact.Name
@@ -144,7 +144,7 @@ func factsText() string {
 	return lines.String()
 }
 
-// totals is how many clusters there are.
+// totals has the numbers of clusters.
 type totals struct{ clusters, ready, progressing, unknown int }
 
 var summary = table.Object[totals]{
@@ -173,7 +173,6 @@ func totalsOf(known map[string]facts.KnownFacts) totals {
 	return t
 }
 
-// set sets the computed attributes.
 func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts, labels facts.Labels, diagnostics *diag.Diagnostics) {
 	rows, said := make(map[string]*row, len(known)), make(map[string]evidence.ClusterFacts, len(known))
 	for _, name := range slices.Sorted(maps.Keys(known)) {
@@ -186,7 +185,7 @@ func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts,
 	m.Labels = labelsOf(labels.Of)
 }
 
-// labelsOf are labels by cluster.
+// labelsOf returns labels by cluster.
 func labelsOf(of map[string]map[string]string) types.Map {
 	rows := make(map[string]attr.Value, len(of))
 	for name, labels := range of {

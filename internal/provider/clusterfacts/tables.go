@@ -5,10 +5,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 )
 
-// argocdNamespace is where the Secrets of Argo CD's clusters are, unless another is given.
+// argocdNamespace is the default namespace of Argo CD's cluster Secrets.
 const argocdNamespace = "argocd"
 
-// SourcesTable is that of the attribute sources.
+// SourcesTable describes the attribute sources.
 var SourcesTable = &fleet.Table{
 	Name:    "sources",
 	Meaning: "The attribute `sources` of `flotilla_cluster_facts`: where clusters are found. Unset: `{clusters = true}`.",

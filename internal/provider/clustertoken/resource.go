@@ -1,5 +1,5 @@
-// Package clustertoken is the ephemeral resource flotilla_cluster_token: a token of a service account of a cluster, in no
-// plan and no state.
+// Package clustertoken implements the ephemeral resource flotilla_cluster_token, a token of a service account that is in no plan
+// and no state.
 package clustertoken
 
 import (
@@ -28,9 +28,9 @@ var (
 
 const (
 	defaultDuration = time.Hour
-	// shortest is what API servers give at least.
+	// shortest is the shortest lifetime that API servers accept.
 	shortest = 10 * time.Minute
-	// longest is more than any run needs. A token cannot be taken back before it ends.
+	// longest is longer than any run. A token cannot be revoked before it expires.
 	longest = 24 * time.Hour
 )
 
@@ -49,12 +49,12 @@ type clusterTokenModel struct {
 	ExpiresAt      types.String `tfsdk:"expires_at"`
 }
 
-// Metadata names it.
+// Metadata names the ephemeral resource.
 func (s *served) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp *ephemeral.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_cluster_token"
 }
 
-// Schema is the definition.
+// Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan and each apply requests another one, " +
@@ -82,7 +82,7 @@ func (s *served) Configure(_ context.Context, req ephemeral.ConfigureRequest, _ 
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig checks what needs no cluster.
+// ValidateConfig checks the configuration without clusters.
 func (s *served) ValidateConfig(ctx context.Context, req ephemeral.ValidateConfigRequest, resp *ephemeral.ValidateConfigResponse) {
 	m := &clusterTokenModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
@@ -119,7 +119,7 @@ func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephe
 	resp.Diagnostics.Append(resp.Result.Set(ctx, m)...)
 }
 
-// wanted is what is to be requested. Of what is not known yet, only the rest is checked.
+// wanted decodes the request. It ignores unknown attributes.
 func (m *clusterTokenModel) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 	report := func(attribute, problem string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(problem))
@@ -173,7 +173,7 @@ func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequ
 	return token, err
 }
 
-// addError reports why a cluster gives no token.
+// addError reports why a cluster returns no token.
 func addError(name string, err error, diagnostics *diag.Diagnostics) {
 	text := fmt.Sprintf("Cluster %q: %s.", name, err)
 	switch kube.ReasonOf(err) {

@@ -1,4 +1,4 @@
-// Package commitstatus is flotilla_commit_status: a status of a commit on a Git host.
+// Package commitstatus implements flotilla_commit_status, the status of a commit on a Git host.
 package commitstatus
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// New returns the resource, which sets a status of a commit, and leaves it there.
+// New returns the resource, whose destroy leaves the status.
 func New() resource.Resource {
 	return frame.Resource[commitStatusModel]{
 		Name: "commit_status", Schema: definition, Validate: validate, PlanDestroy: planDestroy,
@@ -37,7 +37,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// identity is what a Git host knows a status by, and how the Git host is reached.
+// identity is the key of a status on a Git host, with the connection to that host.
 var identity = map[string]identityschema.Attribute{
 	"url":     identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the repository."},
 	"commit":  identityschema.StringAttribute{RequiredForImport: true, Description: "Full id of the commit."},
@@ -91,7 +91,7 @@ var definition = schema.Schema{
 	},
 }
 
-// titles are the kinds of Git hosts as people name them.
+// titles are the names of Git hosts in messages.
 func titles() string {
 	var names []string
 	for _, kind := range forge.Kinds() {
@@ -112,7 +112,7 @@ type commitStatusModel struct {
 	Timeouts    types.Dynamic `tfsdk:"timeouts"`
 }
 
-// validate checks what is known, without any request.
+// validate checks the known attributes, without requests.
 func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnostics) {
 	report := func(attribute string, err error) {
 		if err != nil {
@@ -151,23 +151,23 @@ func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnos
 	}
 }
 
-// planDestroy says what a destroy does not do.
+// planDestroy warns that a destroy leaves the status.
 func planDestroy(_ context.Context, c *frame.Call[commitStatusModel]) {
 	c.Diagnostics.AddAttributeWarning(path.Root("state"), "Status stays on the commit", fmt.Sprintf(
 		"No Git host removes a status of a commit: the status %q of commit %s stays %s. To leave another state, apply that first.",
 		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString()))
 }
 
-// set sets the status, where it is not set already.
+// set sets the status unless it is set already.
 func set(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	m := c.Model
-	if validate(ctx, m, c.Diagnostics); c.Diagnostics.HasError() { // what was not known when it was planned
+	if validate(ctx, m, c.Diagnostics); c.Diagnostics.HasError() { // values unknown in the plan
 		return
 	}
 	addError(ctx, c.Diagnostics, c.Connection.Delivery.SetStatus(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), m.status()))
 }
 
-// read compares the status with the one that was set.
+// read compares the status with the last one of this resource.
 func read(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	if !c.Connection.CanAsk() {
 		return
@@ -199,7 +199,7 @@ func (m *commitStatusModel) status() forge.Status {
 	}
 }
 
-// addError reports an error of the Git host, if it is one.
+// addError adds an error of the Git host.
 func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	if err == nil || timeouts.AddEndedOf(ctx, diagnostics, err, "url", "The next apply sets the status unless it is set.") {
 		return
@@ -220,7 +220,7 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
 }
 
-// importState takes an identity, or an ID as parseID reads it, and leaves the rest to the refresh that follows.
+// importState takes an identity, or an ID for parseID. The refresh reads the rest.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
 	imported, ok := &commitStatusModel{
@@ -240,7 +240,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 	resp.Diagnostics.Append(resp.State.Set(ctx, imported)...)
 }
 
-// parseID reads "<url>#<commit>:<context>", where the URL may have a query with forge and api_url, and nothing else.
+// parseID reads "<url>#<commit>:<context>". The query of the URL may have only forge and api_url.
 func parseID(id string) (imported *commitStatusModel, ok bool) {
 	before, after, _ := strings.Cut(id, "#")
 	commit, name, ok := strings.Cut(after, ":")

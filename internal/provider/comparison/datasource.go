@@ -1,4 +1,4 @@
-// Package comparison is flotilla_comparison: two owners, or two commits, side by side.
+// Package comparison implements flotilla_comparison, which puts two owners or two commits side by side.
 package comparison
 
 import (
@@ -29,10 +29,10 @@ func New() datasource.DataSource {
 	return frame.DataSource[comparisonModel]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
-// defaultLimit is how many deployment targets are listed: more than the reference fleet has.
+// defaultLimit is the number of listed deployment targets: more than the reference fleet has.
 const defaultLimit = 2_500
 
-// maxLimit is how many can be listed.
+// maxLimit bounds limit.
 const maxLimit = 100_000
 
 func definition() schema.Schema {
@@ -67,7 +67,7 @@ func definition() schema.Schema {
 	}
 }
 
-// validate checks what needs no server.
+// validate checks the configuration without servers.
 func validate(m *comparisonModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // read reads both sides.
@@ -106,7 +106,7 @@ func read(ctx context.Context, c *connection.Connection, m *comparisonModel, dia
 	m.JSON = types.StringValue(string(document))
 }
 
-// Bounds of what is listed of a deployment target.
+// The lengths of the lists of a deployment target.
 const (
 	maxHosts  = 10_000
 	maxKeys   = 200
@@ -114,7 +114,7 @@ const (
 	maxRunes  = 1_000
 )
 
-// addError reports what is wrong with a side at its attribute.
+// addError adds the error of a side at its attribute.
 func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	var side *comparison.SideError
 	attribute := "left"

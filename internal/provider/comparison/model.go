@@ -159,7 +159,7 @@ type question struct {
 	limit, markdownLimit int
 }
 
-// decode reads the configuration, strictly, as far as it is known.
+// decode reads the known part of the configuration, strictly.
 func (m *comparisonModel) decode(diagnostics *diag.Diagnostics) question {
 	return question{
 		left: decodeSide("left", m.Left, diagnostics), right: decodeSide("right", m.Right, diagnostics), pairs: decodePairs(m.Pairs, diagnostics),
@@ -168,7 +168,7 @@ func (m *comparisonModel) decode(diagnostics *diag.Diagnostics) question {
 	}
 }
 
-// SideTable is that of the attributes left and right.
+// SideTable describes the attributes left and right.
 var SideTable = &fleet.Table{
 	Name:    "side of a comparison",
 	Meaning: "The attributes `left` and `right` of `flotilla_comparison`: an assignment on its branch, now or at a commit.",
@@ -185,7 +185,7 @@ var SideTable = &fleet.Table{
 	},
 }
 
-// PairsTable is that of the attribute pairs.
+// PairsTable describes the attribute pairs.
 var PairsTable = &fleet.Table{
 	Name:    "pairs of a comparison",
 	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names are the same on both.",
@@ -228,7 +228,7 @@ func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comp
 	return pairs
 }
 
-// readPairs reads names of the right side by those of the left side.
+// readPairs reads names on the right side by names on the left side.
 func readPairs(o *fleet.ObjectReader, attribute string) map[string]string {
 	names := o.TextMap(attribute)
 	lefts := map[string]string{}

@@ -1,4 +1,4 @@
-// Package compliance is flotilla_compliance: what clusters report of what an assignment has written.
+// Package compliance implements flotilla_compliance, the reports of clusters about the written content.
 package compliance
 
 import (
@@ -96,7 +96,7 @@ func definition() schema.Schema {
 	}
 }
 
-// validate checks the attributes that Terraform does not check.
+// validate checks the attributes beyond their types.
 func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeProgress(m.Progress, diagnostics)
@@ -112,7 +112,7 @@ func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// longer is how much longer it may take because of wait.
+// longer returns the additional time for wait.
 func longer(m *complianceModel) time.Duration {
 	var ignored diag.Diagnostics
 	if goal := decodeWait(m.Wait, &ignored); goal != nil {
@@ -121,7 +121,7 @@ func longer(m *complianceModel) time.Duration {
 	return 0
 }
 
-// holdsUnknown reports whether something in an object is not known yet.
+// holdsUnknown reports whether an object has an unknown value.
 func holdsUnknown(value any) bool {
 	object, _ := value.(map[string]any)
 	for _, one := range object {
@@ -132,7 +132,7 @@ func holdsUnknown(value any) bool {
 	return false
 }
 
-// read asks the clusters, looks up their commits, and computes the verdicts.
+// read reads the clusters, finds their commits, and computes the verdicts.
 func read(ctx context.Context, c *connection.Connection, m *complianceModel, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
 	rollouts := repository.DecodeProgress(m.Progress, diagnostics)
@@ -159,7 +159,7 @@ func read(ctx context.Context, c *connection.Connection, m *complianceModel, dia
 	}
 }
 
-// asksNoCluster says whether the feedback is absent or {}. A feedback of clusters that has none of them is another thing.
+// asksNoCluster reports whether the feedback is absent or {}, unlike one whose clusters are empty.
 func asksNoCluster(feedback types.Dynamic) bool {
 	object, ok := tfvalue.Plain(feedback).(map[string]any)
 	for _, value := range object {
@@ -212,7 +212,7 @@ func clustersOf(scheduled *schedule.Decisions) map[string]compliance.FleetCluste
 	return clusters
 }
 
-// reach says in the question how clusters are reached.
+// reach adds the connections to the clusters.
 func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	known := c.Clusters
 	if from := q.Feedback.Clusters; from != nil {
@@ -234,7 +234,7 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 	}
 }
 
-// ask asks once, or until enough is ready. Where the time runs out, it returns an error and the last answer.
+// ask reads the clusters once, or until enough are ready. On a timeout it returns an error with the last result.
 func ask(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
 	var repository compliance.GitOpsReader
 	clock := compliance.Clock(wallClock{})
@@ -259,16 +259,16 @@ func ask(ctx context.Context, c *connection.Connection, q compliance.Question, g
 	})
 }
 
-// wallClock is the one clock of the provider.
+// wallClock is the provider's clock.
 type wallClock struct{}
 
 func (wallClock) Now() time.Time { return time.Now() }
 
 func (wallClock) Sleep(ctx context.Context, d time.Duration) {
-	_ = wait.For(ctx, d) // who sleeps looks at the context
+	_ = wait.For(ctx, d) // sleeping code looks at the context
 }
 
-// warn reports problems that the verdicts do not show.
+// warn adds problems that the verdicts do not show.
 func warn(answer *compliance.Answer, diagnostics *diag.Diagnostics) {
 	if names := answer.NotAsked; len(names) > 0 {
 		once.Warning(diagnostics, path.Root("feedback"), "Clusters cannot be asked", fmt.Sprintf(

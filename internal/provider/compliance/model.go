@@ -147,7 +147,6 @@ var drift = table.Object[observe.Difference]{
 	table.Text("reason", "what differs.", func(d observe.Difference) string { return d.Reason }),
 }
 
-// set sets the computed attributes.
 func (m *complianceModel) set(answer *compliance.Answer, scheduled *schedule.Decisions, rollouts []rollout.Progress) {
 	result := answer.Result
 	m.Fleet = fleetvalue.Hashed(m.Fleet)

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// FeedbackTable is that of the attribute feedback.
+// FeedbackTable describes the attribute feedback.
 var FeedbackTable = &fleet.Table{
 	Name: "feedback",
 	Meaning: "The attribute `feedback` of `flotilla_compliance`: where reports of clusters come from. Where several have a report about a cluster, the first one in this order wins. " +
@@ -42,7 +42,7 @@ var askingTable = &fleet.Table{
 	Attributes: connection.AskingAttributes(),
 }
 
-// reportVerdicts are what a report can say.
+// reportVerdicts are the verdicts of a given report.
 var reportVerdicts = []string{string(verdict.Ready), string(verdict.Progressing), string(verdict.Failed), string(verdict.Unknown)}
 
 var reportTable = &fleet.Table{
@@ -90,7 +90,7 @@ var statusesTable = &fleet.Table{
 	},
 }
 
-// WaitTable is that of the attribute wait.
+// WaitTable describes the attribute wait.
 var WaitTable = &fleet.Table{
 	Name:    "wait",
 	Meaning: "The attribute `wait` of `flotilla_compliance`: it is read again until so many clusters are ready. Running out of time is an error that names what is not ready.",

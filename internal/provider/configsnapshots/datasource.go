@@ -1,4 +1,4 @@
-// Package configsnapshots is flotilla_config_snapshots: the values of each assignment, and where they come from.
+// Package configsnapshots implements flotilla_config_snapshots: the values of each assignment, with their sources.
 package configsnapshots
 
 import (
@@ -146,7 +146,7 @@ func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, 
 	}
 }
 
-// compute takes the fleet as everything else does. For advice it is hydrated alone: what is missing is no error then.
+// compute computes the fleet. For advice it only hydrates it, so that missing values are no errors.
 func (m *configSnapshotsModel) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
 	value := fleetvalue.Of(m.Fleet, diagnostics)
 	if !m.Advise.ValueBool() {

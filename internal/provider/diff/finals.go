@@ -17,8 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// finals returns the final objects of folders that change or are added, each list as one file, and lines about those whose former
-// objects are not known.
+// finals returns the final objects of changed and added folders, each list as one file, and lines about unknown former objects.
 func finals(
 	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.FolderChange,
 ) (shown []changes.FolderChange, unknown string, err error) {
@@ -69,7 +68,7 @@ func finals(
 	return shown, strings.Join(lines, ""), err
 }
 
-// file is a list of objects as they may be shown beside former ones.
+// file returns a list of objects in the form that may be shown beside former ones.
 func file(all, former []objects.Object) ([]folder.File, error) {
 	type occasional struct {
 		objects.Identity

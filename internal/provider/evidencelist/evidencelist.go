@@ -1,4 +1,4 @@
-// Package evidencelist reads the attribute evidence of what is rolled out: one document, or a list of them.
+// Package evidencelist reads the attribute evidence of a rollout: one document, or a list of them.
 package evidencelist
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Given is what the attribute evidence has.
+// Given is the value of the attribute evidence.
 type Given struct {
 	evidence.List
-	// At is where each of the documents is.
+	// At has the paths of the documents.
 	At []path.Path
-	// Known says that nothing of the attribute is unknown, or wrong. Else the list has no documents.
+	// Known reports that the whole attribute is known and valid. Otherwise the list is empty.
 	Known bool
 }
 
-// Decode reads the attribute: one text, or a list of texts. An element that is null stands for none. Whatever is wrong is an
-// error at its element; then the list has no documents, as where something is not known yet.
+// Decode reads the attribute: one text, or a list of texts, without nulls. It reports errors at their elements. After an error,
+// and while a part is unknown, the list is empty.
 func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Given {
 	attribute := path.Root("evidence")
 	plain := tfvalue.Plain(value)
@@ -61,8 +61,8 @@ func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Given {
 	return given
 }
 
-// CheckFleet refuses evidence of another fleet: measurements of another environment, and documents that know clusters, and
-// none of the fleet. Facts of several documents may each be of some of its clusters, or of none, where another one has some.
+// CheckFleet refuses evidence of another fleet: measurements of another environment, and documents whose clusters are all unknown
+// to the fleet. Documents with facts count together, as each may have other clusters.
 func (g Given) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
 	var facts path.Path
 	know, known := false, len(of.Clusters) == 0

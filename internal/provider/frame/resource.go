@@ -117,7 +117,7 @@ func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyP
 	}
 }
 
-// Create creates what was planned.
+// Create creates the resource.
 func (r *servedResource[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Create, r.is.Create, req.Plan, &req.Config, nil) {
@@ -141,7 +141,7 @@ func (r *servedResource[M]) Read(ctx context.Context, req resource.ReadRequest, 
 	}
 }
 
-// Update changes what was planned.
+// Update changes the resource.
 func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	c := &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}
 	if r.call(ctx, c, timeouts.Update, r.is.Update, req.Plan, &req.Config, &req.State) {

@@ -47,7 +47,7 @@ var adoptDefinition = function.Definition{
 				"in neither `.yaml`, `.yml` nor `.json` are passed over.",
 		},
 	},
-	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+	// The parameter must not allow null: OpenTofu treats an untyped null as unknown.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
 		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, adopt.OptionsTable),
@@ -55,10 +55,10 @@ var adoptDefinition = function.Definition{
 	Return: function.DynamicReturn{},
 }
 
-// adoptTime is how long it may take to render what kustomizations and roots bring. What is not rendered by then is listed.
+// adoptTime bounds the rendering of kustomizations and roots. Objects not rendered by then are listed.
 const adoptTime = time.Minute
 
-// runAdopt adopts the documents. The result is unknown while any of them is.
+// runAdopt adopts the documents. The result is unknown while a document is.
 func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var environment, documents attr.Value
 	var further []types.Dynamic

@@ -43,7 +43,7 @@ var controlPlaneDefinition = function.Definition{
 
 // runControlPlane decodes and checks the documents. All findings are in the one error that a function can return.
 func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var environment, documents attr.Value // as they are: into any other type the framework would copy them twice
+	var environment, documents attr.Value // the framework would copy any other type twice
 	if err := req.Arguments.Get(ctx, &environment, &documents); err != nil {
 		return nil, err
 	}

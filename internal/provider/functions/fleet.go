@@ -26,7 +26,7 @@ func NewFleet() function.Function {
 	return frame.Function{Name: FleetName, Definition: fleetDefinition, Run: runFleet}.New()
 }
 
-// fleetDefinition accepts unknown values, since a fleet is planned before all of it is known.
+// fleetDefinition accepts unknown values, because a fleet is planned before it is complete.
 var fleetDefinition = function.Definition{
 	Summary: "Makes a fleet: everything of one environment, checked",
 	MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data sources " +
@@ -62,7 +62,7 @@ var fleetDefinition = function.Definition{
 func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	input, read := largevalue.ArgumentOf(ctx)
 	if !read {
-		var argument attr.Value // as it is: into any other type the framework would copy it twice
+		var argument attr.Value // the framework would copy any other type twice
 		if err := req.Arguments.Get(ctx, &argument); err != nil {
 			return nil, err
 		}
@@ -77,13 +77,13 @@ func runFleet(ctx context.Context, req function.RunRequest) (any, *function.Func
 	return fleetvalue.Result(ctx, decoded)
 }
 
-// wrong is the error of findings about arguments: at the one with whose name the path of the first begins, or else at the first.
+// wrong returns findings as an error at the argument that the first path names, or at the first argument.
 func wrong(findings fleet.Findings, arguments ...string) *function.FuncError {
 	at := slices.IndexFunc(arguments, func(name string) bool { return strings.HasPrefix(findings[0].Path, name) })
 	return function.NewArgumentFuncError(int64(max(at, 0)), "\n"+findings.Error())
 }
 
-// optional is the object of options behind so many other arguments; nil where it is left out.
+// optional returns the object of options behind a number of other arguments; nil if it is absent.
 func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
 	switch len(given) {
 	case 0:

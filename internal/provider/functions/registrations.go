@@ -45,7 +45,7 @@ var registrationsDefinition = function.Definition{
 			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
 		},
 	},
-	// Not a parameter that may be null: OpenTofu takes a null of no type for a value that is not known yet.
+	// The parameter must not allow null: OpenTofu treats an untyped null as unknown.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
 		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, fleet.RegistrationOptionsTable),
@@ -53,7 +53,7 @@ var registrationsDefinition = function.Definition{
 	Return: function.MapReturn{ElementType: registrationType},
 }
 
-// runRegistrations lists the registrations. The result is unknown while there may be one more.
+// runRegistrations lists the registrations. The result is unknown while another one may follow.
 func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var documents types.Dynamic
 	var further []types.Dynamic
@@ -87,7 +87,7 @@ func runRegistrations(ctx context.Context, req function.RunRequest) (any, *funct
 	return types.MapValueMust(registrationType, elements), nil
 }
 
-// sourcesOf is the list of a registration's sources: null where it may lead anywhere.
+// sourcesOf returns the sources of a registration; null if it may use any.
 func sourcesOf(registration *fleet.Registration) types.List {
 	switch {
 	case !registration.SourcesKnown:

@@ -1,4 +1,4 @@
-// Package history is flotilla_history: who changed what, when, by the commits of a branch.
+// Package history implements flotilla_history: the changes on a branch, with author, time and versions.
 package history
 
 import (

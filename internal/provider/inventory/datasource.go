@@ -1,4 +1,4 @@
-// Package inventory is flotilla_inventory: which assignments and claims a branch has, of all owners.
+// Package inventory implements flotilla_inventory: the assignments and claims of all owners on a branch.
 package inventory
 
 import (
@@ -36,7 +36,7 @@ func New() datasource.DataSource {
 	return frame.DataSource[inventoryModel]{Name: "inventory", Schema: definition(), Read: read}.New()
 }
 
-// defaultInventory is how many assignments are listed: more than the reference fleet has.
+// defaultInventory is the number of listed assignments: more than the reference fleet has.
 const defaultInventory = 25_000
 
 func definition() schema.Schema {
@@ -112,7 +112,7 @@ var claims = table.Object[gitops.Claim]{
 	table.Texts("clusters", "Names of its clusters, in the order in which they were taken.", gitops.Claim.Names),
 }
 
-// assignment is a folder in a record, and what clusters report of it.
+// assignment is a folder in a record, with the reports of clusters about it.
 type assignment struct {
 	*gitops.InventoryAssignment
 	verdict.Status
@@ -200,7 +200,7 @@ var assignments = table.Object[assignment]{
 	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
 }
 
-// clusterHosts is what the names of hosts begin with that are clusters.
+// clusterHosts is the prefix of hosts that are clusters.
 const clusterHosts = "clusters/"
 
 var objects = table.Object[folder.ObjectRef]{
@@ -230,7 +230,7 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 	}
 	limit := defaultInventory
 	if !m.Limit.IsNull() {
-		limit = int(min(m.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // a slice has so many
+		limit = int(min(m.Limit.ValueInt64(), int64(len(found.Assignments)))) //nolint:gosec // the length of a slice
 	}
 	listed := make([]assignment, min(limit, len(found.Assignments)))
 	for i := range listed {
@@ -246,7 +246,7 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 	}
 }
 
-// verdicts are those of the assignments of each owner.
+// verdicts returns the verdicts of assignments by owner.
 func (m *inventoryModel) verdicts(
 	ctx context.Context,
 	c *connection.Connection,
@@ -288,8 +288,8 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 	}
 }
 
-// warn reports names that the inventory is narrowed to and that are in no record, since they may be misspelt; records
-// that could not be read, or that no allowed key has signed; and clusters of two claims.
+// warn reports given names without a record, which may be misspelt; records that are damaged, or lack an allowed signature; and
+// clusters of two claims.
 func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",

@@ -1,4 +1,4 @@
-// Package manifests is flotilla_manifests: the files that an assignment writes.
+// Package manifests implements flotilla_manifests: the files that an assignment writes.
 package manifests
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Bounds of the texts of checks, in bytes.
+// The lengths of texts in checks, in bytes.
 const (
 	maxName  = 63
 	maxUnit  = 16
@@ -132,7 +132,7 @@ func decodeWeb(o *fleet.ObjectReader, of evidence.Of) *measure.Web {
 	return from
 }
 
-// address reads the url of a server. Errors do not repeat it: there may be a password in it.
+// address reads the URL of a server. Errors do not repeat it, because it may have a password.
 func address(o *fleet.ObjectReader, check func(string) string) string {
 	text := o.Required("url")
 	if text == "" {

@@ -1,4 +1,4 @@
-// Package measurements is flotilla_measurements: figures of clusters, hosts and assignments as evidence for rollouts.
+// Package measurements implements flotilla_measurements: figures of clusters, hosts and assignments as evidence for rollouts.
 package measurements
 
 import (
@@ -64,7 +64,7 @@ type measurementsModel struct {
 	Evidence types.String  `tfsdk:"evidence"`
 }
 
-// maxListed is how many figures of a check the results list.
+// maxListed bounds the listed figures of a check.
 const maxListed = 100
 
 var results = table.Object[*measure.Measurement]{
@@ -101,12 +101,11 @@ var results = table.Object[*measure.Measurement]{
 	),
 }
 
-// validate checks what needs no server.
+// validate checks the configuration without servers.
 func validate(m *measurementsModel, diagnostics *diag.Diagnostics) {
 	decodeChecks(m.Checks, diagnostics)
 }
 
-// read asks for all figures.
 func read(ctx context.Context, c *connection.Connection, m *measurementsModel, diagnostics *diag.Diagnostics) {
 	checks := decodeChecks(m.Checks, diagnostics)
 	value := fleetvalue.Of(m.Fleet, diagnostics)
@@ -140,7 +139,7 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 	m.Results = results.List(rows)
 }
 
-// warn reports checks that decide nothing, since a rollout would wait for them without end.
+// warn reports checks that decide nothing: a rollout would wait for them forever.
 func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	for i := range results {
 		r := &results[i]
@@ -154,7 +153,7 @@ func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// subjectsOf are the names of all that checks can be of.
+// subjectsOf returns the names of all possible subjects of checks.
 func subjectsOf(value fleet.Value, diagnostics *diag.Diagnostics) measure.Subjects {
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)

@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// CheckTable is that of a check.
+// CheckTable describes a check.
 var CheckTable = &fleet.Table{
 	Name:    "check",
 	Meaning: "One of `checks` of `flotilla_measurements`. It has either `prometheus` or `web`. Expressions are [CEL](https://cel.dev), where a whole number is written as a double: `value == 1.0`.",

@@ -1,5 +1,5 @@
-// Package once says once what is wrong with what several data sources and resources of a run have in common: a fleet, a
-// repository, a hub. Terraform would show it for each of them.
+// Package once merges equal diagnostics of several data sources and resources about a shared fleet, repository or hub. Terraform
+// would show each of them.
 package once
 
 import (
@@ -13,45 +13,44 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// common is a diagnostic about what other objects of a run may have, too.
+// common is a diagnostic that other objects of a run may also have.
 type common struct{ diag.DiagnosticWithPath }
 
-// Equal says whether the other is the same.
+// Equal reports whether two diagnostics are equal.
 func (c common) Equal(other diag.Diagnostic) bool {
 	same, ok := other.(common)
 	return ok && c.DiagnosticWithPath.Equal(same.DiagnosticWithPath)
 }
 
-// Error adds an error about what others may have, too. Equal errors of others have to have equal texts.
+// Error adds an error that other objects may also have, with an equal text.
 func Error(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
 	diagnostics.Append(common{diag.NewAttributeErrorDiagnostic(at, summary, detail)})
 }
 
-// Warning is Error for a warning.
+// Warning adds a warning that other objects may also have, with an equal text.
 func Warning(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
 	diagnostics.Append(common{diag.NewAttributeWarningDiagnostic(at, summary, detail)})
 }
 
-// Memory is what was said in a run, which is a process of the provider. The zero value is ready for use. It is safe for
+// Memory has the diagnostics of a run, which is a process of the provider. Its zero value is ready for use. It is safe for
 // concurrent use.
 type Memory struct {
-	said sync.Map // of text
+	said sync.Map // of texts
 }
 
-// text is that of a diagnostic.
 type text struct {
 	severity        diag.Severity
 	summary, detail string
 }
 
-// isFirst says whether nothing was said with this text before.
+// isFirst reports whether a text is new.
 func (m *Memory) isFirst(one common) bool {
 	_, before := m.said.LoadOrStore(text{one.Severity(), one.Summary(), one.Detail()}, nil)
 	return !before
 }
 
-// Reduce takes away the warnings that another call has given already, and has one error in place of all the errors that another
-// has. Several warnings with one title become one: Terraform would show the first of them. The memory may be nil.
+// Reduce removes repeated warnings, and replaces all repeated errors by one. It joins warnings with one title, because Terraform
+// would show only the first of them. The memory may be nil.
 func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	var kept diag.Diagnostics
 	var repeated []common
@@ -69,7 +68,7 @@ func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	*diagnostics = joined(kept)
 }
 
-// elsewhere is one error in place of those that another object has.
+// elsewhere returns one error in place of errors that another object has.
 func elsewhere(repeated []common) diag.Diagnostic {
 	var bySummary wording.Groups[string, common]
 	for _, one := range repeated {
@@ -87,7 +86,7 @@ func elsewhere(repeated []common) diag.Diagnostic {
 	))
 }
 
-// joined has one warning in place of several with the same title about the same attribute.
+// joined merges warnings with the same title about the same attribute.
 func joined(diagnostics diag.Diagnostics) diag.Diagnostics {
 	type title struct{ summary, at string }
 	details := map[title][]string{}

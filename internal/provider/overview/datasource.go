@@ -1,4 +1,4 @@
-// Package overview is flotilla_overview: the page that people look at.
+// Package overview implements flotilla_overview, the overview page for people.
 package overview
 
 import (
@@ -102,7 +102,7 @@ func definition() schema.Schema {
 	}
 }
 
-// overviewFleetAttribute is a fleet that is not kept in the state.
+// overviewFleetAttribute is a fleet that the state does not keep.
 func overviewFleetAttribute() schema.SingleNestedAttribute {
 	attribute := fleetvalue.RenderedAttribute()
 	attribute.Required, attribute.Optional = false, true
@@ -117,7 +117,7 @@ const (
 	defaultRegionLabel     = "region"
 )
 
-// read gathers what is known, and builds the page.
+// read gathers the input of the page, and builds it.
 func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagnostics *diag.Diagnostics) {
 	if m.checkOwners(diagnostics); diagnostics.HasError() {
 		return
@@ -152,15 +152,15 @@ func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagn
 	}
 }
 
-// validate checks the attributes that Terraform does not check.
+// validate checks the attributes beyond their types.
 func validate(m *overviewModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	m.checkOwners(diagnostics)
 	m.decodeNumbers(diagnostics)
 }
 
-// lookAtBranch reads the branch, and renders the fleet to compare both. A branch that cannot be read is only a warning: a page
-// should not make a plan fail.
+// lookAtBranch reads the branch, and renders the fleet to compare both. An unreadable branch is only a warning: a page should not
+// make a plan fail.
 func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
 		once.Warning(diagnostics, path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
@@ -187,7 +187,7 @@ func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, d
 	fleetvalue.AddErrors(diagnostics, q.in.Rendering.Findings)
 }
 
-// destination is the same as that of the assignment, so that the fleet is rendered only once.
+// destination returns the destination of the assignment, so that the fleet is rendered only once.
 func (q *question) destination() pipeline.Destination {
 	to := pipeline.Destination{Repo: repository.ForTemplates(q.in.Owner.Location, true), Owner: q.in.Owner.Name}
 	if q.in.Seen != nil {
@@ -196,7 +196,7 @@ func (q *question) destination() pipeline.Destination {
 	return to
 }
 
-// rules evaluates the constraints of the fleet. Violations are no errors here: they are on the page.
+// rules evaluates the constraints of the fleet. The page shows violations; they are no errors here.
 func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *diag.Diagnostics) {
 	rules, err := value.ParseConstraints()
 	if err != nil {
@@ -213,7 +213,7 @@ func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *di
 	}
 }
 
-// checkTip refuses evidence that was gathered at a commit which the branch does not have.
+// checkTip refuses evidence gathered at a commit that the branch lacks.
 func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) {
 	evidence := q.in.Evidence
 	if evidence == nil || len(evidence.Clusters) == 0 || evidence.Tip == "" || seen.Written.Tip == "" {
@@ -222,7 +222,7 @@ func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) 
 	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics)
 }
 
-// warnOfRegionLabel warns of a label by which nothing is grouped.
+// warnOfRegionLabel warns of a region label that no cluster has.
 func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *diag.Diagnostics) {
 	keys := map[string]bool{}
 	for i := range result.Fleet.ClusterTypes {

@@ -51,7 +51,7 @@ type overviewModel struct {
 	Audit         types.Object  `tfsdk:"audit"`
 }
 
-// numbers are what the attribute summary is made of.
+// numbers are the parts of the attribute summary.
 type numbers struct {
 	overview.Counts
 	audit.Summary
@@ -85,7 +85,7 @@ var summary = table.Object[numbers]{
 	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Broken }),
 }
 
-// reports are the audit in both forms.
+// reports have the audit in both formats.
 type reports struct{ json, markdown string }
 
 var auditors = table.Object[reports]{
@@ -124,7 +124,7 @@ func (m *overviewModel) decode(diagnostics *diag.Diagnostics) question {
 	return q
 }
 
-// decodeComparisons reads comparisons, without their values where those are not to be shown.
+// decodeComparisons reads comparisons, without values that are not to be shown.
 func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []report.Comparison {
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
@@ -154,7 +154,7 @@ func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []repor
 	return comparisons
 }
 
-// decodeNumbers reads the part of the configuration that is checked before all of it is known.
+// decodeNumbers reads the attributes that are checked before all others are known.
 func (m *overviewModel) decodeNumbers(diagnostics *diag.Diagnostics) (q question) {
 	q.in.Bounds, q.in.Promotions = decodeBounds(m.Health, diagnostics), decodePromotions(m.Promotions, diagnostics)
 	q.in.Links = decodeLinks(m.Links, diagnostics)
@@ -177,7 +177,7 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 	return bounds
 }
 
-// decodeLinks reads patterns of addresses.
+// decodeLinks reads URL patterns.
 func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
 	tfvalue.ReadStrictly("links", LinksTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		patterns := func(name string, placeholders []string) map[string]string {
@@ -231,7 +231,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	return promotions
 }
 
-// promotedText is a value of any type as a text: as JSON where it is not a text.
+// promotedText returns a value as text, or as JSON if it is no text.
 func promotedText(o *fleet.ObjectReader, name string) string {
 	value, _ := o.Value(name)
 	if value == nil || !fleet.IsKnown(value) {
@@ -247,7 +247,7 @@ func promotedText(o *fleet.ObjectReader, name string) string {
 	return text
 }
 
-// set sets the computed attributes. The input of the page is not kept: it is large, and may have values in it.
+// set sets the computed attributes. The state does not keep the input of the page, which is large and may have values.
 func (m *overviewModel) set(result *overview.Result, q *question) error {
 	rules := result.Audit(&q.in)
 	text, err := rules.Marshal()
@@ -260,7 +260,6 @@ func (m *overviewModel) set(result *overview.Result, q *question) error {
 	return m.setPage(result, q)
 }
 
-// setPage sets the page and its scores.
 func (m *overviewModel) setPage(result *overview.Result, q *question) error {
 	html, err := report.HTML(result.Page)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
-// ofOwners says that the page is of all owners of the branch: neither name nor fleet is given.
+// ofOwners reports that the page covers all owners of the branch: neither name nor fleet is given.
 func (m *overviewModel) ofOwners() bool { return m.Name.IsNull() && m.Fleet.IsNull() }
 
-// checkOwners refuses what belongs to the other of the two pages.
+// checkOwners refuses attributes of the other kind of page.
 func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	refuse := func(attribute, why string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Attribute does not fit", why)
@@ -47,7 +47,7 @@ func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// readOwners builds the page of all owners of the branch.
+// readOwners builds the page about all owners of the branch.
 func (m *overviewModel) readOwners(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if diagnostics.HasError() {

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// HealthTable is that of the attribute health.
+// HealthTable describes the attribute health.
 var HealthTable = &fleet.Table{
 	Name:    "health",
 	Meaning: "The attribute `health` of `flotilla_overview`: bounds of the health score. A score between them is `fair`.",
@@ -21,7 +21,7 @@ var HealthTable = &fleet.Table{
 	},
 }
 
-// LinksTable is that of the attribute links.
+// LinksTable describes the attribute links.
 var LinksTable = &fleet.Table{
 	Name: "links",
 	Meaning: "The attribute `links` of `flotilla_overview`: links of the page to an agent's UI, to logs or to the Git host, by their titles. Each is an https URL with placeholders, whose values are " +
@@ -44,7 +44,7 @@ var LinksTable = &fleet.Table{
 
 func placeholders(names []string) string { return "`{" + strings.Join(names, "}`, `{") + "}`" }
 
-// PromotionTable is that of one of the attribute promotions. A resource has more attributes.
+// PromotionTable describes an element of promotions. A resource has more attributes.
 var PromotionTable = withOthers(&fleet.Table{
 	Name:    "promotion of an overview",
 	Meaning: "One of `promotions` of `flotilla_overview`: a resource `flotilla_promotion`, or an object with some of its attributes.",

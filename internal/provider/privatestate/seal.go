@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// format is the format of what Seal writes. A later one is not read.
+	// format is the only format that Unseal reads.
 	format = 1
 	// maxSealed bounds the unpacked size, since a state may have been edited.
 	maxSealed = 256 << 20
 )
 
-// sealed is the form in which Terraform keeps the private state, which must be JSON.
+// sealed is a value in private state, which must be JSON.
 type sealed struct {
 	Format int    `json:"format"`
-	Data   string `json:"data"` // ascii85 of the gzipped JSON of that, without characters that JSON escapes
+	Data   string `json:"data"` // gzipped JSON in ascii85, without characters that JSON escapes
 }
 
-// Terraform and the framework encode the text twice in base64, so that each byte of it counts almost double.
+// Terraform and the framework encode the text in base64, so each byte counts almost double.
 var (
 	toJSONText   = strings.NewReplacer(`"`, "v", "&", "w", "<", "x", ">", "y", `\`, "~")
 	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
 )
 
-// compressors are used again, since creating one takes longer than compressing a small text.
+// compressors are reused: creating one takes longer than compressing a small text.
 var compressors = sync.Pool{New: func() any {
 	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
 	return writer
 }}
 
-// Seal returns a value that may be large as text, compressed.
+// Seal compresses a large value to text.
 func Seal(value any) ([]byte, error) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -57,7 +57,7 @@ func Seal(value any) ([]byte, error) {
 	return json.Marshal(sealed{Format: format, Data: toJSONText.Replace(string(text85))})
 }
 
-// Unseal reads into a value what Seal has written of it.
+// Unseal reads a value that Seal has written.
 func Unseal(text []byte, value any) error {
 	var s sealed
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -1,4 +1,4 @@
-// Package privatestate writes what Terraform keeps for a resource beside its state.
+// Package privatestate reads and writes the private state of resources.
 package privatestate
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// State is the part of Terraform's private state that is used here.
+// State is the used part of Terraform's private state.
 type State interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// Take reads a value that Save has written, and removes it. It is false where there is none, or none that can be read.
+// Take removes and reads a value written by Save. It returns false if there is none, or it cannot be read.
 func Take(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) bool {
 	text, diags := private.GetKey(ctx, key)
 	if diagnostics.Append(diags...); text == nil {
@@ -32,7 +32,7 @@ func Save(ctx context.Context, key string, value any, private State, diagnostics
 	save(ctx, key, value, json.Marshal, private, diagnostics)
 }
 
-// SaveSealed writes a value that may be large.
+// SaveSealed writes a large value.
 func SaveSealed(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
 	save(ctx, key, value, Seal, private, diagnostics)
 }
@@ -46,8 +46,8 @@ func save(ctx context.Context, key string, value any, write func(any) ([]byte, e
 	diagnostics.Append(private.SetKey(ctx, key, text)...)
 }
 
-// LoadSealed reads a value that SaveSealed has written; nil where there is none, or none that can be read, of which a warning
-// says what the provider does instead.
+// LoadSealed reads a value written by SaveSealed; nil if there is none, or it cannot be read. Then a warning has instead, the
+// provider's replacement for it.
 func LoadSealed[T any](ctx context.Context, key, instead string, private State, diagnostics *diag.Diagnostics) *T {
 	text, diags := private.GetKey(ctx, key)
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {

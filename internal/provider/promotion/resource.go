@@ -1,4 +1,4 @@
-// Package promotion is flotilla_promotion: a value that is let through once it has proven itself.
+// Package promotion implements flotilla_promotion, which releases a value after it is proven.
 package promotion
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// New returns the resource: a latch, which exists only in the state. Its decision depends on what it has promoted before.
+// New returns the resource. It exists only in the state: a latch, whose decision depends on its last promotion.
 func New() resource.Resource {
 	return frame.Resource[promotionModel]{
 		Name: "promotion", Schema: Schema, Validate: func(ctx context.Context, m *promotionModel, diagnostics *diag.Diagnostics) {
@@ -36,7 +36,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// Schema is the definition of the resource.
+// Schema returns the schema.
 var Schema = schema.Schema{
 	Description: "promotion",
 	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
@@ -87,7 +87,7 @@ type promotionModel struct {
 	Previous   types.Dynamic `tfsdk:"previous"`
 }
 
-// decide decides, on every plan, and once more when all is known.
+// decide decides on every plan, and again once everything is known.
 func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	prior := c.Prior
 	if prior == nil {
@@ -96,7 +96,7 @@ func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	c.Model.decide(ctx, prior, c.Prior != nil, c.Diagnostics)
 }
 
-// importState takes the value that was promoted last, as JSON, so that a promotion with a lost state can go on.
+// importState takes the last promoted value as JSON, so that a promotion with a lost state can go on.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	value, err := fleet.ParseJSON(req.ID)
 	if err == nil {
@@ -109,7 +109,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 	resp.Diagnostics.AddError("Invalid import of promotion", fmt.Sprintf("The import ID must be the promoted value as JSON: %s.", err))
 }
 
-// decode reads the input of the decision. known is false while some of it is not known yet.
+// decode reads the input of the decision. known is false while a part is unknown.
 func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
@@ -149,7 +149,6 @@ func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnosti
 	return p, known
 }
 
-// decide sets the computed attributes.
 func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exists bool, diagnostics *diag.Diagnostics) {
 	p, known := m.decode(ctx, diagnostics)
 	if diagnostics.HasError() {
@@ -175,8 +174,8 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 	case pin != nil:
 		p.Pinned = true
 	case isKnown && known:
-	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // whatever else is unknown, the value stays
-		isKnown && (p.Promoted || !p.Same), !isKnown && settled: // a candidate that arrives is not let through
+	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // the value stays, even if other inputs are unknown
+		isKnown && (p.Promoted || !p.Same), !isKnown && settled: // a new candidate is not released
 		m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
 		return
 	default:
@@ -201,7 +200,7 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 	}
 }
 
-// warnOfApprovals warns of approvals that are neither of the candidate nor of a value that was let through.
+// warnOfApprovals warns of approvals for neither the candidate nor a released value.
 func (m *promotionModel) warnOfApprovals(approvals []string, prior *promotionModel, diagnostics *diag.Diagnostics) {
 	contents := map[string]bool{}
 	for _, value := range []types.Dynamic{m.Candidate, m.Pin, prior.Candidate, prior.Promoted, prior.Previous} {
@@ -218,14 +217,13 @@ func (m *promotionModel) warnOfApprovals(approvals []string, prior *promotionMod
 	}
 }
 
-// isSettled says that the candidate in the state is let through already, or that there is none: then no plan lets one
-// through, whatever the candidate is now.
+// isSettled reports that there is no candidate in the state, or it is released already: then no plan releases one.
 func (m *promotionModel) isSettled(exists bool) bool {
 	candidate := tfvalue.Plain(m.Candidate)
 	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)
 }
 
-// letThrough makes a value the promoted one, unless it is already.
+// letThrough promotes a value, unless it is promoted already.
 func (m *promotionModel) letThrough(value types.Dynamic, prior *promotionModel, now time.Time) {
 	if !prior.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(prior.Promoted)) == tfvalue.Content(tfvalue.Plain(value)) {
 		return

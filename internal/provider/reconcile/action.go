@@ -1,4 +1,4 @@
-// Package reconcile is the action flotilla_reconcile: it asks agents to look at a branch now.
+// Package reconcile implements the action flotilla_reconcile, which makes agents read a branch now.
 package reconcile
 
 import (
@@ -44,7 +44,7 @@ type reconcileModel struct {
 	Reconciler types.String  `tfsdk:"reconciler"`
 }
 
-// Definition is the schema, with which a test compares the page of the documentation.
+// Definition is the schema. A test compares the documentation with it.
 func Definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in seconds, and not only when an agent's interval has passed. " +
@@ -67,17 +67,17 @@ func Definition() schema.Schema {
 	}
 }
 
-// asking are the names of the reconcilers that can be asked.
+// asking are the names of the reconcilers with such a request.
 func asking() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Refresh == nil })
 }
 
-// Metadata names it.
+// Metadata names the action.
 func (s *served) Metadata(_ context.Context, req action.MetadataRequest, resp *action.MetadataResponse) {
 	resp.TypeName = req.ProviderTypeName + "_reconcile"
 }
 
-// Schema is the definition.
+// Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ action.SchemaRequest, resp *action.SchemaResponse) {
 	resp.Schema = Definition()
 }
@@ -87,7 +87,7 @@ func (s *served) Configure(_ context.Context, req action.ConfigureRequest, _ *ac
 	s.connection, _ = req.ProviderData.(*connection.Connection)
 }
 
-// ValidateConfig checks what needs no cluster.
+// ValidateConfig checks the configuration without clusters.
 func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRequest, resp *action.ValidateConfigResponse) {
 	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() {
@@ -95,7 +95,7 @@ func (s *served) ValidateConfig(ctx context.Context, req action.ValidateConfigRe
 	}
 }
 
-// ModifyPlan finds clusters that the provider does not have.
+// ModifyPlan refuses clusters that the provider lacks.
 func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, resp *action.ModifyPlanResponse) {
 	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); !resp.Diagnostics.HasError() && s.connection != nil {
@@ -103,7 +103,7 @@ func (s *served) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, r
 	}
 }
 
-// Invoke asks.
+// Invoke makes the agents read the branch.
 func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *action.InvokeResponse) {
 	m := &reconcileModel{}
 	if resp.Diagnostics.Append(req.Config.Get(ctx, m)...); resp.Diagnostics.HasError() {
@@ -135,7 +135,7 @@ func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 	report(away, all, &resp.Diagnostics)
 }
 
-// check returns who is asked, and for what, and reports all mistakes. Of what is not known yet, only the rest is checked.
+// check returns the request, and reports all mistakes in its known parts.
 func (m *reconcileModel) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at folder.Location) {
 	by = reconciler.Named(reconciler.DefaultAgent)
 	if name := m.Reconciler.ValueString(); !m.Reconciler.IsNull() && !m.Reconciler.IsUnknown() {
@@ -151,8 +151,7 @@ func (m *reconcileModel) check(diagnostics *diag.Diagnostics) (by *reconciler.Re
 	return by, at
 }
 
-// names returns the clusters that can be asked, and those that cannot, with the reason, and reports those that the provider
-// does not have.
+// names returns the reachable clusters, and the others with the reasons. It refuses clusters that the provider lacks.
 func (s *served) names(m *reconcileModel, diagnostics *diag.Diagnostics) (ready map[string]kube.Cluster, away map[string]string) {
 	ready, away = map[string]kube.Cluster{}, map[string]string{}
 	clusters := &s.connection.Clusters
@@ -174,7 +173,7 @@ func (s *served) names(m *reconcileModel, diagnostics *diag.Diagnostics) (ready 
 	return ready, away
 }
 
-// report says which of so many clusters were not asked, and why.
+// report names the clusters that could not be reached, with the reasons.
 func report(away map[string]string, of int, diagnostics *diag.Diagnostics) {
 	if len(away) == 0 {
 		return

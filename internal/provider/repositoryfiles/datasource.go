@@ -1,4 +1,4 @@
-// Package repositoryfiles is flotilla_repository_files: files of any Git repository.
+// Package repositoryfiles implements flotilla_repository_files: files of any Git repository.
 package repositoryfiles
 
 import (
@@ -31,7 +31,7 @@ func New() datasource.DataSource {
 	return frame.DataSource[repositoryFilesModel]{Name: "repository_files", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
-// LimitsTable is that of the attribute limits.
+// LimitsTable describes the attribute limits.
 var LimitsTable = &fleet.Table{
 	Name:    "limits",
 	Meaning: "The attribute `limits` of `flotilla_repository_files`, since the state keeps the files. More is an error.",
@@ -108,7 +108,7 @@ type repositoryFilesModel struct {
 	Files    types.Map     `tfsdk:"files"`
 }
 
-// validate checks the attributes that are known.
+// validate checks the known attributes.
 func validate(m *repositoryFilesModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
 // decode reads the configuration, strictly.
@@ -166,7 +166,7 @@ func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel
 	m.Commit, m.Files = types.StringValue(read.Commit), files
 }
 
-// addError reports an error of a repository that is only read.
+// addError adds the error of a repository that is only read.
 func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics, address string, err error) {
 	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
 		addSourceError(diagnostics, wrong)

@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 )
 
-// The results of constraints in flotilla_scheduling. Rules about assignments need only the model. What other rules need
-// is in an attribute of its own, so that a configuration value that is not known yet does not defer the data source.
+// The results of constraints in flotilla_scheduling. Rules about assignments need only the model. The input of other rules is in
+// an attribute of its own, so that an unknown configuration value does not defer the data source.
 
-// maxListed is how many violations of a rule are in the state.
+// maxListed bounds the violations of a rule in the state.
 const maxListed = 100
 
 func scheduledFleetAttribute() schema.SingleNestedAttribute {

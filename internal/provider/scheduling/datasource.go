@@ -1,4 +1,4 @@
-// Package scheduling is flotilla_scheduling: which deployment target goes to which host, and why.
+// Package scheduling implements flotilla_scheduling: the hosts of each deployment target, with the reasons.
 package scheduling
 
 import (
@@ -70,7 +70,7 @@ type schedulingModel struct {
 	IdleConfigContainers types.List   `tfsdk:"idle_config_containers"`
 }
 
-// assignments: Terraform prints each attribute on its own line, so values that many assignments share are not among them.
+// assignments lack values that many of them share, because Terraform prints each attribute on a line of its own.
 var assignments = table.Object[*schedule.Assignment]{
 	table.Text("cluster_type", "Name of the cluster type.", func(a *schedule.Assignment) string { return a.Host.ClusterType.Name }),
 	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a *schedule.Assignment) string {

@@ -1,4 +1,4 @@
-// Package timeouts is the attribute timeouts: how long operations may take, and the error of one that took longer.
+// Package timeouts has the attribute timeouts, and the error of an operation that took too long.
 package timeouts
 
 import (
@@ -23,24 +23,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 )
 
-// Timeouts is how long each operation may take. A push waits for the server's hooks, and a merge for the checks of a
-// pull request; operations that only read take less time.
+// Timeouts has the time of each operation. A push waits for the server's hooks, and a merge for the checks of a pull request;
+// reading takes less time.
 type Timeouts map[string]time.Duration
 
 // The operations.
 const (
 	Create = "create"
-	Read   = "read" // a plan's look at the repository, too
+	Read   = "read" // also a plan's look at the repository
 	Update = "update"
 	Delete = "delete"
 )
 
-// Default is how long operations may take where nothing is set.
+// Default has the default times.
 var Default = Timeouts{
 	Create: 20 * time.Minute, Read: 5 * time.Minute, Update: 20 * time.Minute, Delete: 20 * time.Minute,
 }
 
-// The tables of the attribute timeouts: of what is written, and of what is only read.
+// The tables of the attribute timeouts, for resources and for data sources.
 var (
 	Table = &fleet.Table{
 		Name:    "timeouts",
@@ -70,12 +70,12 @@ func row(operation, meaning string) fleet.Attribute {
 	return fleet.Attribute{Name: operation, Type: fleet.DurationType, Default: short(Default[operation]), Meaning: meaning}
 }
 
-// ReadAttribute is the attribute timeouts of a data source that asks a repository.
+// ReadAttribute is the attribute timeouts of a data source.
 func ReadAttribute() datasource.Attribute {
 	return schemas.OptionalDynamic(schemas.Setting("How long reading may take, connecting included.", fleet.ObjectType, ReadTable))
 }
 
-// Decode reads the attribute timeouts by one of the tables, strictly.
+// Decode reads the attribute timeouts, strictly.
 func Decode(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics) Timeouts {
 	t := maps.Clone(Default)
 	tfvalue.ReadStrictly("timeouts", table, value, diagnostics, func(o *fleet.ObjectReader) {
@@ -86,7 +86,7 @@ func Decode(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnosti
 	return t
 }
 
-// Cause is the cause of a context that has ended by a timeout of this provider.
+// Cause is the cause of a context that a timeout of this provider has ended.
 type Cause struct {
 	operation string
 	after     time.Duration
@@ -96,8 +96,8 @@ func (o *Cause) Error() string {
 	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
 }
 
-// During bounds a context by the time that an operation may take. All operations with the same ledger share that time for what
-// workloads name: see package budget.
+// During bounds a context by the time of an operation. All operations with the same ledger share the time for reading artifacts:
+// see package budget.
 func (t Timeouts) During(ctx context.Context, operation string, ledger *budget.Ledger) (context.Context, context.CancelFunc) {
 	over := &Cause{operation, t[operation]}
 	ctx, cancel := context.WithTimeoutCause(ctx, t[operation], over)
@@ -108,7 +108,7 @@ func (t Timeouts) During(ctx context.Context, operation string, ledger *budget.L
 	}
 }
 
-// AddOver reports that an operation failed and took longer than it may, unless that was reported already.
+// AddOver reports an operation that failed after its time, unless that is reported already.
 func AddOver(ctx context.Context, diagnostics *diag.Diagnostics) {
 	over := (*Cause)(nil)
 	if !diagnostics.HasError() || !errors.As(context.Cause(ctx), &over) ||
@@ -120,7 +120,6 @@ func AddOver(ctx context.Context, diagnostics *diag.Diagnostics) {
 
 const timeoutSummary = "Timeout"
 
-// text is the detail of an error.
 func (o *Cause) text(ctx context.Context, detail string) string {
 	text := fmt.Sprintf("The operation took longer than timeouts.%s = %q allows: %s", o.operation, short(o.after), detail)
 	if longest := budget.Longest(ctx); longest != "" {
@@ -132,12 +131,12 @@ func (o *Cause) text(ctx context.Context, detail string) string {
 	return text + fmt.Sprintf("\n\nTo allow more, set timeouts = { %s = %q }.", o.operation, short(2*o.after))
 }
 
-// AddEnded reports that the context ended, by a timeout or by the user; false where it has not.
+// AddEnded reports a context that ended by a timeout or by the user. It returns false if it has not ended.
 func AddEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) bool {
 	return AddEndedOf(ctx, diagnostics, err, "gitops_repo", mayHaveWritten(err))
 }
 
-// AddEndedOf is AddEnded of what is at an attribute; left is a sentence on what a write may have left behind.
+// AddEndedOf is AddEnded at an attribute. left is a sentence about possible results of a write.
 func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, attribute, left string) bool {
 	if ctx.Err() == nil {
 		return false
@@ -154,7 +153,7 @@ func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, a
 	return true
 }
 
-// mayHaveWritten says what an operation that failed may have left behind.
+// mayHaveWritten describes the possible results of an operation that failed.
 func mayHaveWritten(err error) string {
 	switch {
 	case errors.Is(err, delivery.ErrProposed):
@@ -166,7 +165,7 @@ func mayHaveWritten(err error) string {
 		"the next plan shows it."
 }
 
-// short writes a duration without zeros at its end.
+// short formats a duration without trailing zeros.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

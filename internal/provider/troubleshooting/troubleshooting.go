@@ -1,4 +1,4 @@
-// Package troubleshooting names, in each error and warning of the provider, the section of the guide that is about it.
+// Package troubleshooting adds to each error and warning of the provider the URL of its section in the guide.
 package troubleshooting
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// titles are those of the sections that the guide to troubleshooting has, each a line: the summaries of all errors and
-// warnings. A test compares them with the guide, and with the summaries in the code.
+// titles has the titles of the guide's sections, one a line: the summaries of all errors and warnings. A test compares them with
+// the guide and with the code.
 //
 //go:embed titles.txt
 var titles string
 
-// guideURL returns the URL of the guide in the repository, at the tag of a release. Other builds have no tag and get the guide of main.
+// guideURL returns the URL of the guide in the repository, at the tag of a release, or on main.
 func guideURL(version string) string {
 	ref := "main"
 	if released.MatchString(version) {
@@ -28,13 +28,13 @@ func guideURL(version string) string {
 
 var released = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)[.0-9]*)?$`)
 
-// addSections adds the URL of the section of the guide to the details of diagnostics that have one.
+// addSections adds the URLs of sections to the details of diagnostics.
 func addSections(guide string, diagnostics []*tfprotov6.Diagnostic) {
 	for _, diagnostic := range diagnostics {
 		section := diagnostic.Summary
 		if !strings.Contains("\n"+titles, "\n"+section+"\n") {
 			if !ofAttribute.MatchString(section) {
-				continue // one of the plugin framework
+				continue // a diagnostic of the plugin framework
 			}
 			section = attributes
 		}
@@ -42,26 +42,25 @@ func addSections(guide string, diagnostics []*tfprotov6.Diagnostic) {
 	}
 }
 
-// ofAttribute is the summary of what is wrong with an attribute that has no section of its own: they share one.
+// ofAttribute matches the summaries of errors about attributes, which share a section.
 var ofAttribute = regexp.MustCompile(`^Invalid [a-z_]+$`)
 
 const attributes = "Invalid attribute"
 
-// anchor is the name of a section, as Markdown makes it of its title.
+// anchor returns the anchor that Markdown makes of a title.
 func anchor(title string) string {
 	return strings.ReplaceAll(strings.ToLower(title), " ", "-")
 }
 
-// Server is a server with all that Terraform may call. What the protocol has got since its first version is in interfaces of
-// their own: terraform-plugin-go answers for a server without them that it has none of it.
+// Server is a server with all calls of Terraform. Newer calls of the protocol are in interfaces of their own: terraform-plugin-go
+// reports them as missing for a server without these.
 type Server interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ActionServer
 	tfprotov6.ListResourceServer
 }
 
-// Explain passes calls on to a server of the plugin framework, which is a [Server], and adds the sections of the guide to the
-// diagnostics that it returns.
+// Explain passes calls on to a [Server] of the plugin framework, and adds the sections of the guide to its diagnostics.
 func Explain(server tfprotov6.ProviderServer, version string) Server {
 	framework, _ := server.(Server)
 	return explaining{Server: framework, guide: guideURL(version)}
@@ -72,7 +71,7 @@ type explaining struct {
 	guide string
 }
 
-// explain calls the framework, and adds the sections to the diagnostics of its response.
+// explain calls the framework, and adds the sections to its diagnostics.
 func explain[Request, Response any](
 	ctx context.Context, guide string, call func(context.Context, *Request) (*Response, error), req *Request,
 ) (*Response, error) {

@@ -79,7 +79,7 @@ func inferred(text string) attr.Value {
 	return types.StringValue(text) // no value is equal to it: all are canonical JSON
 }
 
-// notKnown returns an unknown value; nil if its type may differ from that of an earlier value.
+// notKnown returns an unknown value; nil if an earlier value may have another type.
 func (o *operation) notKnown(ctx context.Context, known map[string]attr.Value) attr.Value {
 	wanted := o.model.Wanted.UnderlyingValue()
 	if wanted == nil || wanted.Type(ctx) != types.StringType {
