@@ -27,12 +27,14 @@ const (
 )
 
 var cacheTable = &fleet.Table{
-	Name:    "cache",
-	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. [Rendering](rendering.md#the-cache) says what is in it.",
+	Name: "cache",
+	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. " +
+		"[Rendering](rendering.md#the-cache) says what is in it.",
 	Attributes: []fleet.Attribute{
 		{
 			Name: "path",
-			Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in " +
+			Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: " +
+				"`FLOTILLA_CACHE_DIR`, else `flotilla` in " +
 				"the user's folder for caches.",
 		},
 		{

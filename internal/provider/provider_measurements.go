@@ -35,7 +35,8 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 	case login.Token+login.Username+login.Password != "" && !o.Has("url"):
 		o.Report(
 			"url",
-			"is required with token, username and password, which are sent to no other server; or set FLOTILLA_MEASUREMENTS_URL beside the other variables",
+			"is required with token, username and password, which are sent to no other server; or set FLOTILLA_MEASUREMENTS_URL beside the "+
+				"other variables",
 		)
 	}
 	settings.certificates = o.Text("ca_certificates")

@@ -8,12 +8,14 @@ import (
 
 var gitTable = &fleet.Table{
 	Name: "git",
-	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the environment, or from ephemeral values, are in no plan and " +
+	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the " +
+		"environment, or from ephemeral values, are in no plan and " +
 		"no state.",
 	Attributes: []fleet.Attribute{
 		{
 			Name: "token",
-			Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, and so are the other credentials here; any other repository needs " +
+			Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, and so are the other " +
+				"credentials here; any other repository needs " +
 				"an entry of `credentials`. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set here.",
 		},
 		{
@@ -22,7 +24,8 @@ var gitTable = &fleet.Table{
 		},
 		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
 		appAttribute(
-			"A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, `FLOTILLA_GITHUB_APP_PRIVATE_KEY` " +
+			"A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, " +
+				"`FLOTILLA_GITHUB_APP_PRIVATE_KEY` " +
 				"and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password.",
 		),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
@@ -46,7 +49,8 @@ var gitTable = &fleet.Table{
 			Type:          fleet.TextsType,
 			EmptyElements: true,
 			Meaning: "Public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
-				"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply repairs, and no folder is removed because such a record lists " +
+				"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
+				"repairs, and no folder is removed because such a record lists " +
 				"it. It needs a `signing_key`, of which it has the public key.",
 		},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
@@ -60,7 +64,8 @@ func appAttribute(meaning string) fleet.Attribute {
 
 var credentialsTable = &fleet.Table{
 	Name: "credentials by URL",
-	Meaning: "Credentials for repositories whose URL begins with `url`: with its scheme, host, port and each segment of its path. The longest `url` wins. A server that such a repository " +
+	Meaning: "Credentials for repositories whose URL begins with `url`: with its scheme, host, port and each segment of its path. The " +
+		"longest `url` wins. A server that such a repository " +
 		"leads to gets none of them. An entry without credentials allows answers to lead to its server, also to a private address.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories, such as `https://git.example.com/platform`."},
@@ -82,15 +87,17 @@ var appTable = &fleet.Table{
 		{Name: "installation_id", Required: true, Meaning: "Id of the App's installation on the account that has the repositories."},
 		{Name: "private_key", Required: true, Meaning: "PEM text of its private key."},
 		{
-			Name:    "url",
-			Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or `https://api.team.ghe.com`. Default: `https://api.github.com`. Only this server gets the App's tokens, and what asks for them.",
+			Name: "url",
+			Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or `https://api.team.ghe.com`. Default: " +
+				"`https://api.github.com`. Only this server gets the App's tokens, and what asks for them.",
 		},
 	},
 }
 
 var verificationTable = &fleet.Table{
 	Name: "verification",
-	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. With it, content that comes from none of its `sources` is an error. " +
+	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. " +
+		"With it, content that comes from none of its `sources` is an error. " +
 		"See the guide \"Rendering\".",
 	Attributes: []fleet.Attribute{
 		{
@@ -110,13 +117,15 @@ var trustedTable = &fleet.Table{
 		{
 			Name:     "url",
 			Required: true,
-			Meaning:  "The beginning of URLs of repositories of Git, or of registries: `https://git.example.com/shop`, `oci://registry.example.com/shop`.",
+			Meaning: "The beginning of URLs of repositories of Git, or of registries: `https://git.example.com/shop`, " +
+				"`oci://registry.example.com/shop`.",
 		},
 		{
 			Name:          "keys",
 			Type:          fleet.TextsType,
 			EmptyElements: true,
-			Meaning: "Public keys, of which one has to have signed: for Git OpenPGP, armored, or ssh, the line of a `.pub` file; for registries those " +
+			Meaning: "Public keys, of which one has to have signed: for Git OpenPGP, armored, or ssh, the line of a `.pub` file; for " +
+				"registries those " +
 				"of cosign, in PEM. Required, unless `unsigned` is true.",
 		},
 		{
@@ -138,8 +147,9 @@ var measurementsTable = &fleet.Table{
 				"Unset: `FLOTILLA_MEASUREMENTS_URL`.",
 		},
 		{
-			Name:    "token",
-			Meaning: "Bearer token for servers at `url`; it wins over a password. Unset: `FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here.",
+			Name: "token",
+			Meaning: "Bearer token for servers at `url`; it wins over a password. Unset: `FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is " +
+				"set here.",
 		},
 		{Name: "username", Meaning: "User name, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_USERNAME`."},
 		{Name: "password", Meaning: "Password, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_PASSWORD`."},

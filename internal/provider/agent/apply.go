@@ -70,7 +70,8 @@ func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate
 		r.diagnostics.AddAttributeError(
 			path.Root("cluster"),
 			"Cluster is not known",
-			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created before this resource.",
+			"The connection to the cluster is still not known: the provider's clusters depend on something that this apply has not created "+
+				"before this resource.",
 		)
 	case !known:
 		r.diagnostics.AddAttributeError(path.Root("cluster"), "Cluster is not known", "A part of the configuration is still not known.")

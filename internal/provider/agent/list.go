@@ -136,7 +136,8 @@ type agentsOn struct {
 
 const (
 	refusedSummary = "Objects of an agent are not as Flotilla writes them"
-	refusedRemedy  = "They are not listed or imported, since their values would become configuration. Anybody who may create objects in that " +
+	refusedRemedy  = "They are not listed or imported, since their values would become configuration. Anybody who may create objects in " +
+		"that " +
 		"namespace can have made them: find out who did, and correct or remove them."
 )
 
@@ -184,8 +185,9 @@ func (m *agentModel) recognize(settings *agent.Settings) {
 // attributes returns the attributes that [agentModel.recognize] sets, by name.
 func (m *agentModel) attributes() map[string]attr.Value {
 	return map[string]attr.Value{
-		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace, "gitops_repo": m.GitopsRepo,
-		"interval": m.Interval, "timeout": m.Timeout, "credentials": m.Credentials, "decryption": m.Decryption,
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace,
+		"gitops_repo": m.GitopsRepo,
+		"interval":    m.Interval, "timeout": m.Timeout, "credentials": m.Credentials, "decryption": m.Decryption,
 	}
 }
 

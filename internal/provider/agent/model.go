@@ -165,8 +165,10 @@ func (m *agentModel) settings(
 		"registration": m.registration(m.join("registration", m.Registration, secrets, diagnostics), clusters),
 	}
 	for name, attribute := range map[string]attr.Value{
-		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "environment": m.Environment, "name": m.Name, "namespace": m.Namespace,
-		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install, "decryption": m.Decryption, "confine": m.Confine,
+		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler,
+		"environment": m.Environment, "name": m.Name, "namespace": m.Namespace,
+		"interval": m.Interval, "timeout": m.Timeout, "gitops_repo": m.GitopsRepo, "install": m.Install,
+		"decryption": m.Decryption, "confine": m.Confine,
 	} {
 		value[name] = tfvalue.Plain(attribute)
 	}

@@ -29,7 +29,8 @@ import (
 // New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[agentModel]{
-		Name: "agent", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
+		Name: "agent", Schema: definition, Validate: validate, Plan: plan,
+		Create: create, Read: read, Update: update, Delete: remove, Import: importState,
 		Identity: identity, Identify: identify,
 		WriteOnly: func(m *agentModel) map[string]any { return map[string]any{"credentials_wo": &m.Secrets} },
 	}.New()
@@ -57,14 +58,18 @@ func identify(m *agentModel) map[string]types.String {
 var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the objects of its agent " +
-		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that is changed or deleted there shows " +
-		"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A cluster that " +
+	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the " +
+		"objects of its agent " +
+		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that is changed or deleted " +
+		"there shows " +
+		"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A " +
+		"cluster that " +
 		"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
 	Attributes: map[string]schema.Attribute{
 		"cluster": schema.StringAttribute{
 			Required: true, PlanModifiers: replaces,
-			MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With `argocd-hub` only the hub " +
+			MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With " +
+				"`argocd-hub` only the hub " +
 				"is asked, and the entry may be left out.",
 		},
 		"cluster_type": schemas.RequiredText("Name of its cluster type. With another one it follows that one's folder."),
@@ -85,14 +90,16 @@ var definition = schema.Schema{
 			),
 		),
 		"name": schemas.OptionalText(
-			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, namespace " +
+			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, " +
+				"namespace " +
 				"and name are an error at plan.",
 		),
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
 		"interval":  schemas.OptionalText("How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`."),
 		"timeout":   schemas.OptionalText("How long the agent waits for the objects of a commit to become ready. Default: `5m`."),
 		"install": schemas.OptionalDynamic(
-			"The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install --export` or " +
+			"The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install " +
+				"--export` or " +
 				"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
 		),
 		"credentials_wo": schema.DynamicAttribute{
@@ -110,13 +117,15 @@ var definition = schema.Schema{
 		),
 		"feedback": schemas.OptionalDynamic(
 			schemas.Setting(
-				"The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for `credentials_wo`.",
+				"The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for "+
+					"`credentials_wo`.",
 				fleet.ObjectType,
 				agent.FeedbackTable,
 			),
 		),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
-			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it (`flotilla_cluster_type.edge.decryption`), by what you put into the agent's " +
+			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it " +
+				"(`flotilla_cluster_type.edge.decryption`), by what you put into the agent's " +
 				"namespace; `{}` is what the agent itself may use. For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
@@ -125,22 +134,30 @@ var definition = schema.Schema{
 				"it waits only for definitions, and for what is being deleted.",
 		),
 		"on_destroy": schemas.OptionalText(
-			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and then removes them, the " +
-				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and then " +
+			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and " +
+				"then removes them, the " +
+				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and " +
+				"then " +
 				"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
 				"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
 		),
 		"on_unreachable": schemas.OptionalText(
-			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials may still be " +
-				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters that come and " +
-				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always forgotten, with the same warning.",
+			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials " +
+				"may still be " +
+				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters " +
+				"that come and " +
+				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always " +
+				"forgotten, with the same warning.",
 		),
 		"confine": schemas.OptionalBool(
-			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). `install` gets the arguments for it. " +
-				"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform alone may create such objects.",
+			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). " +
+				"`install` gets the arguments for it. " +
+				"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform " +
+				"alone may create such objects.",
 		),
 		"force": schemas.OptionalBool(
-			"Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster has, which is an error otherwise.",
+			"Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster " +
+				"has, which is an error otherwise.",
 		),
 		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table)),
 		"objects": schemas.ComputedTextMap(
@@ -148,7 +165,8 @@ var definition = schema.Schema{
 		),
 		"found": schemas.ComputedTexts("Those of `objects` that were there before. A destroy leaves them."),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the cluster. Never a value.",
+			"The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the " +
+				"cluster. Never a value.",
 		),
 	},
 }

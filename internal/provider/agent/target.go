@@ -82,7 +82,8 @@ func (t *agentTarget) connect(
 ) error {
 	var inner error
 	options := kube.QueryOptions{Deadline: deadline, UserAgent: connection.UserAgent(t.connection.Release)}
-	err := kube.QueryOne(ctx, t.connection.Clusters.Known[t.targetName()], options, func(ctx context.Context, client *kube.ClusterClient) error {
+	cluster := t.connection.Clusters.Known[t.targetName()]
+	err := kube.QueryOne(ctx, cluster, options, func(ctx context.Context, client *kube.ClusterClient) error {
 		client.Hide(hidden...)
 		inner = do(ctx, client)
 		return nil

@@ -38,7 +38,8 @@ func New() resource.Resource {
 
 // definition has large values as JSON strings, because the framework plans nested values in quadratic time.
 var definition = schema.Schema{
-	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the result to a GitOps repository: one commit per apply, or none " +
+	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the result to a GitOps repository: one commit per apply, " +
+		"or none " +
 		"if nothing changed. It owns only the folders that it wrote. A file changed, removed or added by hand in one of them is drift: " +
 		"the next plan shows it, and the next apply repairs it.",
 	Attributes: map[string]schema.Attribute{

@@ -300,7 +300,8 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 			path.Root("pool"),
 			"Clusters of the pool are taken by a record that no known key has signed",
 			fmt.Sprintf(
-				"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that signed the commit to allowed_signers.",
+				"Claim %q has %s, which this claim does not take: %s. If that claim is not wanted, remove its record; if it is, add the key that "+
+					"signed the commit to allowed_signers.",
 				name,
 				wording.List(by[name], wording.Named),
 				unsigned[name],
@@ -358,7 +359,8 @@ func (o *operation) checkHolder(found gitops.Claim) {
 
 func addHeld(diagnostics *diag.Diagnostics, detail string) {
 	diagnostics.AddAttributeError(path.Root("name"), "Claim belongs to another state", tfvalue.Sentence(detail)+
-		" If another state has the claim, choose another name. If its state was lost, or another state took the claim over by mistake, import it or set adopt = true.")
+		" If another state has the claim, choose another name. If its state was lost, or another state took the claim over by mistake, "+
+		"import it or set adopt = true.")
 }
 
 // promisedError reports planned clusters that others have taken since.

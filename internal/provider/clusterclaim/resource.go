@@ -28,15 +28,18 @@ import (
 // New returns the resource.
 func New() resource.Resource {
 	return frame.Resource[clusterClaimModel]{
-		Name: "cluster_claim", Schema: definition, Validate: validate, Plan: plan, Create: create, Read: read, Update: update, Delete: remove, Import: importState,
-		Identity: repository.Identity, Identify: func(m *clusterClaimModel) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
+		Name: "cluster_claim", Schema: definition, Validate: validate, Plan: plan,
+		Create: create, Read: read, Update: update, Delete: remove, Import: importState,
+		Identity:  repository.Identity,
+		Identify:  func(m *clusterClaimModel) map[string]types.String { return repository.Identify(m.Name, m.GitopsRepo) },
 		WriteOnly: func(m *clusterClaimModel) map[string]any { return map[string]any{"pool": &m.Pool, "fleet": &m.Fleet} },
 	}.New()
 }
 
 // definition makes pool and fleet write-only, because a change of them alone changes nothing.
 var definition = schema.Schema{
-	MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a commit " +
+	MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a " +
+		"commit " +
 		"that is pushed as a compare-and-swap, so that no two claims at one location (repository, branch and path) ever have the same cluster, " +
 		"whichever states they are in. A destroy releases them. `flotilla_inventory` lists all claims.\n\n" +
 		"A claim keeps what it has, also when the pool does not select a cluster any more. Wanting more, it takes the first free clusters by " +
@@ -48,7 +51,8 @@ var definition = schema.Schema{
 				"clusters.",
 		),
 		"pool": schemas.RequiredWriteOnly(schemas.Described(&fleet.Attribute{
-			Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, `cluster-type` and `cluster`; `{}` is all. It is write-only: " +
+			Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, " +
+				"`cluster-type` and `cluster`; `{}` is all. It is write-only: " +
 				"a change of it takes nothing from a claim that has enough.",
 			Type: fleet.ObjectType, Of: fleet.SelectorTable(),
 		}, "reference-fleet")),

@@ -34,39 +34,49 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and finds clusters that others have registered " +
-			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.",
+		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and " +
+			"finds clusters that others have registered " +
+			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source " +
+			"changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"sources": schemas.OptionalDynamic(
 				schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
 			),
 			"requested": schemas.OptionalBool(
-				"Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. Default `false`.",
+				"Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. " +
+					"Default `false`.",
 			),
 			"ready_nodes_percent": schemas.OptionalWhole(
-				"How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes is ready only with 0.",
+				"How many percent of its nodes have to be ready for a cluster to be `ready`, from 0 to 100. Default 100. A cluster without nodes " +
+					"is ready only with 0.",
 			),
 			"labels_from": schemas.OptionalTextMap(
-				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point and a key, such as " +
-					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, such as a version with `+`, makes none; " +
+				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point " +
+					"and a key, such as " +
+					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, " +
+					"such as a version with `+`, makes none; " +
 					"`without_labels` of the cluster says why.",
 			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
-					"the label is that of here, if any. A cluster that does not answer, or has no nodes that could say it, and has no entry is an error: without its labels, policies would no longer select it, and its workloads would be removed. " +
-					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a warning says so.",
+					"the label is that of here, if any. A cluster that does not answer, or has no nodes that could say it, and has no entry is an " +
+					"error: without its labels, policies would no longer select it, and its workloads would be removed. " +
+					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a " +
+					"warning says so.",
 			},
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
 			"clusters": clusters.PlainMap(
-				"The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the ClusterProfile. Two with the same name are the same cluster, " +
+				"The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the " +
+					"ClusterProfile. Two with the same name are the same cluster, " +
 					"and what it says itself goes before what a hub says.",
 			),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
-				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, as when the provider's `clusters` are not known yet, " +
+				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, " +
+					"as when the provider's `clusters` are not known yet, " +
 					"those of `label_defaults` are among them.",
 			},
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts: verdicts, and facts for proofs."),
@@ -225,7 +235,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 			lines = append(lines, fmt.Sprintf("%s: %s", name, strings.Join(slices.Sorted(maps.Values(labels.Without[name])), "; ")))
 		}
 		diagnostics.AddAttributeError(path.Root("label_defaults"), "Labels of clusters are not known", fmt.Sprintf(
-			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = {}} to go on without:\n%s",
+			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = "+
+				"{}} to go on without:\n%s",
 			facts.AllOthers,
 			wording.Lines(lines, wording.Named),
 		))
@@ -233,7 +244,8 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	}
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
-			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in this run. Workloads on one that is there already, and is selected by them, "+
+			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in "+
+				"this run. Workloads on one that is there already, and is selected by them, "+
 				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s",
 			wording.Lines(labels.Waiting, wording.Named),
 		))

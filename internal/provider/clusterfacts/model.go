@@ -49,13 +49,15 @@ var clusters = table.Object[*row]{
 	}),
 	table.Text(
 		"verdict",
-		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does not let its nodes be listed. "+
+		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does "+
+			"not let its nodes be listed. "+
 			"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.",
 		func(r *row) string { return string(r.Verdict) },
 	),
 	table.TextOrNull(
 		"since",
-		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes come and go; else the last time that a node became "+
+		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes "+
+			"come and go; else the last time that a node became "+
 			"not ready. Null where that is not known.",
 		func(r *row) string { return tfvalue.TimeText(r.Since) },
 	),
@@ -67,7 +69,8 @@ var clusters = table.Object[*row]{
 	),
 	table.ObjectOrNull(
 		"facts",
-		"what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at the cluster or where else it is known from:"+factsText(),
+		"what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at "+
+			"the cluster or where else it is known from:"+factsText(),
 		factsTable(),
 		func(r *row) *row {
 			if r.Facts == nil {

@@ -59,12 +59,16 @@ func identify(m *commitStatusModel) map[string]types.String {
 var states = []string{string(forge.Pending), string(forge.Success), string(forge.Failure), string(forge.Error)}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is rolled out, that of a " +
-		"team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the repository's begins with, has the credentials, which may set statuses; the plain ones are " +
+	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is " +
+		"rolled out, that of a " +
+		"team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the repository's begins with, has the " +
+		"credentials, which may set statuses; the plain ones are " +
 		"for the GitOps repository alone.\n\n" +
-		"A status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which shows what others " +
+		"A status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which shows " +
+		"what others " +
 		"have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what was set.\n\n" +
-		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so does that of a " +
+		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so " +
+		"does that of a " +
 		"resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the one that was applied last counts.",
 	Attributes: map[string]schema.Attribute{
 		"url":    schemas.RequiredText("Where the repository is, an http or https URL as one clones it."),
@@ -195,7 +199,8 @@ func (m *commitStatusModel) settings() delivery.Settings {
 
 func (m *commitStatusModel) status() forge.Status {
 	return forge.Status{
-		Context: m.Context.ValueString(), State: forge.StatusState(m.State.ValueString()), Description: m.Description.ValueString(), URL: m.Link.ValueString(),
+		Context: m.Context.ValueString(), State: forge.StatusState(m.State.ValueString()),
+		Description: m.Description.ValueString(), URL: m.Link.ValueString(),
 	}
 }
 

@@ -37,11 +37,15 @@ const maxLimit = 100_000
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and last Tuesday, two commits " +
-			"of a rollout. It says by deployment target what only one side has, and where versions, values, hosts or target policies differ: as data, as Markdown for a " +
-			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values the files of folders that " +
+		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and " +
+			"last Tuesday, two commits " +
+			"of a rollout. It says by deployment target what only one side has, and where versions, values, hosts or target policies differ: " +
+			"as data, as Markdown for a " +
+			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values " +
+			"the files of folders that " +
 			fmt.Sprintf(
-				"may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has nothing; `notes` says so.",
+				"may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has "+
+					"nothing; `notes` says so.",
 				comparison.MaxFolders,
 			),
 		Attributes: map[string]schema.Attribute{
@@ -51,7 +55,8 @@ func definition() schema.Schema {
 				schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
 			),
 			"show_values": schemas.OptionalBool(
-				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have the keys, and the state " +
+				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have " +
+					"the keys, and the state " +
 					"holds no value.",
 			),
 			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),

@@ -83,7 +83,8 @@ var targets = table.Object[*comparison.Target]{
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(t *comparison.Target) string { return string(t.State) }),
 	table.Texts(
 		"differs",
-		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all hosts. `files` is only told of one assignment at two "+
+		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all "+
+			"hosts. `files` is only told of one assignment at two "+
 			"commits, where nothing else tells why the files of a folder differ.",
 		func(t *comparison.Target) []string {
 			words := make([]string, len(t.Differs))
@@ -187,8 +188,9 @@ var SideTable = &fleet.Table{
 
 // PairsTable describes the attribute pairs.
 var PairsTable = &fleet.Table{
-	Name:    "pairs of a comparison",
-	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names are the same on both.",
+	Name: "pairs of a comparison",
+	Meaning: "The attribute `pairs` of `flotilla_comparison`: names of the same object on the left and on the right side. Other names " +
+		"are the same on both.",
 	Attributes: []fleet.Attribute{
 		{
 			Name:         "deployment_targets",

@@ -43,15 +43,18 @@ func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are not. " +
 			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
-			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that the " +
-			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the rules of kstatus.",
+			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that " +
+			"the " +
+			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the " +
+			"rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
 			"name":        schemas.RequiredText("Name of the assignment."),
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location, as the assignment has it.")),
 			"feedback": schemas.OptionalDynamic(
 				schemas.Setting(
-					"Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
+					"Where reports of clusters come from, one or several. Empty: no report is collected, everything is `unknown`, and `evidence` "+
+						"still has its time.",
 					fleet.ObjectType,
 					FeedbackTable,
 				),
@@ -76,12 +79,16 @@ func definition() schema.Schema {
 					"something is known:",
 			),
 			"running": running.PlainList(
-				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of it, first the one that most clusters run. " +
-					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has " +
-					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.",
+				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of " +
+					"it, first the one that most clusters run. " +
+					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux " +
+					"Kustomization waits for health, what it has " +
+					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` " +
+					"do not say it.",
 			),
 			"drift": drift.PlainList(
-				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder are in " +
+				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder " +
+					"are in " +
 					"`changes` of the assignment, and in `flotilla_diff`.",
 			),
 			"rollouts": repository.Rollouts.PlainMap(
@@ -90,7 +97,8 @@ func definition() schema.Schema {
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts."),
 			"metrics": schemas.ComputedText(
 				"All of it as OpenMetrics text, for Prometheus: clusters by verdict, assignments by host, deployment target and version, " +
-					"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the metrics, a dashboard and alert rules.",
+					"how far behind they are, rollouts by stage, the health score, and the time of it. The guide to alerts has a table of the " +
+					"metrics, a dashboard and alert rules.",
 			),
 		},
 	}

@@ -93,7 +93,8 @@ func decodeReport(o *fleet.ObjectReader) observe.ExternalReport {
 	report := observe.ExternalReport{
 		Cluster: o.Required(
 			"cluster",
-		), Assignment: o.Text("assignment"), Commit: o.Text("commit"), Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
+		), Assignment: o.Text("assignment"), Commit: o.Text("commit"),
+		Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: fleet.ReadTime(o, "since").UTC().Truncate(time.Second),
 	}
 	if given, _ := o.Value("verdict"); o.Known("verdict") && given == string(report.Verdict) &&
@@ -139,7 +140,9 @@ func checkReports(
 			continue
 		}
 		there := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
-			return !slices.ContainsFunc(observe.FollowedHosts(of.Type, report.Cluster), func(host string) bool { return strings.HasPrefix(key, host+"/") })
+			return !slices.ContainsFunc(observe.FollowedHosts(of.Type, report.Cluster), func(host string) bool {
+				return strings.HasPrefix(key, host+"/")
+			})
 		})
 		if !slices.Contains(there, report.Assignment) {
 			diagnostics.AddAttributeError(path.Root("feedback"), "Invalid feedback", tfvalue.Sentence(fmt.Sprintf(

@@ -65,7 +65,8 @@ var clusters = table.Object[cluster]{
 		"commit of the branch that it has applied; null where that is not known.",
 		func(c cluster) string { return c.Commit },
 	),
-	table.Number("commits_behind", "how many commits the branch is ahead of that, of any author; null where that is not known.", func(c cluster) int { return c.Behind }).
+	table.Number("commits_behind",
+		"how many commits, by any author, the branch is ahead of it; null if that is not known.", func(c cluster) int { return c.Behind }).
 		OrNull(func(c cluster) bool { return c.Behind < 0 }),
 	table.TextOrNull(
 		"behind_since",
@@ -83,16 +84,19 @@ var clusters = table.Object[cluster]{
 
 var assignments = table.Object[observe.UnreadyAssignment]{
 	table.Text("verdict", "the worst of all clusters.", func(t observe.UnreadyAssignment) string { return string(t.Verdict) }),
-	table.Text("since", "since when, on the first of these clusters.", func(t observe.UnreadyAssignment) string { return tfvalue.TimeText(t.Since) }),
+	table.Text("since",
+		"since when, on the first of these clusters.", func(t observe.UnreadyAssignment) string { return tfvalue.TimeText(t.Since) }),
 	table.Text("message", "why, on that cluster.", func(t observe.UnreadyAssignment) string { return t.Message }),
-	table.Texts("clusters", "names of the clusters on which it is not ready.", func(t observe.UnreadyAssignment) []string { return t.Clusters }),
+	table.Texts("clusters",
+		"names of the clusters on which it is not ready.", func(t observe.UnreadyAssignment) []string { return t.Clusters }),
 }
 
 var running = table.Object[*observe.TargetRun]{
 	table.Text("deployment_target", "its full name.", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
 	table.TextOrNull(
 		"wanted",
-		"version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.",
+		"version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they "+
+			"name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.",
 		func(r *observe.TargetRun) string { return r.Wanted },
 	),
 	table.TextOrNull(
@@ -102,7 +106,8 @@ var running = table.Object[*observe.TargetRun]{
 	),
 	table.TextOrNull(
 		"revision",
-		"commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several sources are joined by commas, as their versions are.",
+		"commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several "+
+			"sources are joined by commas, as their versions are.",
 		func(r *observe.TargetRun) string { return r.Revision },
 	),
 	table.TextOrNull(

@@ -10,7 +10,8 @@ import (
 // FeedbackTable describes the attribute feedback.
 var FeedbackTable = &fleet.Table{
 	Name: "feedback",
-	Meaning: "The attribute `feedback` of `flotilla_compliance`: where reports of clusters come from. Where several have a report about a cluster, the first one in this order wins. " +
+	Meaning: "The attribute `feedback` of `flotilla_compliance`: where reports of clusters come from. Where several have a report about " +
+		"a cluster, the first one in this order wins. " +
 		"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
 	Attributes: []fleet.Attribute{
 		{
@@ -21,8 +22,9 @@ var FeedbackTable = &fleet.Table{
 			Meaning: "Whether every cluster of the fleet is asked that the provider's `clusters` knows, and how.",
 		},
 		{
-			Name:    "hub",
-			Meaning: "The name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster whose `destination.name` is its name.",
+			Name: "hub",
+			Meaning: "The name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster " +
+				"whose `destination.name` is its name.",
 		},
 		{Name: "reports", Type: fleet.ObjectsType, Of: reportTable, Meaning: "Reports from any other source."},
 		{
@@ -46,8 +48,9 @@ var askingTable = &fleet.Table{
 var reportVerdicts = []string{string(verdict.Ready), string(verdict.Progressing), string(verdict.Failed), string(verdict.Unknown)}
 
 var reportTable = &fleet.Table{
-	Name:    "report",
-	Meaning: "A report about a cluster, or about one assignment on it. A failure of a cluster as a whole halts rollouts there, and rolls nothing back: it does not say which assignment has failed.",
+	Name: "report",
+	Meaning: "A report about a cluster, or about one assignment on it. A failure of a cluster as a whole halts rollouts there, and rolls " +
+		"nothing back: it does not say which assignment has failed.",
 	Attributes: []fleet.Attribute{
 		{Name: "cluster", Required: true, Meaning: "Name of the cluster."},
 		{Name: "assignment", Meaning: "Key of the assignment, `<host>/<deployment target>`. Unset: the report is about all of the cluster."},
@@ -68,7 +71,8 @@ var statusesTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{
 			Name: "context",
-			Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, `cluster-type` or `cluster`. Unset: " +
+			Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, " +
+				"`cluster-type` or `cluster`. Unset: " +
 				"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster.",
 		},
 		{
@@ -92,8 +96,9 @@ var statusesTable = &fleet.Table{
 
 // WaitTable describes the attribute wait.
 var WaitTable = &fleet.Table{
-	Name:    "wait",
-	Meaning: "The attribute `wait` of `flotilla_compliance`: it is read again until so many clusters are ready. Running out of time is an error that names what is not ready.",
+	Name: "wait",
+	Meaning: "The attribute `wait` of `flotilla_compliance`: it is read again until so many clusters are ready. Running out of time is " +
+		"an error that names what is not ready.",
 	Attributes: []fleet.Attribute{
 		{
 			Name:    "ready_percent",

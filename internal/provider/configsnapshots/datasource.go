@@ -41,8 +41,9 @@ func definition() schema.Schema {
 		"The values that the config schemas of an assignment ask for, and who gives it, by the assignment's key; null without `advise`.",
 	)
 	return schema.Schema{
-		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each of them comes from.",
-		Attributes:          attributes,
+		MarkdownDescription: "The values and references to secrets that are hydrated for each assignment, and which config container each " +
+			"of them comes from.",
+		Attributes: attributes,
 	}
 }
 

@@ -29,7 +29,8 @@ type Clusters struct {
 // ClusterTable describes a cluster of the provider.
 var ClusterTable = &fleet.Table{
 	Name: "cluster of the provider",
-	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with `kubeconfig` has only that and `context`. The provider's `clusters` " +
+	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with `kubeconfig` " +
+		"has only that and `context`. The provider's `clusters` " +
 		"has them by the names of clusters.",
 	Attributes: []fleet.Attribute{
 		{Name: "host", Meaning: "URL of the API server, such as `https://api.example.com:6443`."},
@@ -41,8 +42,9 @@ var ClusterTable = &fleet.Table{
 		{Name: "proxy_url", Meaning: "URL of a proxy for http, https or socks5. Unset: from the environment (`HTTPS_PROXY`, `NO_PROXY`)."},
 		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Unset: that of `host`."},
 		{
-			Name:    "kubeconfig",
-			Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. `insecure-skip-tls-verify` in it is a warning.",
+			Name: "kubeconfig",
+			Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. " +
+				"`insecure-skip-tls-verify` in it is a warning.",
 		},
 		{Name: "context", Meaning: "Which of its contexts. Unset: its current one."},
 	},
@@ -213,7 +215,8 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 	if len(names) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
-			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent those of the "+
+			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent "+
+				"those of the "+
 				"GitOps repository. Set certificate-authority-data instead.",
 			wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"),
 			wording.List(names, wording.Named),

@@ -52,7 +52,8 @@ func finals(
 		assignment := result.Schedule.Assignments[i]
 		before, unreadable := file(change.Before, nil)
 		after, otherErr := file(change.After, change.Before)
-		one := changes.FolderChange{Key: folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}, Before: before, After: after}
+		key := folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}
+		one := changes.FolderChange{Key: key, Before: before, After: after}
 		mutex.Lock()
 		defer mutex.Unlock()
 		switch err = errors.Join(err, unreadable, otherErr); {

@@ -89,7 +89,8 @@ func (g Given) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
 		diagnostics.AddAttributeError(
 			facts,
 			"Evidence of another fleet",
-			"None of the clusters in the facts is a cluster of this fleet: a cluster has the same name in the fleet and in the provider's clusters, or on the hub, that flotilla_cluster_facts asks.",
+			"None of the clusters in the facts is a cluster of this fleet: a cluster has the same name in the fleet and in the provider's "+
+				"clusters, or on the hub, that flotilla_cluster_facts asks.",
 		)
 	}
 }

@@ -33,8 +33,10 @@ var controlPlaneDefinition = function.Definition{
 		},
 		function.DynamicParameter{
 			Name: "documents", AllowUnknownValues: true,
-			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear in errors. In " +
-				"place of a text, an object `{name, documents}` has the files of a registration: the name of a `WorkloadRegistration`, and the texts that were " +
+			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, appear " +
+				"in errors. In " +
+				"place of a text, an object `{name, documents}` has the files of a registration: the name of a `WorkloadRegistration`, and the " +
+				"texts that were " +
 				"read from its repository. Workloads in them belong to its workspace.",
 		},
 	},

@@ -41,9 +41,11 @@ const defaultInventory = 25_000
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` resources, in whichever " +
+		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` " +
+			"resources, in whichever " +
 			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
-			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With `git.allowed_signers` of the provider, records that none of " +
+			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. " +
+			"With `git.allowed_signers` of the provider, records that none of " +
 			"these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schemas.RequiredDynamic(
@@ -197,7 +199,8 @@ var assignments = table.Object[assignment]{
 		"Which cluster, and why; null where there is nothing to say.",
 		func(a assignment) string { return wording.Visible(a.Message) },
 	),
-	table.Objects("objects", "The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
+	table.Objects("objects",
+		"The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
 }
 
 // clusterHosts is the prefix of hosts that are clusters.

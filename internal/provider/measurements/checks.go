@@ -76,7 +76,9 @@ func decodeCheck(o *fleet.ObjectReader) measure.Check {
 	case !hasPrometheus && !hasWeb:
 		o.Report("prometheus", "is required, or web: where the figures come from")
 	}
-	check.Prometheus = fleet.ReadObject(o, "prometheus", func(from *fleet.ObjectReader) *measure.Prometheus { return decodePrometheus(from, of) })
+	check.Prometheus = fleet.ReadObject(o, "prometheus", func(from *fleet.ObjectReader) *measure.Prometheus {
+		return decodePrometheus(from, of)
+	})
 	if check.Prometheus != nil && len(check.Samples) > maxQuery {
 		o.Report("samples", "is longer than %d bytes", maxQuery)
 	}

@@ -33,8 +33,10 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: each is compared with what is " +
-			"allowed, or with the figure of those that do not have the change yet. A server that cannot be asked is no error: what the check is of is " +
+		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: " +
+			"each is compared with what is " +
+			"allowed, or with the figure of those that do not have the change yet. A server that cannot be asked is no error: what the check " +
+			"is of is " +
 			"`unknown`, with a reason, and a rollout waits. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
@@ -44,7 +46,8 @@ func definition() schema.Schema {
 					fleet.ObjectsType,
 					CheckTable,
 				) + "\n\n" +
-					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same time: the mean of them; " +
+					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same " +
+					"time: the mean of them; " +
 					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
@@ -89,7 +92,8 @@ var results = table.Object[*measure.Measurement]{
 	table.Texts(
 		"figures",
 		fmt.Sprintf(
-			"The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of them at most.",
+			"The figures, as in `berlin-1: 0.9 %% (340 samples)`: first those without a value, with the reason, then from the highest; %d of "+
+				"them at most.",
 			maxListed,
 		),
 		func(r *measure.Measurement) []string { return r.Lines(maxListed) },

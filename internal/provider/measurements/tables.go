@@ -8,8 +8,9 @@ import (
 
 // CheckTable describes a check.
 var CheckTable = &fleet.Table{
-	Name:    "check",
-	Meaning: "One of `checks` of `flotilla_measurements`. It has either `prometheus` or `web`. Expressions are [CEL](https://cel.dev), where a whole number is written as a double: `value == 1.0`.",
+	Name: "check",
+	Meaning: "One of `checks` of `flotilla_measurements`. It has either `prometheus` or `web`. Expressions are [CEL](https://cel.dev), " +
+		"where a whole number is written as a double: `value == 1.0`.",
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "The plan calls it so: `errors`."},
 		{
@@ -32,13 +33,15 @@ var CheckTable = &fleet.Table{
 			Meaning: "A GET request for each cluster, host or assignment; of the fleet there is one request.",
 		},
 		{
-			Name:    "samples",
-			Meaning: "How many events a figure is of: a second query with the same labels, or a second expression over the same answer. With it, `rest` is weighted by samples.",
+			Name: "samples",
+			Meaning: "How many events a figure is of: a second query with the same labels, or a second expression over the same answer. With " +
+				"it, `rest` is weighted by samples.",
 		},
 		{
 			Name:     "pass",
 			Required: true,
-			Meaning: "Whether the figure passes, over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is ready; one that neither passes nor fails is " +
+			Meaning: "Whether the figure passes, over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is " +
+				"ready; one that neither passes nor fails is " +
 				"progressing: a rollout waits for it, until its `progress_deadline`.",
 		},
 		{Name: "fail", Meaning: "Whether the figure has failed, over the same. It wins."},
@@ -63,8 +66,10 @@ var (
 
 var prometheusTable = &fleet.Table{
 	Name: "prometheus",
-	Meaning: "A query. Each series of the result says by its labels its subject: `cluster`, `host` (`<cluster type>` or `clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), " +
-		"for which `host` and `deployment_target` will do, too. Series of what the fleet does not have are passed over and counted. A figure without a series is `unknown`, and waited for. A cluster " +
+	Meaning: "A query. Each series of the result says by its labels its subject: `cluster`, `host` (`<cluster type>` or " +
+		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), " +
+		"for which `host` and `deployment_target` will do, too. Series of what the fleet does not have are passed over and counted. A " +
+		"figure without a series is `unknown`, and waited for. A cluster " +
 		"without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The part of the URL before `/api/v1`."},

@@ -80,7 +80,8 @@ func elsewhere(repeated []common) diag.Diagnostic {
 	}
 	at := repeated[0].Path()
 	return diag.NewAttributeErrorDiagnostic(at, "Same error as elsewhere", fmt.Sprintf(
-		"Another data source or resource of this run has the same %s, and shows in full what is wrong with it: %s. Mend it once, for all of them.",
+		"Another data source or resource of this run has the same %s, and shows in full what is wrong with it: %s. Mend it once, for all of "+
+			"them.",
 		at,
 		strings.Join(summaries, ", "),
 	))

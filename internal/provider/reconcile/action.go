@@ -47,17 +47,21 @@ type reconcileModel struct {
 // Definition is the schema. A test compares the documentation with it.
 func Definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in seconds, and not only when an agent's interval has passed. " +
-			"It waits for no agent. The clusters are asked at the same time, through the provider's `clusters`, each for ten seconds at most. One that cannot be asked is a warning that names it: " +
+		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in " +
+			"seconds, and not only when an agent's interval has passed. " +
+			"It waits for no agent. The clusters are asked at the same time, through the provider's `clusters`, each for ten seconds at most. " +
+			"One that cannot be asked is a warning that names it: " +
 			"it looks when its interval has passed. Where none could be asked, that is an error.",
 		Attributes: map[string]schema.Attribute{
 			"clusters": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,
-				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they are hubs.",
+				MarkdownDescription: "Names of the clusters that have the agents: entries of the provider's `clusters`. With `argocd-hub` they " +
+					"are hubs.",
 			},
 			"gitops_repo": schemas.RequiredDynamic(
 				schemas.Location(
-					"The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that others have put there.",
+					"The branch, such as `flotilla_environment.dev.gitops_repo`. Each object that reads it on a cluster is asked, also one that " +
+						"others have put there.",
 				),
 			),
 			"reconciler": schemas.OptionalText(

@@ -42,7 +42,8 @@ var kinds = []Kind{
 		forge.ErrGitHubApp,
 		"gitops_repo",
 		"GitHub App gets no token",
-		" Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID, FLOTILLA_GITHUB_APP_PRIVATE_KEY and FLOTILLA_GITHUB_APP_URL.",
+		" Look at the provider's git.github_app, or FLOTILLA_GITHUB_APP_ID, FLOTILLA_GITHUB_APP_INSTALLATION_ID, " +
+			"FLOTILLA_GITHUB_APP_PRIVATE_KEY and FLOTILLA_GITHUB_APP_URL.",
 	},
 	{forge.ErrUnauthorized, "delivery", "Git host refuses the credentials", ""},
 	{forge.ErrRateLimited, "delivery", "Git host limits requests", ""},
@@ -78,7 +79,8 @@ var kinds = []Kind{
 }
 
 // OtherCredentials is the advice for a repository other than the GitOps repository that refuses credentials.
-const OtherCredentials = " Add an entry with the beginning of this URL to git.credentials of the provider: the other credentials of git are for the GitOps repository alone."
+const OtherCredentials = " Add an entry with the beginning of this URL to git.credentials of the provider: the other credentials of " +
+	"git are for the GitOps repository alone."
 
 // KindOf returns the kind of an error; one with the summary otherwise for an unknown error.
 func KindOf(err error, otherwise string) Kind {

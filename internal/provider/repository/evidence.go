@@ -58,7 +58,8 @@ func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnost
 	if found.ID == "" {
 		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(
 			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.", branch, found.Reason))
+				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
+			branch, found.Reason))
 	}
 	return found.ID != ""
 }

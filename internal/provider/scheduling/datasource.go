@@ -37,7 +37,8 @@ func definition() schema.Schema {
 		"constraints": constraintResultsAttribute(),
 		"assignments": assignments.MapAttribute(
 			"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
-				"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. `deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common.",
+				"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. " +
+				"`deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common.",
 		),
 		"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
 		"reconcilers": schemas.ComputedTextMap("By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +

@@ -64,7 +64,8 @@ var (
 	}
 )
 
-const readMeaning = "How long reading may take, which also bounds how long a plan reads the repository or cluster. For `flotilla_agent` it is a minute at most."
+const readMeaning = "How long reading may take, which also bounds how long a plan reads the repository or cluster. For " +
+	"`flotilla_agent` it is a minute at most."
 
 func row(operation, meaning string) fleet.Attribute {
 	return fleet.Attribute{Name: operation, Type: fleet.DurationType, Default: short(Default[operation]), Meaning: meaning}

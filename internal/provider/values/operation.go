@@ -67,7 +67,8 @@ func (o *operation) decide() bool {
 		return false
 	}
 	out := rollout.AdvanceValues(rollout.Values{
-		Name: o.model.Name.ValueString(), Now: o.evidence.Time(), Given: o.at, Wanted: o.wanted, Hosts: hosts, Settings: o.rollout, Holds: o.holds,
+		Name: o.model.Name.ValueString(), Now: o.evidence.Time(), Given: o.at, Wanted: o.wanted, Hosts: hosts,
+		Settings: o.rollout, Holds: o.holds,
 		Proof: o.isGiven, Reports: o.reports, Released: o.formerly(), Memory: o.memory,
 	})
 	if o.checkBeginning(out); o.diagnostics.HasError() {
@@ -129,7 +130,8 @@ func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 	switch {
 	case len(out.Unplaced) > 0:
 		o.diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
-			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at once.\n\n"+
+			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at "+
+				"once.\n\n"+
 				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
 			wording.Count(len(out.Unplaced), "cluster is", "clusters are"),
 			listed(out.Unplaced),
@@ -160,14 +162,16 @@ func (o *operation) warn() {
 	out := o.outcome
 	if len(out.AtOnce) > 0 {
 		o.diagnostics.AddAttributeWarning(path.Root("wanted"), "The first value reaches clusters at once", fmt.Sprintf(
-			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released to what they have.",
+			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released "+
+				"to what they have.",
 			wording.Count(len(out.AtOnce), "cluster", "clusters"),
 			listed(out.AtOnce),
 		))
 	}
 	if len(out.Others) > 0 {
 		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
-			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into the fleet "+
+			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into "+
+				"the fleet "+
 				"one after the other if they shall not change together.",
 			wording.Count(len(out.Others), "cluster is", "clusters are"),
 			listed(out.Others),
@@ -187,7 +191,8 @@ func (o *operation) warn() {
 	}
 	if now := o.evidence.Time(); now.Before(last) {
 		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what was given", fmt.Sprintf(
-			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the clocks are right.",
+			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the "+
+				"clocks are right.",
 			tfvalue.TimeText(now),
 			tfvalue.TimeText(last),
 		))

@@ -30,55 +30,74 @@ func New() resource.Resource {
 }
 
 var definition = schema.Schema{
-	MarkdownDescription: "Gives each cluster of a fleet the value that it shall have now: a Kubernetes version, a node image, a version of a module, a firewall rule, or " +
-		"anything else. A new value reaches one stage of clusters after the other, each when the one before has proven it, as a `rollout` of `flotilla_assignment` does with " +
-		"folders. `values` go to the resources that make and upgrade the clusters. It changes nothing but the state: values are in the state and in plans as they are, so do " +
+	MarkdownDescription: "Gives each cluster of a fleet the value that it shall have now: a Kubernetes version, a node image, a version " +
+		"of a module, a firewall rule, or " +
+		"anything else. A new value reaches one stage of clusters after the other, each when the one before has proven it, as a `rollout` " +
+		"of `flotilla_assignment` does with " +
+		"folders. `values` go to the resources that make and upgrade the clusters. It changes nothing but the state: values are in the " +
+		"state and in plans as they are, so do " +
 		"not roll out a secret; roll out the name of its version.",
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText(
-			"Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` name it as a deployment target. A " +
+			"Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` name it as a " +
+				"deployment target. A " +
 				"new name changes no value.",
 		),
 		"fleet": schemas.RequiredWriteOnly(
-			"The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is write-only: in no state, and one " +
-				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in `values` no more.",
+			"The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is " +
+				"write-only: in no state, and one " +
+				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in " +
+				"`values` no more.",
 		),
 		"wanted": schemas.RequiredDynamic(
-			"The value that all clusters shall have in the end, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for each cluster of the " +
+			"The value that all clusters shall have in the end, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for " +
+				"each cluster of the " +
 				"fleet. While it is not known yet, clusters that are held keep their values, and no other value is known.",
 		),
 		"released": schemas.OptionalDynamic(
-			"The values of clusters that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all clusters. It is used by the first " +
-				"apply, after a lost state, and with `-replace`; later only for new clusters that `by_cluster` names. Then a cluster that has the wanted value, by `proof`, keeps that. Any " +
-				"other is given what is released, and the wanted value comes to it stage by stage. A cluster whose facts prove neither is an error, unless `by_cluster` names it; without `proof` " +
-				"what is released is believed. Without `released`, a cluster that is known to be there and does not prove the wanted value is an error; those that nothing is known of are given " +
+			"The values of clusters that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all " +
+				"clusters. It is used by the first " +
+				"apply, after a lost state, and with `-replace`; later only for new clusters that `by_cluster` names. Then a cluster that has the " +
+				"wanted value, by `proof`, keeps that. Any " +
+				"other is given what is released, and the wanted value comes to it stage by stage. A cluster whose facts prove neither is an " +
+				"error, unless `by_cluster` names it; without `proof` " +
+				"what is released is believed. Without `released`, a cluster that is known to be there and does not prove the wanted value is an " +
+				"error; those that nothing is known of are given " +
 				"the wanted value at once, and a warning lists them. A `-replace` that would begin with other values than were given is an error.",
 		),
 		"stages": schemas.RequiredDynamic(
 			schemas.Setting(
-				"The stages, in order, as those of the `rollout` of `flotilla_assignment`, where hosts are clusters. Clusters that no stage selects are a last stage.",
+				"The stages, in order, as those of the `rollout` of `flotilla_assignment`, where hosts are clusters. Clusters that no stage "+
+					"selects are a last stage.",
 				fleet.ObjectsType,
 				rollout.StageTable,
 			),
 		),
 		"proof": schemas.OptionalText(
-			"Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts are those of " +
-				"`flotilla_cluster_facts` in `evidence`. A cluster of which it is not true has another value, and is waited for. Where it cannot be evaluated, it is waited for, too, and the plan says " +
+			"Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts " +
+				"are those of " +
+				"`flotilla_cluster_facts` in `evidence`. A cluster of which it is not true has another value, and is waited for. Where it cannot " +
+				"be evaluated, it is waited for, too, and the plan says " +
 				"why. Without it, a cluster has what it was given since then.",
 		),
 		"evidence": schemas.RequiredWriteOnly(
-			"The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list of them. All that speak of a " +
-				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The time of the oldest is the time of the rollout. " +
-				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values knows no hosts and no assignments.",
+			"The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list " +
+				"of them. All that speak of a " +
+				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The " +
+				"time of the oldest is the time of the rollout. " +
+				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values " +
+				"knows no hosts and no assignments.",
 		),
 		"on_failure": schemas.OptionalText(
-			"The fate of a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what they had before.",
+			"The fate of a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what " +
+				"they had before.",
 		),
 		"failed_for": schemas.OptionalText(
 			"How long a cluster must have failed, a duration. Default: `5m` with `roll_back`, and `0s` before a halt.",
 		),
 		"progress_deadline": schemas.OptionalText(
-			"How long a cluster may take to have the value and be ready, a duration. A value that is not ready by then has failed. Default: any time.",
+			"How long a cluster may take to have the value and be ready, a duration. A value that is not ready by then has failed. Default: " +
+				"any time.",
 		),
 		"unknown": schemas.OptionalText("Whether clusters of which nothing is known are waited for: `wait` (default) or `skip`."),
 		"windows": schemas.OptionalDynamic(
@@ -94,11 +113,13 @@ var definition = schema.Schema{
 			schemas.Setting("Clusters that keep the values that they have.", fleet.ObjectsType, rollout.HoldTable),
 		),
 		"values": schemas.ComputedDynamic(
-			"By cluster, the value that it shall have now: a map, or an object where the values have different types. It goes to the resources that make " +
+			"By cluster, the value that it shall have now: a map, or an object where the values have different types. It goes to the resources " +
+				"that make " +
 				"the clusters, as in `for_each`.",
 		),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last apply changed; the next plan " +
+			"The changes of the plan, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last " +
+				"apply changed; the next plan " +
 				"begins without it.",
 		),
 		"rolling_out": schema.ObjectAttribute{
