@@ -49,8 +49,8 @@ func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *P
 		return
 	}
 	plan.addWarning("gitops_repo", "Branch does not exist any more",
-		"There is no branch %q at %s, so that nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
-			"and clusters go on with them: set its new name in gitops_repo, and apply that before the destroy.",
+		"There is no branch %q at %s, so nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
+			"and clusters keep running them: set its new name in gitops_repo, and apply that before the destroy.",
 		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
 }
 

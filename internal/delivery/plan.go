@@ -90,17 +90,16 @@ func (p *Plan) checkHolder(desired Desired, by string) {
 	switch {
 	case by == "":
 	case desired.Adopt:
-		p.addWarning("adopt", "Assignment is taken over from another state", "Another Terraform state wrote the assignment "+
-			"%q on branch %q by %s. "+
-			"This apply makes it this state's: the next plan of the other one fails. Then remove "+
-			"adopt.", desired.Owner.Name, desired.Owner.Location.Branch, by)
+		p.addWarning("adopt", "Assignment is taken over from another state",
+			"Another Terraform state wrote the assignment %q on branch %q by %s. This apply takes it over: the next plan of the other "+
+				"state fails. Then remove adopt.",
+			desired.Owner.Name, desired.Owner.Location.Branch, by)
 	default:
-		p.addError("name", "Another state has this assignment", "Another Terraform state has taken over the assignment %q "+
-			"on branch %q, by %s. "+
-			"Each of the two would undo what the other one writes.\n\nIf the other one shall have it, take it out of this one, "+
-			"with removed { from = <address>, lifecycle { destroy = false } } or \"terraform state rm\". If they are two "+
-			"assignments, give this one another name. "+
-			"If this one shall have it, set adopt = true for one apply: the next plan of the other one fails then.",
+		p.addError("name", "Another state has this assignment",
+			"Another Terraform state has taken over the assignment %q on branch %q, by %s. Each state would undo the changes of the "+
+				"other.\n\nTo leave the assignment to the other state, remove it from this one, with removed { from = <address>, "+
+				"lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
+				"To take it over, set adopt = true for one apply: the next plan of the other state then fails.",
 			desired.Owner.Name, desired.Owner.Location.Branch, by)
 	}
 }
@@ -121,8 +120,9 @@ func (p *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desir
 	}
 	if len(unsigned) > 0 {
 		p.addError("gitops_repo", "Record is not signed by a known key",
-			"These folders would be removed, and only records that are not believed list them: %s. Nothing was written: %s.\n\n"+
-				"Revert that commit, or take what it added out of the record. If the record is right, add the key that signed it to allowed_signers.",
+			"These folders would be removed, and only records without a valid signature list them: %s. Nothing was written: %s.\n\n"+
+				"Revert that commit, or remove its additions from the record. If the record is right, add the key that signed it to "+
+				"allowed_signers.",
 			wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
 		return nil
 	}

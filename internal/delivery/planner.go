@@ -203,8 +203,8 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 		plan.addWarning(
 			"gitops_repo",
 			"Former location stays as it is",
-			"Branch %q at %s has what this assignment wrote to branch %q at %s, by the same commit, so that it goes on there. "+
-				"Nothing is removed at the former location.",
+			"Branch %q at %s already has the commit that this assignment wrote to branch %q at %s. The assignment continues there, "+
+				"and nothing is removed at the former location.",
 			is.Branch,
 			is.URL,
 			was.Branch,
@@ -218,11 +218,11 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 	switch {
 	case errors.Is(former.unreadable, git.ErrNoBranch):
 		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former branch is gone", "There is no branch %q at %s any more, and nothing to "+
-			"clear.", at.Branch, at.URL)
+		plan.addWarning("gitops_repo", "Former branch is gone", "Branch %q at %s does not exist, so nothing is removed there.",
+			at.Branch, at.URL)
 	case former.unreadable != nil && isGone(former.unreadable):
 		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former repository is gone", "There is nothing to clear at %s: %s.", at.URL, former.unreadable)
+		plan.addWarning("gitops_repo", "Former repository is gone", "Nothing is removed at %s: %s.", at.URL, former.unreadable)
 	case former.unreadable != nil:
 		plan.addWarning(
 			"gitops_repo",

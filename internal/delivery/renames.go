@@ -34,11 +34,9 @@ func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan *Plan) e
 
 func foreignEntriesText(beside []string) string {
 	return fmt.Sprintf(
-		"Others have something in the folder of a cluster type that has another name now: %s. The folder would stay, and "+
-			"agents that follow it would remove what moves. "+
-			"Remove that first. Where it is another assignment's, take its folders over with adopt = true, have it leave the "+
-			"cluster type, rename, and give them back: "+
-			"the guide \"Assignments\" has the steps.",
+		"Others have files in the folder of a renamed cluster type: %s. The folder would stay, and agents that follow it would "+
+			"remove the moved workloads. Remove the files first. If they belong to another assignment, take its folders over with "+
+			"adopt = true, have it leave the cluster type, rename, and give them back: the guide \"Assignments\" has the steps.",
 		wording.List(wording.Quoted(beside), wording.Named),
 	)
 }

@@ -64,16 +64,8 @@ func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash
 				commit.Owners = append(commit.Owners, owner)
 			}
 		}
-		commit.Release, commit.Source, commit.Run = cmp.Or(
-			commit.Release,
-			of.Release,
-		), cmp.Or(
-			commit.Source,
-			of.Source,
-		), cmp.Or(
-			commit.Run,
-			of.Run,
-		)
+		commit.Release, commit.Run = cmp.Or(commit.Release, of.Release), cmp.Or(commit.Run, of.Run)
+		commit.Source = cmp.Or(commit.Source, of.Source)
 	}
 	slices.Sort(commit.Owners)
 }

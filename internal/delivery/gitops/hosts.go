@@ -201,10 +201,6 @@ func (s *hostStaging) stageFormerHosts() {
 	others = slices.AppendSeq(others, maps.Keys(s.formerAtTip))
 	others = slices.AppendSeq(others, maps.Keys(s.edit.Written))
 	slices.Sort(others)
-	loses := map[string]bool{}
-	for _, k := range s.change.keysWith(folder.Removed) {
-		loses[k.Host] = true
-	}
 	stays := map[string]bool{}
 	for k := range s.staying {
 		stays[k.Host] = true
@@ -226,11 +222,12 @@ func (s *hostStaging) stageFormerHosts() {
 			s.removeFormerMarker(host)
 			continue
 		}
+		own := recorded || former
 		if s.isRenamed(host) {
-			s.removeMarker(host, recorded || former || loses[host])
+			s.removeMarker(host, own)
 			s.change.hosts = append(s.change.hosts, host)
 			s.change.renamedHosts++
-		} else if s.markLeft(host, recorded || former || loses[host]) || recorded || former {
+		} else if s.markLeft(host, own) || own {
 			s.change.hosts = append(s.change.hosts, host)
 			s.change.goneHosts++
 		}
