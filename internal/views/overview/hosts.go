@@ -26,7 +26,7 @@ func (m *builder) setClusters() {
 	slices.SortFunc(m.out.Page.Clusters, func(a, b report.Cluster) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// setHosts lists the hosts that have a folder, and their regions.
+// setHosts lists the hosts with a folder, and their regions.
 func (m *builder) setHosts() {
 	hosts, clusters := map[string]map[string]bool{}, map[string]int{} // by region
 	note := func(region, host string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Repository is what this package needs of a GitOps repository. A delivery.Service has it.
+// Repository reads a GitOps repository. A delivery.Service implements it.
 type Repository interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	ReadInventory(ctx context.Context, at folder.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
@@ -23,21 +23,21 @@ type Repository interface {
 	ReadHistory(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
 }
 
-// Seen is what was read of an owner on a branch.
+// Seen has the content of a branch for one owner.
 type Seen struct {
 	Written gitops.OwnerSnapshot
-	// Commits are the ids of the commits that changed each folder last, as far as they are known.
+	// Commits has the known ids of the last commit of each folder.
 	Commits map[folder.Key]string
-	// Past has the commits that the evidence names, by id.
+	// Past has the commits in the evidence by id.
 	Past    map[string]gitops.ReportedCommit
 	History gitops.History
 }
 
-// Label is the name of the owner in the labels of rendered objects: the first name that the owner had.
+// Label returns the name of the owner in labels of rendered objects: its first name.
 func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), owner) }
 
-// Look reads what the branch has: its tip, the owner's records and trees, the commits that the evidence names, and up
-// to history commits of the history. It shares the process's one look at the branch, and reads no files but records.
+// Look reads the branch: its tip, the records and trees of the owner, the commits in the evidence, and at most history commits of
+// the history. It shares the process's look at the branch, and reads no files but records.
 //
 // Its errors are those of the repository.
 func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
@@ -69,7 +69,7 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	return seen, err
 }
 
-// commitsOf returns the ids of the commits that clusters have, and of the tip when they were asked, sorted.
+// commitsOf returns the sorted ids of the commits of clusters, and of the tip at the time of the evidence.
 func commitsOf(evidence *observe.Evidence) []string {
 	if evidence == nil || len(evidence.Clusters) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func commitsOf(evidence *observe.Evidence) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// wanted returns the folders whose trees at the commits are needed: none where the tip is the one of the evidence.
+// wanted returns the folders whose trees at the commits are needed: none if the evidence has the present tip.
 func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 	if evidence.Tip == s.Written.Tip {
 		return nil
@@ -94,11 +94,10 @@ func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 	return trees
 }
 
-// maxChanges is how many changes of a commit a page lists.
+// maxChanges limits the changes of a commit on a page.
 const maxChanges = 50
 
-// setHistory lists the commits. Of a commit that changed many assignments, each deployment target comes once before
-// any comes again.
+// setHistory lists the commits. It lists each deployment target of a large commit once before it repeats any.
 func (m *builder) setHistory() {
 	if m.Seen == nil {
 		return
@@ -131,7 +130,7 @@ func (m *builder) setHistory() {
 	}
 }
 
-// withoutCredentials is a URL without its user and password; "" where it cannot be parsed.
+// withoutCredentials returns a URL without user and password; "" if it cannot be parsed.
 func withoutCredentials(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

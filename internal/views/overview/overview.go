@@ -1,6 +1,5 @@
-// Package overview builds the page of a fleet from all that is known of it: the assignments and their reasons, the
-// values, what a branch has, what clusters report, and how far changes are. It is pure, except for [Look], which reads
-// the repository.
+// Package overview builds the page of a fleet from its assignments, reasons, values, branch, reports and rollouts. It is pure,
+// except for [Look], which reads the repository.
 package overview
 
 import (
@@ -20,50 +19,50 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Input is all that a page is built from.
+// Input has everything that a page depends on.
 type Input struct {
 	Owner  delivery.Owner
 	Result *pipeline.Computation
-	// Rendering has the trees that are wanted; nil where nothing is compared with the branch.
+	// Rendering has the wanted trees; nil if the page does not compare them with the branch.
 	Rendering *pipeline.Rendering
-	// Seen is what the branch has; nil where it could not be read.
+	// Seen has the content of the branch; nil if it could not be read.
 	Seen *Seen
-	// Evidence is what clusters report; nil where there is none.
+	// Evidence has the reports of clusters; nil without reports.
 	Evidence *observe.Evidence
-	// Progress has the deployment targets whose rollout is under way, in the order of their names.
+	// Progress has the rollouts under way by name.
 	Progress []rollout.Progress
-	// Promotions are shown as they are.
+	// Promotions appear unchanged.
 	Promotions []report.Promotion
-	// Comparisons are shown as they are, too.
+	// Comparisons appear unchanged.
 	Comparisons []report.Comparison
-	// Rules are the results of the constraints, and Expressions their CEL, by name.
+	// Rules has the results of the constraints, and Expressions their CEL by name.
 	Rules       []constraint.RuleResult
 	Expressions map[string]string
 
 	Bounds health.Bounds
-	// ShowValues shows the values of the configuration, and not only their config containers.
+	// ShowValues shows values besides config containers.
 	ShowValues bool
 	Links      report.Links
-	// RegionLabel is the label by whose value hosts and clusters are grouped.
+	// RegionLabel is the label that groups hosts and clusters.
 	RegionLabel string
 }
 
-// Result is the page, and the numbers on it.
+// Result is the page with its counts.
 type Result struct {
 	Page *report.Page
-	// Health is that of the fleet, and Hosts that of each host, by name. They are empty where no cluster was asked.
+	// Health is the tally of the fleet, and Hosts has those of hosts by name. They are empty without reports.
 	Health health.Tally
 	Hosts  map[string]health.Tally
 	Counts Counts
 }
 
-// Counts are the numbers of a page. They count the assignments of the fleet.
+// Counts has the numbers of a page about the assignments of the fleet.
 type Counts struct {
 	audit.Fleet
 	Deployed audit.Deployed
-	// Hosts are those with a folder.
+	// Hosts counts the hosts with a folder.
 	Hosts int
-	// Verdicts count by the worst verdict of their clusters; NotAsked are those without a verdict.
+	// Verdicts counts by worst verdict, and NotAsked those without a verdict.
 	Verdicts map[verdict.Verdict]int
 	NotAsked int
 }
@@ -108,7 +107,7 @@ type builder struct {
 	rollouts map[string]*rollout.Progress
 }
 
-// setAssignments lists those of the fleet, and the folders that it does not want any more.
+// setAssignments lists the assignments of the fleet, and unwanted folders.
 func (m *builder) setAssignments() {
 	scheduled := m.Result.Schedule.Assignments
 	wanted := make(map[folder.Key]bool, len(scheduled))
@@ -147,7 +146,7 @@ func sortAssignments(all []report.Assignment) {
 	})
 }
 
-// setState compares what is wanted with what the branch has.
+// setState compares the wanted content with the branch.
 func (m *builder) setState(a *report.Assignment, key folder.Key, i int) {
 	if m.Rendering != nil {
 		a.Tree = m.Rendering.Trees[i]
@@ -164,7 +163,7 @@ func (m *builder) setState(a *report.Assignment, key folder.Key, i int) {
 	switch {
 	case !recorded:
 		a.State = report.New
-	case a.Tree == "": // not known yet, or not rendered
+	case a.Tree == "": // unknown, or not rendered
 	case a.Tree == a.Deployed:
 		a.State = report.UpToDate
 		return
@@ -181,7 +180,7 @@ func (m *builder) setChanged(a *report.Assignment, key folder.Key) {
 	a.Changed, a.Commit, a.Source, a.Version = record.Changed, m.Seen.Commits[key], record.Source.Short(), record.Manifests.Revision()
 }
 
-// waitsFor is what the rollout of a deployment target waits for; "" where it does not wait.
+// waitsFor returns the condition that the rollout of a deployment target waits for; "" if it does not wait.
 func (m *builder) waitsFor(target string) string {
 	if p := m.rollouts[target]; p != nil && !p.IsHalted() {
 		return p.WaitText()
@@ -191,7 +190,7 @@ func (m *builder) waitsFor(target string) string {
 	return ""
 }
 
-// setVerdict sets what clusters report of an assignment. counts says whether it is part of the health score.
+// setVerdict sets the reported status. counts reports whether it counts for the health score.
 func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) {
 	worst, found := m.verdicts.ofAssignment(key, counts)
 	if !found.any {
@@ -217,7 +216,7 @@ func (m *builder) setTargets() {
 	}
 }
 
-// setIdle lists deployment targets without a host, hosts and policies without an assignment, and what is excluded.
+// setIdle lists deployment targets without a host, hosts and policies without an assignment, and exclusions.
 func (m *builder) setIdle() {
 	page, scheduled := m.out.Page, m.Result.Schedule
 	page.Unscheduled, page.IdlePolicies, page.Excluded = scheduled.Unscheduled, scheduled.IdlePolicies, scheduled.Excluded

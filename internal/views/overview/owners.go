@@ -19,16 +19,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Owned is one owner of a branch: what the branch has of it, and what clusters report of that.
+// Owned is one owner of a branch, with its content and reports.
 type Owned struct {
 	Owner delivery.Owner
 	Seen  *Seen
-	// Evidence is nil where there is none of this owner.
+	// Evidence is nil without evidence about the owner.
 	Evidence *observe.Evidence
 }
 
-// LookAtOwners reads what all owners have at a location and up to gitops.InventoryLevels folders below it, ordered by path and name, with the
-// evidence about each. Evidence of nobody who is there is left out.
+// LookAtOwners reads all owners at a location and up to gitops.InventoryLevels folders below it, ordered by path and name, with
+// their evidence. It ignores evidence about other owners.
 //
 // Its errors are those of the repository.
 func LookAtOwners(ctx context.Context, repository Repository, at folder.Location, evidence []*observe.Evidence) ([]Owned, error) {
@@ -58,7 +58,7 @@ func LookAtOwners(ctx context.Context, repository Repository, at folder.Location
 	return owned, nil
 }
 
-// OwnersHistory reads the newest commits of all owners, newest first, with the folders as [BuildOwners] names them.
+// OwnersHistory reads the newest commits of all owners, newest first, with the folder names of [BuildOwners].
 func OwnersHistory(ctx context.Context, repository Repository, at folder.Location, owners []Owned, limit int) (gitops.History, error) {
 	all := gitops.History{Complete: true}
 	paths := map[string]bool{}
@@ -90,13 +90,13 @@ func OwnersHistory(ctx context.Context, repository Repository, at folder.Locatio
 	return all, nil
 }
 
-// relative is a path below that of a location; "" for the location itself.
+// relative returns a path relative to a location; "" for the location itself.
 func relative(at folder.Location, below string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(below, at.Path), "/")
 }
 
-// Verdicts are the verdicts of an owner's assignments: the worst of each on all clusters that the evidence has. There is none of those that no
-// cluster was asked about.
+// Verdicts returns the worst verdict of each assignment of an owner on the clusters in the evidence. An assignment without reports
+// has no verdict.
 func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 	found := map[folder.Key]verdict.Status{}
 	if o.Evidence == nil {
@@ -111,8 +111,7 @@ func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 	return found
 }
 
-// recorded is what the records of an owner, and the evidence, say of its fleet: its hosts, deployment targets and assignments, and the clusters
-// that were asked.
+// recorded restores the fleet of an owner from records and evidence: hosts, deployment targets, assignments and clusters.
 func (o *Owned) recorded() *pipeline.Computation {
 	f := &fleet.Fleet{Environment: o.Owner.Environment}
 	scheduled := &schedule.Decisions{}
@@ -147,12 +146,12 @@ func (o *Owned) recorded() *pipeline.Computation {
 	return &pipeline.Computation{Fleet: f, Schedule: scheduled}
 }
 
-// ownerLabel is the label by which the hosts of a page of all owners are grouped.
+// ownerLabel groups the hosts on a page of all owners.
 const ownerLabel = "owner"
 
-// BuildOwners builds the page of all owners from their records. Hosts and clusters have the path of their owner, below that of the location, in
-// front of their names, and are grouped by owner. What several owners have on one cluster is taken together. Of the input, only what is shown as it is,
-// the bounds and the location of the owner are looked at.
+// BuildOwners builds the page of all owners from their records. Names of hosts and clusters begin with the path of their owner,
+// and are grouped by owner. It merges the owners of one cluster. Of the input, it uses only promotions, comparisons, links, bounds
+// and the location.
 func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
 	location := in.Owner.Location
 	m := &merged{
@@ -183,13 +182,13 @@ func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
 	return &m.out
 }
 
-// merged is a page that is made of those of several owners.
+// merged is a page of several owners.
 type merged struct {
 	out                      Result
-	hosts, targets, clusters map[string]int // by name, where they are on the page
+	hosts, targets, clusters map[string]int // indexes on the page by name
 }
 
-// add adds the page of one owner, whose hosts and clusters are at a path.
+// add adds the page of one owner with the prefix of its hosts and clusters.
 func (m *merged) add(o *Owned, at string, first bool) {
 	made := Build(
 		Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel},

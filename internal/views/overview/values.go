@@ -11,18 +11,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// shown is what decides what is shown of an assignment's values.
+// shown selects the visible values of an assignment.
 type shown struct {
 	snapshot *hydrate.Snapshot
 	advice   *hydrate.Advice
 }
 
-// shownSnapshots returns what is shown of the values of each assignment; nil where they are not known yet. Assignments
-// with the same snapshot and the same schemas share one. Without withValues they have no values, only the config
-// container of each.
+// shownSnapshots returns the visible values of each assignment; nil while they are unknown. Assignments with the same snapshot and
+// schemas share one. Without withValues, it returns only the config container of each value.
 func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Snapshot {
 	assignments := result.Schedule.Assignments
-	if result.Snapshots == nil { // of records, which have no values
+	if result.Snapshots == nil { // records have no values
 		return make([]*report.Snapshot, len(assignments))
 	}
 	advisor := result.Snapshots.Advisor()
@@ -46,7 +45,7 @@ func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Sna
 	return all
 }
 
-// show lists the values, and the keys that schemas name and nobody gives, in the order of their JSON pointers.
+// show lists the values, and keys of schemas without a value, by JSON pointer.
 func (s shown) show(withValues bool) *report.Snapshot {
 	if !s.snapshot.Known {
 		return nil
@@ -84,7 +83,7 @@ func shownValue(pointer string, origin hydrate.Origin, values map[string]any) re
 	case fleet.SecretReference:
 		v.Text = "secret " + value.Store + ": " + value.Key
 	default:
-		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value itself
+		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value
 	}
 	return v
 }

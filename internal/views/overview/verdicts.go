@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// verdicts finds the verdicts of assignments on the clusters that follow their hosts.
+// verdicts finds the verdicts of assignments on clusters.
 type verdicts struct {
 	*Input
-	asked bool // at least one cluster was
-	// tipMoved says that the branch has another tip than when the clusters were asked, and treesThen are the trees of that time.
+	asked bool // at least one cluster
+	// tipMoved reports whether the tip has moved since the evidence, and treesThen has the trees of that time.
 	tipMoved  bool
 	treesThen map[string]map[string]string
 
@@ -53,16 +53,16 @@ func newVerdicts(in *Input) *verdicts {
 	return s
 }
 
-// assignmentVerdicts are the verdicts of one assignment on all clusters.
+// assignmentVerdicts has the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
 	any   bool
 	runs  []report.Run
 	tally health.Tally
 }
 
-// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters
-// with that verdict, or the latest where all are ready. An assignment that the branch does not have yet has no verdict.
-// counts says whether the verdicts are part of the scores of regions.
+// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters with that
+// verdict, or the latest if all are ready. An assignment that is missing on the branch has no verdict. counts reports whether the
+// verdicts count for the scores of regions.
 func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
@@ -93,7 +93,7 @@ func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Stat
 	return worst, found
 }
 
-// note adds a verdict to those of its cluster and of its region.
+// note adds a verdict to its cluster and its region.
 func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally, counts bool) {
 	if before, ok := s.worst[cluster]; !ok || verdict.Compare(status.Verdict, before.Verdict) < 0 {
 		s.worst[cluster] = status
@@ -105,7 +105,7 @@ func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally,
 	}
 }
 
-// isWritten says whether the branch has a folder. Where the branch could not be read, it is taken to have it.
+// isWritten reports whether the branch has a folder, or could not be read.
 func (s *verdicts) isWritten(key folder.Key) bool {
 	if s.Seen == nil {
 		return true
@@ -114,8 +114,8 @@ func (s *verdicts) isWritten(key folder.Key) bool {
 	return ok
 }
 
-// onCluster returns the verdict of an assignment on one cluster. Evidence is about the tip of the time when the clusters
-// were asked. For a folder that has changed since then, it says only which content the cluster has.
+// onCluster returns the verdict of an assignment on one cluster. For a folder that has changed since the evidence, the evidence
+// only reveals the content on the cluster.
 func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
 	if !s.tipMoved || !content.Known || content.Verdict == verdict.Unknown {
@@ -136,7 +136,7 @@ func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 	}
 }
 
-// addRun adds what one cluster runs.
+// addRun adds the versions on one cluster.
 func (f *assignmentVerdicts) addRun(running reconciler.Running) {
 	if running == (reconciler.Running{}) {
 		return
@@ -149,8 +149,7 @@ func (f *assignmentVerdicts) addRun(running reconciler.Running) {
 	f.runs[at].Clusters++
 }
 
-// ofCluster returns the verdict of a cluster: that of the evidence, or the worst of its assignments where the branch
-// has newer commits.
+// ofCluster returns the verdict of a cluster in the evidence, or the worst of its assignments if the branch has newer commits.
 func (s *verdicts) ofCluster(name string) (status verdict.Status, ok bool) {
 	if !s.asked {
 		return status, false

@@ -8,19 +8,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 )
 
-// Comparison is one that a page shows.
+// Comparison is a comparison on a page.
 type Comparison struct {
 	Name string
 	*comparison.Result
 }
 
-// LeftName is what the left side is called.
+// LeftName returns the name of the left side.
 func (c Comparison) LeftName() string { return sideName(&c.Left, &c.Right) }
 
-// RightName is what the right side is called.
+// RightName returns the name of the right side.
 func (c Comparison) RightName() string { return sideName(&c.Right, &c.Left) }
 
-// sideName is the name of a side's owner, with branch and path, or with the commit, where the other one has the same.
+// sideName returns the owner of a side, with branch and path, or with the commit if the other side is the same owner.
 func sideName(of, other *comparison.Seen) string {
 	switch {
 	case of.Name != other.Name:
@@ -33,13 +33,13 @@ func sideName(of, other *comparison.Seen) string {
 	return of.Name + " at " + cmp.Or(short(of.Commit), "no commit")
 }
 
-// Differing are the targets that both sides have.
+// Differing returns the different targets of both sides.
 func (c Comparison) Differing() []comparison.Target { return c.in(comparison.Different) }
 
-// OnlyOnLeft are the targets that only the left side has.
+// OnlyOnLeft returns the targets that the right side lacks.
 func (c Comparison) OnlyOnLeft() []comparison.Target { return c.in(comparison.OnlyLeft) }
 
-// OnlyOnRight are the targets that only the right side has.
+// OnlyOnRight returns the targets that the left side lacks.
 func (c Comparison) OnlyOnRight() []comparison.Target { return c.in(comparison.OnlyRight) }
 
 func (c Comparison) in(state comparison.State) []comparison.Target {
@@ -52,11 +52,10 @@ func (c Comparison) in(state comparison.State) []comparison.Target {
 	return found
 }
 
-// Differences counts the targets that are not the same.
+// Differences counts the targets that differ.
 func (c Comparison) Differences() int { return c.OnlyLeft + c.OnlyRight + c.Different }
 
-// versionsOf writes the versions of a side: "v2 on 3 hosts, v1 on 1 host", or "v2" where there is one. long has all that
-// manifests are.
+// versionsOf lists the versions of a side: "v2 on 3 hosts, v1 on 1 host", or a single "v2". long adds everything in the manifests.
 func versionsOf(versions []comparison.Version, long bool) string {
 	texts := make([]string, len(versions))
 	for i := range versions {
@@ -79,7 +78,7 @@ func manifestsText(m *folder.Manifests, long bool) string {
 	return strings.Join(strings.Fields(strings.Join([]string{m.Storage, m.Repo, m.Path, m.Chart, m.Revision()}, " ")), " ")
 }
 
-// versionTexts are the versions of both sides, as long as it takes to tell them apart.
+// versionTexts lists the versions of both sides, in short if that shows the difference.
 func versionTexts(t *comparison.Target) (left, right string) {
 	left, right = versionsOf(t.Left.Versions, false), versionsOf(t.Right.Versions, false)
 	if t.Has(comparison.ByVersion) && left == right {
@@ -88,7 +87,7 @@ func versionTexts(t *comparison.Target) (left, right string) {
 	return left, right
 }
 
-// targetName is the name of a target on both sides.
+// targetName returns the name of a target on both sides.
 func targetName(t *comparison.Target) string {
 	if t.RightName != "" {
 		return t.Name + " / " + t.RightName
@@ -96,7 +95,7 @@ func targetName(t *comparison.Target) string {
 	return t.Name
 }
 
-// namesText lists names, of which more were cut.
+// namesText lists names and the number of omitted ones.
 func namesText(names []string, more int) string {
 	const most = 8
 	more += max(0, len(names)-most)
@@ -107,7 +106,7 @@ func namesText(names []string, more int) string {
 	return text
 }
 
-// ComparisonMarkdown returns a comparison for a pull request, bounded as by [Markdown].
+// ComparisonMarkdown returns a comparison for a pull request, limited like [Markdown].
 func ComparisonMarkdown(result *comparison.Result, limit int) string {
 	c, m := Comparison{Result: result}, &markdown{}
 	left, right := code(c.LeftName()), code(c.RightName())
@@ -148,7 +147,7 @@ func (m *markdown) different(c Comparison, left, right string) {
 	)
 }
 
-// aspects are what a target differs by.
+// aspects lists the aspects that differ.
 func aspects(t *comparison.Target) string {
 	var words []string
 	for _, aspect := range comparison.Aspects {
@@ -184,7 +183,7 @@ func (m *markdown) keys(c Comparison, left, right string) {
 	m.table("Values ("+number(all)+")", all, []string{"Deployment target", "Key", left, right}, rows)
 }
 
-// valueCell shows the values of a key on one side, or whether it is there.
+// valueCell returns the values of a key on one side.
 func valueCell(values []string, absent bool) string {
 	texts := make([]string, len(values))
 	for i, text := range values {
@@ -208,14 +207,14 @@ func (m *markdown) only(all []comparison.Target, side string, part func(*compari
 	)
 }
 
-// either lists what each side alone has of the targets that differ by an aspect.
+// either lists what only one side has of the targets that differ by an aspect.
 func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left, right string, names func(*comparison.Part) string) {
 	var rows [][]string
 	all := 0
 	for i := range c.Targets {
 		t := &c.Targets[i]
 		one, other := code(names(&t.Left)), code(names(&t.Right))
-		if !t.Has(by) || one == "" && other == "" { // as of the same policies on other hosts
+		if !t.Has(by) || one == "" && other == "" { // such as the same policies on other hosts
 			continue
 		}
 		if all++; len(rows) < markdownRows {
@@ -225,7 +224,7 @@ func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left
 	m.table(title+" ("+number(all)+")", all, []string{"Deployment target", "only in " + left, "only in " + right}, rows)
 }
 
-// comparisons counts what differs, for the Markdown of a page.
+// comparisons counts the differences for the Markdown of a page.
 func (m *markdown) comparisons() {
 	all := m.page.Comparisons
 	m.table(
@@ -243,16 +242,16 @@ func (m *markdown) comparisons() {
 // ComparedRow is a target in the table of a comparison.
 type ComparedRow struct {
 	Name, By, Left, Right string
-	// Also are sentences on hosts and policies.
+	// Also has sentences about hosts and policies.
 	Also []string
 	Keys []ComparedKey
-	More int // keys that were cut
+	More int // number of omitted keys
 }
 
-// ComparedKey is a key whose values differ.
+// ComparedKey is a key with different values.
 type ComparedKey struct{ Key, Left, Right string }
 
-// Rows are the targets that are not the same.
+// Rows returns the targets that differ.
 func (c Comparison) Rows() []ComparedRow {
 	rows := make([]ComparedRow, len(c.Targets))
 	left, right := c.LeftName(), c.RightName()
@@ -292,7 +291,7 @@ func (c Comparison) Rows() []ComparedRow {
 	return rows
 }
 
-// KeyCount is how many keys differ.
+// KeyCount returns the number of different keys.
 func (r ComparedRow) KeyCount() int { return len(r.Keys) + r.More }
 
 // valuesText is valueCell for the page.
@@ -303,10 +302,10 @@ func valuesText(values []string, absent bool) string {
 	return cmp.Or(namesText(values, 0), "has it")
 }
 
-// MaxComparisons is how many comparisons a page has at most.
+// MaxComparisons limits the comparisons of a page.
 const MaxComparisons = 8
 
-// comparisonBytes is about how large the comparisons are on the page: with their marks, at most three times their text.
+// comparisonBytes estimates the size of the comparisons on the page: at most three times their text with markup.
 func comparisonBytes(p *Page) int {
 	size := 0
 	for _, c := range p.Comparisons {

@@ -10,50 +10,45 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// data is the page as its script reads it. In a fleet of 20,000 assignments most
-// texts occur many times, so each is once in the table Strings, and the objects of
-// a kind are columns of numbers: indexes of Strings or of other tables. Strings[0]
-// is "", and a column that has only zeros is left out.
+// data is the page for its script. A fleet of 20,000 assignments repeats most texts: each text occurs once in the table Strings,
+// and the objects of a kind are columns of numbers, which are indexes of Strings or of other tables. Strings[0] is "". Columns of
+// zeros are omitted.
 type data struct {
-	// Time is that of the evidence in seconds since Epoch, as all times are; 0 is none.
+	// Time is the time of the evidence in seconds since Epoch, like all times; 0 means none.
 	Epoch int64  `json:"epoch"`
 	Time  int    `json:"time"`
 	Good  int    `json:"good"`
 	Poor  int    `json:"poor"`
 	Title string `json:"title"`
-	// Detail is 2 where the data have all that the page has of snapshots, 1 without the values themselves, and 0
-	// with the versions alone.
+	// Detail is 2 if the data have complete snapshots, 1 if they lack values, and 0 if they have only versions.
 	Detail int `json:"detail"`
 
 	Strings []string `json:"strings"`
-	// Sets are lists of texts: labels as "key=value", policies, containers. The first one is empty.
+	// Sets has lists of texts: labels as "key=value", policies, containers. The first list is empty.
 	Sets []column `json:"sets"`
-	// Values are the pointer, the container, the set of overridden containers, that of schemas and the text of a value,
-	// without the zeros at their end.
+	// Values has pointer, container, set of overridden containers, set of schemas and text of each value, without trailing zeros.
 	Values []column `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
 	Assignments map[string]column `json:"assignments"`
 	Trees       []string          `json:"trees"`
-	// Runs are the version, revision, chart, version of the application and images of what runs, and Running are lists of
-	// their numbers, each with the number of clusters. The first one is empty. A number at the end of a list is that of the
-	// clusters that run what is not in it.
+	// Runs has version, revision, chart, version of the application and images, and Running has lists of indexes of Runs, each
+	// with the number of clusters. The first list is empty. A number at the end of a list counts the clusters with other runs.
 	Runs     [][5]int          `json:"runs,omitempty"`
 	Running  []column          `json:"running"`
 	Counts   [][5]int          `json:"counts"`
 	Clusters map[string]column `json:"clusters"`
-	// Links are the patterns of addresses.
+	// Links has the patterns of addresses.
 	Links *linkData `json:"links,omitempty"`
-	// Snapshots are the index of their version, 1 where there is a schema for them, and the indexes of their values. The
-	// first one is none.
+	// Snapshots has the index of the version, 1 if there is a schema, and the indexes of the values. The first one means none.
 	Snapshots []column `json:"snapshots"`
 }
 
 // column has a number for each object.
 type column []int
 
-// MarshalJSON writes the numbers without looking at each by reflection.
+// MarshalJSON writes the numbers without reflection.
 func (c column) MarshalJSON() ([]byte, error) {
 	text := make([]byte, 1, len(c)*5+2)
 	text[0] = '['
@@ -73,14 +68,14 @@ func withoutLastZeros(numbers column) column {
 	return numbers
 }
 
-// What the data have of snapshots.
+// The detail of snapshots in the data.
 const (
-	withoutValues = iota // their versions alone
-	withoutTexts         // where each value comes from
+	withoutValues = iota // only versions
+	withoutTexts         // only the origin of each value
 	everything
 )
 
-// encode returns the page's data as JSON that may be inside of an element of HTML.
+// encode returns the data as JSON that is safe within an HTML element.
 func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
 		detail:  detail,
@@ -128,7 +123,7 @@ type encoder struct {
 	epoch     time.Time
 }
 
-// index gives each key a number: the next one where the key is new.
+// index numbers keys in the order of their first use.
 type index[K comparable] map[K]int
 
 func (i index[K]) of(key K) int {
@@ -163,7 +158,7 @@ func (e *encoder) set(texts []string) int {
 	return at
 }
 
-// maxRuns is how many things that run of one assignment a page shows.
+// maxRuns limits the runs of one assignment.
 const maxRuns = 20
 
 func (e *encoder) run(runs []Run) int {
@@ -195,7 +190,7 @@ func (e *encoder) time(t time.Time) int {
 	return int(t.Unix() - e.epoch.Unix())
 }
 
-// earliest is one second before the earliest time in the data.
+// earliest returns one second before the earliest time in the data.
 func earliest(p *Page) time.Time {
 	first := p.Time
 	see := func(t time.Time) {
@@ -224,15 +219,15 @@ func oneIf(is bool) int {
 	return 0
 }
 
-// states are numbered for the script.
+// states has the states in the order of the script's numbers.
 var states = []State{"", UpToDate, New, Changed, Removed}
 
-// columns collects the numbers of objects by attribute.
+// columns has the numbers of objects by attribute.
 type columns map[string]column
 
 func (c columns) add(name string, n int) { c[name] = append(c[name], n) }
 
-// used leaves out the columns that have only zeros.
+// used omits columns of zeros.
 func (c columns) used() map[string]column {
 	maps.DeleteFunc(c, func(_ string, numbers column) bool {
 		return !slices.ContainsFunc(numbers, func(n int) bool { return n != 0 })
@@ -248,7 +243,7 @@ func (e *encoder) objects(p *Page) {
 		hosts.add("region", e.text(h.Region))
 		hosts.add("clusters", h.Clusters)
 		hosts.add("labels", e.set(labelTexts(h.Labels)))
-		score := 0 // no score; a score is written as its value plus 1
+		score := 0 // no score; otherwise its value plus 1
 		if h.Health != nil {
 			score = h.Health.Value + 1
 		}
@@ -271,12 +266,12 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("since", e.time(c.Since))
 		clusters.add("message", e.text(c.Message))
 		clusters.add("commit", e.trees.of(short(clean(c.Commit))))
-		clusters.add("behind", c.Behind+1) // 0 where it is not known
+		clusters.add("behind", c.Behind+1) // 0 if unknown
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
 }
 
-// partTexts are the parts of a score in words.
+// partTexts describes the parts of a score.
 func partTexts(score *health.Score) []string {
 	if score == nil {
 		return nil
@@ -288,7 +283,7 @@ func partTexts(score *health.Score) []string {
 	return parts
 }
 
-// typesFirst has the cluster types before the clusters.
+// typesFirst lists cluster types before clusters.
 func typesFirst(hosts []Host) []*Host {
 	ordered := make([]*Host, len(hosts))
 	for i := range hosts {
@@ -308,7 +303,7 @@ func (e *encoder) assignments(p *Page) {
 	for i := range p.Targets {
 		targets[p.Targets[i].Name] = i
 	}
-	// A folder that is being removed may be of a host or target that the fleet does not have any more.
+	// The fleet may lack the host or target of a folder that is being removed.
 	find := func(of map[string]int, name string, objects columns) int {
 		at, ok := of[name]
 		if !ok {

@@ -27,11 +27,9 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Funcs(functions).Parse(pageHTML))
 
-// HTML returns the page as one file of HTML, in UTF-8, that loads nothing from
-// anywhere: its content security policy allows its own style and script, and
-// nothing else. It can be read without scripts. A page that would be larger than
-// 8 MiB leaves out values of snapshots, and says so. No page leads to an error; an
-// error is a fault of this package.
+// HTML returns the page as one HTML file in UTF-8 that loads nothing: its content security policy allows only its own style and
+// script. The page is readable without scripts. A page over 8 MiB omits values of snapshots, and mentions that. Every page
+// succeeds; an error is a bug in this package.
 func HTML(p *Page) ([]byte, error) {
 	rows := listing(p)
 	encoded, err := encode(p, everything)
@@ -60,18 +58,16 @@ func HTML(p *Page) ([]byte, error) {
 	return visible(b.Bytes()), nil
 }
 
-// dataBytes is how large the data and the rows may be together before values are
-// left out. With the rest of the page that is less than 8 MiB.
+// dataBytes limits data and rows before values are omitted. With the rest of the page, that is less than 8 MiB.
 const dataBytes = 7<<20 + 1<<18
 
-// hash is how a content security policy names a text.
+// hash returns a text's hash for a content security policy.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// visible replaces characters that change how others are shown, and bytes that are
-// not UTF-8, by U+FFFD.
+// visible replaces characters that change the display of others, and invalid UTF-8, with U+FFFD.
 func visible(text []byte) []byte {
 	bad := func(r rune) bool {
 		return r != '\n' && (r == utf8.RuneError || r == 0x2028 || r == 0x2029 || isHidden(r))

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Links are patterns of addresses that lead from the page to what knows more, by their titles: of an assignment, and of
-// a cluster. See [CheckLink] for what a pattern is.
+// Links has patterns of addresses of assignments and clusters by title. See [CheckLink] for patterns.
 type Links struct{ Assignments, Clusters map[string]string }
 
 // What a pattern may have between braces. The script of the page has the values.

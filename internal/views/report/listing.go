@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// listing is the list of all assignments by host, for readers without scripts. It
-// is most of a large page's HTML, so its rows are as short as possible.
+// listing returns the list of all assignments by host for readers without scripts. It dominates the HTML of a large page, so its
+// rows are short.
 func listing(p *Page) template.HTML {
 	versions := map[string]string{}
 	for i := range p.Targets {

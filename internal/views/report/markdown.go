@@ -12,17 +12,15 @@ import (
 )
 
 const (
-	// markdownRows is how much of a list is in Markdown, and markdownRunes how much of a text.
+	// markdownRows limits lists in Markdown, and markdownRunes texts.
 	markdownRows  = 25
 	markdownRunes = 200
 )
 
-// Markdown returns the page for a pull request: the counts first, then what needs
-// attention. It has at most limit bytes: lines that do not fit are left out, and the
-// last line says how many. A limit of 0 is no limit.
+// Markdown returns the page for a pull request: counts first, then problems. It has at most limit bytes: the last line counts the
+// omitted lines. A limit of 0 means none.
 //
-// Texts are written as code spans, the one place where a Git host makes no links,
-// mentions or pictures of them.
+// Texts are code spans, the only form in which a Git host makes no links, mentions or pictures.
 func Markdown(p *Page, limit int) string {
 	m := &markdown{page: p}
 	m.counts(summarize(p))
@@ -40,7 +38,7 @@ func Markdown(p *Page, limit int) string {
 	return cut(m.lines, limit)
 }
 
-// cut joins as many lines as fit, and says how many do not.
+// cut joins as many lines as fit, and counts the others.
 func cut(lines []string, limit int) string {
 	size := 0
 	for _, line := range lines {
@@ -69,8 +67,7 @@ func cut(lines []string, limit int) string {
 	return text + note(kept)
 }
 
-// withoutTableHeads is how many lines to keep so that the last one is neither a
-// heading nor the head of a table.
+// withoutTableHeads returns the number of lines to keep so that the last one is neither a heading nor the head of a table.
 func withoutTableHeads(lines []string, kept int) int {
 	for kept > 0 {
 		switch last := lines[kept-1]; {
@@ -89,16 +86,14 @@ func withoutTableHeads(lines []string, kept int) int {
 
 func isAre(n int) string { return wording.OneOrMany(n, "is", "are") }
 
-// Code writes any text as Markdown that shows it as it is: a code span of one line
-// and at most 200 characters, which may also be in the cell of a table.
+// Code returns text as a Markdown code span of one line and at most 200 characters, which fits into a table cell.
 func Code(text string) string { return code(text) }
 
-// code writes any text as a code span. A pipe would end the cell of a table, and Git
-// hosts do not agree on how to escape it, so it is replaced by a character that
-// looks the same.
+// code returns text as a code span. A pipe would end the cell of a table, and Git hosts disagree about its escape: it becomes a
+// similar character.
 func code(text string) string { return codeOf(text, markdownRunes) }
 
-// codeOf is code for at most so many characters.
+// codeOf is code with a maximum length.
 func codeOf(text string, most int) string {
 	text = clean(text)
 	if runes := []rune(text); len(runes) > most {
@@ -145,7 +140,7 @@ func (m *markdown) table(title string, all int, heads []string, rows [][]string)
 	}
 }
 
-// heads begins a table. A column whose head ends in a colon is of numbers.
+// heads begins a table. A head with a final colon has a column of numbers.
 func (m *markdown) heads(heads []string) {
 	marks := make([]string, len(heads))
 	for i, head := range heads {
@@ -259,7 +254,7 @@ func (m *markdown) assignments(of verdict.Verdict) {
 	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
 }
 
-// rowsOf are the cells of the first entries of a list.
+// rowsOf returns the cells of the first entries of a list.
 func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 	var rows [][]string
 	for i := range first(list, markdownRows) {

@@ -1,5 +1,5 @@
-// Package report writes the page of a fleet as HTML and as Markdown. It knows
-// neither Terraform nor Git, and reads no clock: the same page gives the same bytes.
+// Package report writes the page of a fleet as HTML and as Markdown. It has no Terraform, Git or clock: the same page gives the
+// same bytes.
 package report
 
 import (
@@ -15,20 +15,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// Page is all that is shown of one owner's fleet. Lists are shown in the order that
-// they have here, so the caller sorts them; the matrix has cluster types before
-// clusters. What is not known is the zero value, and is left out. Texts may hold
-// anything: HTML, Markdown and terminal codes in them are shown as text.
+// Page is the page of one owner's fleet. Lists appear in their order here: callers sort them. The matrix shows cluster types
+// before clusters. Unknown parts are zero and do not appear. Texts may have any content: HTML, Markdown and terminal codes appear
+// as text.
 type Page struct {
 	// Title is the name of the owner, and Environment that of its fleet.
 	Title, Environment string
-	// Recorded says that the page is made of records: it shows what is deployed, and what is wanted is not known.
+	// Recorded reports that the page is made of records: it shows deployed content, and the wanted content is unknown.
 	Recorded bool
-	// Repository is where the owner writes; its URL has no credentials in it.
+	// Repository is the location of the owner, without credentials.
 	Repository folder.Location
-	// Commit is the full id of the tip of the branch; "" where there is none.
+	// Commit is the full id of the tip; "" without a branch.
 	Commit string
-	// Time is that of the evidence; zero without evidence.
+	// Time is the time of the evidence; zero without evidence.
 	Time time.Time
 
 	Hosts       []Host
@@ -38,9 +37,9 @@ type Page struct {
 
 	Rollouts   []rollout.Progress
 	Promotions []Promotion
-	// Comparisons are shown in this order; what of values they have is shown, too.
+	// Comparisons appear in this order, with their values.
 	Comparisons []Comparison
-	// History is of the newest commits, newest first; HistoryCut says that there are older ones.
+	// History has the newest commits, newest first; HistoryCut reports that there are older ones.
 	History    []Commit
 	HistoryCut bool
 
@@ -51,29 +50,29 @@ type Page struct {
 
 	Rules []constraint.RuleResult
 
-	// Links lead from assignments and clusters to what knows more of them.
+	// Links lead from assignments and clusters to other pages.
 	Links Links
 
-	// Health is that of the whole fleet; nil where nothing is known of it.
+	// Health is the score of the whole fleet; nil if unknown.
 	Health *health.Score
-	// Regions have the health of each region, by name.
+	// Regions has the health of each region by name.
 	Regions []Region
-	// Bounds are those of the grades of scores; the default ones where they are zero.
+	// Bounds has the bounds of grades; zero means the default.
 	Bounds health.Bounds
 }
 
-// Host is where deployment targets land.
+// Host is a host of deployment targets.
 type Host struct {
-	// Name is the host's folder: the name of a cluster type, or "clusters/<cluster>".
+	// Name is the folder of the host: the name of a cluster type, or "clusters/<cluster>".
 	Name string
-	// IsCluster says that it is one cluster, and no cluster type.
+	// IsCluster reports whether it is a single cluster.
 	IsCluster bool
 	Labels    map[string]string
-	// Region is what it is grouped by; "" for none.
+	// Region is the group of the host; "" for none.
 	Region string
-	// Clusters is the number of clusters that follow it: all of the cluster type, or 1.
+	// Clusters is the number of its clusters: all of the cluster type, or 1.
 	Clusters int
-	// Health is nil where nothing is known of it.
+	// Health is nil if unknown.
 	Health *health.Score
 }
 
@@ -82,14 +81,14 @@ type Target struct {
 	// Name is the full name, "<workload>-<target>".
 	Name, Workload, Workspace string
 	Labels                    map[string]string
-	// Version is the tag, the ref or the chart's version of its manifests; "" where there is none.
+	// Version is the tag, ref or chart version of its manifests; "" if there is none.
 	Version string
 }
 
-// State says how what is wanted of an assignment relates to what is deployed.
+// State compares the wanted content of an assignment with the deployed one.
 type State string
 
-// The states of an assignment. "" is not known.
+// The states of an assignment. "" means unknown.
 const (
 	UpToDate State = "up to date"
 	New      State = "new"
@@ -99,87 +98,86 @@ const (
 
 // Assignment is one deployment target on one host.
 type Assignment struct {
-	// Host and Target are names. One that Hosts or Targets do not have, as of a folder that is being removed,
-	// is shown by its name alone.
+	// Host and Target are names. If Hosts or Targets lack them, as for a folder that is being removed, only the name appears.
 	Host, Target string
 	Namespace    string
-	// Policies are the target policies that made it; none where it is explicit.
+	// Policies lists the target policies behind it; none if it is explicit.
 	Policies []string
 
-	// Verdict is the worst that its clusters report, Since from when on, and Message the reason.
+	// Verdict is the worst verdict of its clusters, with its time and reason.
 	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
-	// Clusters counts the clusters that follow its host, by what they report of it, in the order of verdict.All.
+	// Clusters counts its clusters by verdict, in the order of verdict.All.
 	Clusters [5]int
 
 	State State
-	// Tree is the id of the wanted tree, Deployed that of the tree at the tip; "" for none.
+	// Tree is the id of the wanted tree, and Deployed that of the tree at the tip; "" for none.
 	Tree, Deployed string
-	// Commit is the one that changed it last, and Changed the time of that commit.
+	// Commit is its last commit, and Changed the time of that commit.
 	Commit  string
 	Changed time.Time
-	// Version is that of the manifests that are deployed, as Target has the one that is wanted; "" where that is not known.
+	// Version is the version of the deployed manifests; "" if unknown. Target has the wanted one.
 	Version string
-	// Running is what its clusters run, first what most of them do; none where they do not say.
+	// Running lists the versions on its clusters, most common first; empty if unknown.
 	Running []Run
-	// Source is where that change came from: a URL and a commit.
+	// Source is the origin of the last change: a URL and a commit.
 	Source string
-	// WaitsFor is what a change of it waits for; "" for nothing.
+	// WaitsFor is the condition that a change waits for; "" for none.
 	WaitsFor string
-	// Snapshot has its values. Assignments with the same values share one; nil where they are not known.
+	// Snapshot has its values; nil if unknown. Assignments with the same values share one.
 	Snapshot *Snapshot
 }
 
-// Run is what some clusters run of an assignment.
+// Run is a version of an assignment on some clusters.
 type Run struct {
 	reconciler.Running
-	// Clusters is how many run it.
+	// Clusters is the number of clusters.
 	Clusters int
 }
 
-// Name is the version, or else the revision, in short.
+// Name returns the version, or else the short revision.
 func (r *Run) Name() string { return cmp.Or(r.Version, short(r.Revision)) }
 
-// Snapshot is the values of assignments. Checked says that there is a schema for them.
+// Snapshot has the values of assignments. Checked reports whether there is a schema for them.
 type Snapshot struct {
 	Version string
 	Checked bool
 	Values  []Value
 }
 
-// Value is one value of a snapshot, and where it comes from.
+// Value is one value of a snapshot with its origin.
 type Value struct {
-	// Pointer is its JSON pointer.
+	// Pointer is the JSON pointer.
 	Pointer string
-	// Container is the config container that it comes from, "" for a key that a schema names and nobody gives; Overridden
-	// are those whose value it replaced.
+	// Container is the config container of the value, or "" for a key that only a schema names. Overridden lists the containers
+	// that it overrides.
 	Container  string
 	Overridden []string
-	// Schemas are those that ask for it.
+	// Schemas lists the schemas with the key.
 	Schemas []string
-	// Text is the value as JSON, or the reference to a secret as "secret <store>: <key>"; "" where values are not to be shown.
+	// Text is the value as JSON, or a reference to a secret as "secret <store>: <key>"; "" if values are hidden.
 	Text string
 }
 
 // Cluster is one physical cluster.
 type Cluster struct {
 	Name, Type string
-	// Verdict is the worst of its assignments, Since from when on, and Message the reason.
+	// Verdict is the worst verdict of its assignments, with its time and reason.
 	Verdict verdict.Verdict
 	Since   time.Time
 	Message string
-	// Commit is the one that it has applied. Behind is how many commits the tip is ahead of that, and
-	// BehindSince from when on; -1 where that is not known.
+	// Commit is the commit on the cluster. Behind is the number of newer commits, and BehindSince the time of the first; -1 if
+	// unknown.
 	Commit      string
 	Behind      int
 	BehindSince time.Time
 }
 
-// Promotion is a value on its way to the next environment.
+// Promotion is a promotion to the next environment.
 type Promotion struct {
 	Name, Candidate, Promoted string
-	// WaitsFor is what the candidate waits for, Since from when on; "" where it is promoted.
+	// WaitsFor is the condition that the candidate waits for, with its time; "" if it is promoted.
 	WaitsFor string
 	Since    time.Time
 }
@@ -188,22 +186,22 @@ type Promotion struct {
 type Commit struct {
 	ID, Author, Subject string
 	Time                time.Time
-	// Source is where its changes came from: a URL and a commit; "" where that is not known.
+	// Source is the origin of its changes: a URL and a commit; "" if unknown.
 	Source string
-	// Count is how many assignments it changed, Changes the first of them.
+	// Count is the number of changed assignments, and Changes has the first of them.
 	Count   int
 	Changes []Change
 }
 
-// Change is what a commit did to an assignment.
+// Change is the change of an assignment in a commit.
 type Change struct {
 	// Action is a word such as "added", "changed" or "removed".
 	Action string
-	// Assignment is its key.
+	// Assignment is the key.
 	Assignment string
 }
 
-// Region is the health of the hosts of one region.
+// Region is the health of the hosts in one region.
 type Region struct {
 	Name            string
 	Hosts, Clusters int

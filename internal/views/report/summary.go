@@ -9,10 +9,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// verdicts are in the order in which they are shown, the worst first; "" is none.
+// verdicts lists the verdicts in the order of the page, worst first; "" means none.
 var verdicts = append(slices.Clone(verdict.All), "")
 
-// rank is the place of a verdict among verdicts.
+// rank returns the position of a verdict in verdicts.
 func rank(v verdict.Verdict) int {
 	if at := slices.Index(verdicts, v); at >= 0 {
 		return at
@@ -22,11 +22,11 @@ func rank(v verdict.Verdict) int {
 
 // summary has the sums over the whole page.
 type summary struct {
-	// assignments and clusters are counted by the rank of their verdict.
+	// assignments and clusters count by the rank of the verdict.
 	assignments, clusters [6]int
-	// New, Changed and Removed are not deployed as wanted; Waiting are assignments that wait for something.
+	// New, Changed and Removed count differences from the wanted content, and Waiting the assignments that wait.
 	New, Changed, Removed, Waiting int
-	// Broken are violations of enforced rules, Informed those of others.
+	// Broken counts violations of enforced rules, and Informed those of others.
 	Broken, Informed int
 }
 
@@ -61,16 +61,16 @@ func summarize(p *Page) summary {
 	return s
 }
 
-// broken is how many subjects do not satisfy a rule, as far as is known; 1 where it could not be evaluated as a whole.
+// broken returns the known number of violations of a rule; 1 if it could not be evaluated.
 func broken(r *constraint.RuleResult) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
 
-// bounds are those of a score.
+// bounds returns the bounds of grades.
 func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
 
-// Grade is the grade of a score.
+// Grade returns the grade of a score.
 func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
 
-// notReady are the clusters that are not ready, the worst first.
+// notReady returns the clusters that are not ready, worst first.
 func notReady(clusters []Cluster) []*Cluster {
 	var found []*Cluster
 	for i := range clusters {

@@ -11,12 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// shownRunes is how much of one text is shown.
+// shownRunes limits one text.
 const shownRunes = 1000
 
-// clean returns a text without characters that control a terminal or change the
-// direction of the text around them: they become U+FFFD, and line breaks become
-// spaces. A text longer than shownRunes is cut.
+// clean replaces characters that control a terminal or the direction of text with U+FFFD, and line breaks with spaces. It cuts
+// text after shownRunes.
 func clean(text string) string {
 	if isPlain(text) {
 		return text
@@ -54,8 +53,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// isHidden says that a rune changes how others are shown: control characters,
-// direction marks and overrides, annotations, tags.
+// isHidden reports whether a rune changes the display of others: control characters, direction marks and overrides, annotations,
+// tags.
 func isHidden(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
@@ -68,7 +67,7 @@ func isHidden(r rune) bool {
 	return false
 }
 
-// short is the beginning of an id of Git.
+// short returns the beginning of a Git id.
 func short(id string) string {
 	shown := 0
 	for at := range id {
@@ -93,7 +92,7 @@ func number(n int) string {
 	return sign + digits
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, noun string) string {
 	return number(n) + " " + wording.OneOrMany(n, noun, noun+"s")
 }
@@ -106,7 +105,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// ago is the time between t and the evidence, as in "3 h"; "" where either is not known.
+// ago returns the time between t and the evidence, as in "3 h"; "" if either is unknown.
 func ago(t, evidence time.Time) string {
 	if t.IsZero() || evidence.IsZero() || t.After(evidence) {
 		return ""
@@ -123,7 +122,7 @@ func ago(t, evidence time.Time) string {
 	}
 }
 
-// percent is a share for people: "0 %" only where part is 0, and "100 %" only where it is the whole.
+// percent returns a share: "0 %" only if part is 0, and "100 %" only if it is the whole.
 func percent(part, whole int) string {
 	switch {
 	case whole == 0 || part == 0:
@@ -134,7 +133,7 @@ func percent(part, whole int) string {
 	return strconv.Itoa(part*100/whole) + " %"
 }
 
-// labelTexts writes labels as text, in the order of their keys.
+// labelTexts returns labels as text, sorted by key.
 func labelTexts(labels map[string]string) []string {
 	texts := make([]string, 0, len(labels))
 	for key, value := range labels {

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// How many entries of a list the page shows outside of the matrix.
+// The page limits lists outside of the matrix.
 const (
 	shownRows       = 200
 	shownNames      = 1000
@@ -25,7 +25,7 @@ const (
 	shownChanges    = 50
 )
 
-// view is a page as its template sees it.
+// view is a page for its template.
 type view struct {
 	*Page
 	summary
@@ -36,22 +36,22 @@ type view struct {
 	StyleHash, ScriptHash string
 }
 
-// Ago says how long before the evidence a time was.
+// Ago returns the time between an event and the evidence.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
 
-// tile is a count of assignments by verdict.
+// tile counts assignments with a verdict.
 type tile struct {
 	Verdict string
 	Count   int
 	Percent string
-	// From is where its part of a bar of length 100 begins, and Width the length of that part.
+	// From is the start of its part in a bar of length 100, and Width the length.
 	From, Width string
 }
 
-// Tiles count the assignments by verdict, the worst first. "No verdict" is left out where all have one.
+// Tiles counts the assignments by verdict, worst first. "No verdict" appears only if it occurs.
 func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Assignments)) }
 
-// ClusterTiles count the clusters likewise.
+// ClusterTiles counts the clusters by verdict.
 func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Clusters)) }
 
 func tiles(counts [6]int, all int) []tile {
@@ -77,7 +77,7 @@ func share(part, whole int) float64 {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
-// verdictName is a verdict as a word. The style sheet has a class of the same name.
+// verdictName returns a verdict as a word, which is also a class of the style sheet.
 func verdictName(v verdict.Verdict) string {
 	switch {
 	case v == "":
@@ -88,15 +88,15 @@ func verdictName(v verdict.Verdict) string {
 	return string(verdict.Unknown)
 }
 
-// Pending are assignments that are not deployed as they are wanted.
+// Pending counts assignments with another content than the wanted one.
 func (v *view) Pending() int { return v.New + v.Changed + v.Removed }
 
-// Unassigned counts all that its section lists.
+// Unassigned counts the entries of its section.
 func (v *view) Unassigned() int {
 	return len(v.Unscheduled) + len(v.IdleHosts) + len(v.IdlePolicies) + len(v.Excluded)
 }
 
-// Halted counts the rollouts that have halted.
+// Halted counts the halted rollouts.
 func (v *view) Halted() int {
 	n := 0
 	for i := range v.Rollouts {
@@ -105,11 +105,11 @@ func (v *view) Halted() int {
 	return n
 }
 
-// track is a rollout with the picture of its stages.
+// track is a rollout with a picture of its stages.
 type track struct {
 	*rollout.Progress
 	Steps []step
-	// Share is the length of the bar of hosts that have it, of 100.
+	// Share is the length of the bar of hosts, of 100.
 	Share string
 }
 
@@ -118,11 +118,11 @@ type step struct {
 	Number int
 	// State is "done", "now", "failed" or "next".
 	State string
-	// X is the position of its sign, and Before that of the sign before it.
+	// X is the position of its sign, and Before that of the previous one.
 	X, Before int
 }
 
-// Tracks are the rollouts with their pictures, those that halt first.
+// Tracks returns the rollouts with their pictures, halted ones first.
 func (v *view) Tracks() []track {
 	list := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
@@ -146,10 +146,10 @@ func (v *view) Tracks() []track {
 	return list
 }
 
-// Width is that of the picture.
+// Width returns the width of the picture.
 func (t track) Width() int { return max(28, len(t.Steps)*40-12) }
 
-// Worst are the hosts with the lowest scores, without those whose score is good.
+// Worst returns the hosts with the lowest scores, without good ones.
 func (v *view) Worst() []*Host {
 	var hosts []*Host
 	for i := range v.Hosts {
@@ -161,7 +161,7 @@ func (v *view) Worst() []*Host {
 	return first(hosts, shownHosts)
 }
 
-// detail says in words what a part of a score is made of.
+// detail describes a part of a score.
 func detail(part health.Part) string {
 	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
 	if part.Verdict == verdict.Behind {
@@ -170,21 +170,21 @@ func detail(part health.Part) string {
 	return text
 }
 
-// NotReady are the clusters that are not ready.
+// NotReady returns the clusters that are not ready.
 func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
-// functions are those that the template of the page calls.
+// functions has the functions of the template.
 var functions = template.FuncMap{
 	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
-// bounds are how many entries of a list the page shows, by what they are. Of others it shows shownRows.
+// bounds limits lists by type. The default is shownRows.
 var bounds = map[reflect.Type]int{
 	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames, reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
 }
 
-// shown is the part of a list that the page shows.
+// shown returns the visible part of a list.
 func shown(list any) any {
 	all := reflect.ValueOf(list)
 	return all.Slice(0, min(all.Len(), cmp.Or(bounds[all.Type().Elem()], shownRows))).Interface()
@@ -192,20 +192,20 @@ func shown(list any) any {
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
-// Newest are the commits that the page shows at once.
+// Newest returns the commits in sight.
 func (v *view) Newest() []Commit { return first(v.History, shownCommits) }
 
-// Older are the commits that the page shows when the list is opened.
+// Older returns the commits behind a click.
 func (v *view) Older() []Commit { return v.History[min(len(v.History), shownCommits):] }
 
-// commitView is a commit with what writes its parts.
+// commitView is a commit with functions for its parts.
 type commitView struct {
 	*Commit
 	View *view
 }
 
-// CommitView is a commit for the template of commits.
+// CommitView returns a commit for its template.
 func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
 
-// ScoreView is a score with its grade.
+// ScoreView returns a score with its grade.
 func (v *view) ScoreView(score *health.Score) []any { return []any{score, v.Grade(score)} }
