@@ -105,31 +105,16 @@ type Outcome struct {
 	Notes []string
 }
 
-// run is one step.
-type run struct {
-	Input
-	state   *State
-	open    bool   // the windows of the rollout
-	shut    []bool // by stage of the settings: its windows are closed; nil if all are open
-	targets map[string]*target
-	order   []string
-	stages  []Stage           // with a last stage for hosts that no stage names; then all of them again for removals
-	ways    int               // number of stages without those for removals
-	matches map[string][]bool // by host: the stages that select it
-	out     *Outcome
-
-	elsewhere []counts // buffer of pass, by stage: there may be thousands of targets
-
-	openings map[int]opening // by stage
-	written  map[int]bool    // by stage: something is written that needs open windows
-}
+// run is one step: it groups the folders, follows and decides each target, and completes the outcome.
+type run struct{ decider }
 
 // Advance decides one step: whether each folder is written, kept or rolled back.
 func Advance(in Input) *Outcome {
-	r := &run{
-		Input: in, state: in.State.clone(), open: true, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
-		matches: map[string][]bool{}, openings: map[int]opening{}, written: map[int]bool{},
-	}
+	p := &prover{Input: in, stageTable: stageTable{matches: map[string][]bool{}}}
+	windows := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
+	r := &run{decider{
+		tracker: &tracker{prover: p, state: in.State.clone()}, windows: windows, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
+	}}
 	if in.Settings == nil {
 		r.state = &State{Targets: map[string]*Target{}}
 	} else {
@@ -138,7 +123,7 @@ func Advance(in Input) *Outcome {
 			r.stages = append(r.stages, r.stages...)
 		}
 		r.elsewhere = make([]counts, len(r.stages))
-		r.look()
+		windows.look()
 		if mark := in.Settings.mark(); r.state.Stages != mark {
 			r.state.Stages = mark
 			for _, target := range r.state.Targets {
@@ -196,7 +181,7 @@ func (r *run) collect() {
 					m.hold = &r.Holds[i]
 				}
 			}
-			if r.Found != nil && (m.hold != nil || r.open && r.mayBeShut(m)) {
+			if r.Found != nil && (m.hold != nil || r.windows.open && r.windows.mayBeShut(m)) {
 				m.have, m.deployed = r.Found[m.host][name], r.Found.Has(m.host, name)
 			}
 			m.done = !m.pending()
@@ -208,7 +193,7 @@ func (r *run) collect() {
 // finish completes the outcome of all targets.
 func (r *run) finish() {
 	o := r.out
-	o.State, o.Closed, o.Windowed = r.state, !r.open, r.windowed()
+	o.State, o.Closed, o.Windowed, o.PassedOver = r.state, !r.windows.open, r.windows.windowed(), r.passedOver
 	written := false
 	for _, name := range r.order {
 		t := r.targets[name]
@@ -220,11 +205,11 @@ func (r *run) finish() {
 	}
 	o.Closed = o.Closed && !written && !o.Undecided
 	hosts := r.Wanted
-	if !r.open { // new hosts wait, too
+	if !r.windows.open { // new hosts wait, too
 		hosts = r.Deployed
 	}
 	for host := range hosts {
-		if o.Decisions[host] == nil && !r.mayNotJoin(host) {
+		if o.Decisions[host] == nil && !r.windows.mayNotJoin(host) {
 			o.Decisions[host] = map[string]Decision{}
 		}
 	}
@@ -236,6 +221,6 @@ func (r *run) finish() {
 	}
 }
 
-func (r *run) put(m *member, decision Decision) {
+func (r *decider) put(m *member, decision Decision) {
 	folder.Put(r.out.Decisions, m.key, decision)
 }

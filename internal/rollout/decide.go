@@ -10,8 +10,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
+// decider decides about the folders of targets, and reports their progress.
+type decider struct {
+	*tracker
+	windows *windowCheck
+	targets map[string]*target
+	order   []string // names of targets
+	out     *Outcome
+}
+
 // decide decides about each folder of a target.
-func (r *run) decide(t *target) {
+func (r *decider) decide(t *target) {
 	if t.undecided {
 		for _, m := range t.members {
 			if m.wanted || m.deployed {
@@ -38,7 +47,7 @@ func (r *run) decide(t *target) {
 				continue
 			}
 			if waits.add(why); why == WaitsForWindow {
-				waits.addWindow(r.stageOf(m))
+				waits.addWindow(r.windows.stageOf(m))
 			}
 			r.keep(m)
 		}
@@ -47,12 +56,12 @@ func (r *run) decide(t *target) {
 }
 
 // leave keeps a folder that is as wanted. It repairs changes by hand, unless a window is closed.
-func (r *run) leave(m *member) {
+func (r *decider) leave(m *member) {
 	switch {
 	case !m.wanted:
-	case m.hold == nil && r.isOpen(m):
+	case m.hold == nil && r.windows.isOpen(m):
 		if r.Found != nil && r.Found[m.host][m.key.DeploymentTarget] != m.want {
-			r.noteWrite(m)
+			r.windows.noteWrite(m)
 		}
 		r.put(m, Decision{Action: Write, Tree: m.want})
 	default:
@@ -60,17 +69,17 @@ func (r *run) leave(m *member) {
 	}
 }
 
-func (r *run) keep(m *member) {
+func (r *decider) keep(m *member) {
 	if m.deployed {
 		r.put(m, Decision{Action: Keep})
 	}
 }
 
-func (r *run) write(t *target, m *member) {
+func (r *decider) write(t *target, m *member) {
 	t.writes++
 	m.done = true
 	if !t.expedited {
-		r.noteWrite(m)
+		r.windows.noteWrite(m)
 	}
 	if m.wanted {
 		r.put(m, Decision{Action: Write, Tree: m.want})
@@ -83,7 +92,7 @@ func (r *run) write(t *target, m *member) {
 }
 
 // room returns the number of further hosts of the stage that may be under way; negative for any number.
-func (r *run) room(t *target) int {
+func (r *decider) room(t *target) int {
 	if t.state == nil || t.state.Passed >= len(r.stages) {
 		return -1
 	}
@@ -117,7 +126,7 @@ var waitOrder = []Wait{
 }
 
 // waits returns the condition that a folder waits for; "" if it is written now.
-func (r *run) waits(t *target, m *member, room *int) Wait {
+func (r *decider) waits(t *target, m *member, room *int) Wait {
 	switch {
 	case m.hold != nil:
 		return WaitsForHold
@@ -127,13 +136,13 @@ func (r *run) waits(t *target, m *member, room *int) Wait {
 		}
 	case t.released && m.wanted && !r.areProven(m):
 		return WaitsForRequirements
-	case !t.expedited && !r.isOpen(m):
+	case !t.expedited && !r.windows.isOpen(m):
 		return WaitsForWindow
 	}
 	return ""
 }
 
-func (r *run) waitsInRollout(t *target, m *member, room *int) Wait {
+func (r *decider) waitsInRollout(t *target, m *member, room *int) Wait {
 	s := t.state
 	switch {
 	case s.Failed || t.failing:
@@ -146,7 +155,7 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) Wait {
 		return WaitsForRequirements
 	case r.Proposed && r.isInRequest(t):
 		return WaitsForRequest
-	case !r.isOpen(m):
+	case !r.windows.isOpen(m):
 		return WaitsForWindow
 	case m.stage == s.Passed && *room == 0:
 		return WaitsForClusters
@@ -161,20 +170,20 @@ func (r *run) waitsInRollout(t *target, m *member, room *int) Wait {
 func (t *target) isStuck() bool { return t.failing && t.stuck || t.state.Stuck }
 
 // isInRequest reports whether a part of the change is written but not proven.
-func (r *run) isInRequest(t *target) bool {
+func (r *decider) isInRequest(t *target) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool {
 		return m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven
 	})
 }
 
 // areProven reports whether everything that a folder requires is proven on its host.
-func (r *run) areProven(m *member) bool {
+func (r *decider) areProven(m *member) bool {
 	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key folder.Key) bool { return !r.proves(key) })
 }
 
 // rollBack returns the hosts with failed content to their content before. If that is unknown, it returns false, and the rollout
 // halts.
-func (r *run) rollBack(t *target, waits *waits) bool {
+func (r *decider) rollBack(t *target, waits *waits) bool {
 	for _, m := range t.members {
 		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
 			continue // it is rolled back already, or never had the content
@@ -217,7 +226,7 @@ func (r *run) rollBack(t *target, waits *waits) bool {
 }
 
 // conclude ends a complete change, and sets the progress of any other.
-func (r *run) conclude(t *target, waits *waits) {
+func (r *decider) conclude(t *target, waits *waits) {
 	s := t.state
 	if s != nil && !s.Failed && !t.failing && waits.total == 0 && s.Passed >= len(r.stages) {
 		delete(r.state.Targets, t.name)

@@ -132,7 +132,7 @@ func (p Progress) stageText() string {
 }
 
 // stageText returns the stage with a number in words.
-func (r *run) stageText(t *target, number int) string {
+func (r *stageTable) stageText(t *target, number int) string {
 	var p Progress
 	r.setStage(t, &p, number)
 	return p.stageText()

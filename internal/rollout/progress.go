@@ -103,7 +103,7 @@ func (w *waits) first() Wait {
 	return WaitsForClusters
 }
 
-func (r *run) progressOf(t *target, waits *waits) *Progress {
+func (r *decider) progressOf(t *target, waits *waits) *Progress {
 	p := &Progress{DeploymentTarget: t.name, WaitsFor: waits.first(), Waiting: waits.total, Condition: Waiting}
 	for _, m := range t.members {
 		if t.state == nil && m.done && !m.wanted || t.state != nil && m.touched == nil { // the next plan does not see it
@@ -118,12 +118,12 @@ func (r *run) progressOf(t *target, waits *waits) *Progress {
 		r.underWay(t, p)
 	}
 	p.detail = r.detail(t, p)
-	p.NotBefore, p.never = r.notBefore(t, p.WaitsFor, waits)
+	p.NotBefore, p.never = r.windows.notBefore(t, p.WaitsFor, waits)
 	return p
 }
 
 // underWay sets the fields of a change that goes through the stages.
-func (r *run) underWay(t *target, p *Progress) {
+func (r *decider) underWay(t *target, p *Progress) {
 	s := t.state
 	p.Content, p.Since = s.id(), s.Since
 	r.setStage(t, p, s.Passed)
@@ -155,7 +155,7 @@ func (r *run) underWay(t *target, p *Progress) {
 }
 
 // setStage sets the stage of a number. It does not count stages without hosts of the change.
-func (r *run) setStage(t *target, p *Progress, number int) {
+func (r *stageTable) setStage(t *target, p *Progress, number int) {
 	first := slices.IndexFunc(t.stages, func(stage int) bool { return stage >= r.ways })
 	if first < 0 {
 		first = len(t.stages)
@@ -172,7 +172,7 @@ func (r *run) setStage(t *target, p *Progress, number int) {
 }
 
 // isTimed reports whether only time proves the current stage: its hosts have no reports.
-func (r *run) isTimed(t *target) bool {
+func (r *prover) isTimed(t *target) bool {
 	some := false
 	for _, m := range t.members {
 		if m.touched == nil || m.stage != t.state.Passed || !m.counts() || m.touched.Proven {
@@ -187,7 +187,7 @@ func (r *run) isTimed(t *target) bool {
 }
 
 // holds returns the reasons of the holds up to the current stage.
-func (r *run) holds(t *target) string {
+func (r *decider) holds(t *target) string {
 	var reasons []string
 	for _, m := range t.members {
 		if m.hold == nil || !m.pending() || t.state != nil && m.touched != nil && m.stage > t.state.Passed {
@@ -205,7 +205,7 @@ func (r *run) holds(t *target) string {
 }
 
 // detail describes the wait. It may change with each report.
-func (r *run) detail(t *target, p *Progress) string {
+func (r *decider) detail(t *target, p *Progress) string {
 	switch p.WaitsFor {
 	case WaitsForHold:
 		return r.holds(t)
@@ -227,7 +227,7 @@ func (r *run) detail(t *target, p *Progress) string {
 	return ""
 }
 
-func (r *run) detailOfFailure(t *target, p *Progress) string {
+func (r *decider) detailOfFailure(t *target, p *Progress) string {
 	if p.Retry != "" {
 		text := fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
 		if p.reason != "" {

@@ -13,6 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// prover counts the clusters that prove a stage.
+type prover struct {
+	Input
+	stageTable
+}
+
 // counts counts the clusters of a stage.
 type counts struct {
 	hosts, written, clusters                 int // hosts, hosts with the wanted content, and the clusters of all hosts
@@ -30,7 +36,7 @@ type counts struct {
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
 
 // pass passes the proven stages in order. It stops if too many clusters of any stage have failed, even of a proven one.
-func (r *run) pass(t *target) {
+func (r *tracker) pass(t *target) {
 	if t.state.Failed {
 		return
 	}
@@ -72,7 +78,7 @@ func (t *target) fails(number int, stage *Stage) bool {
 }
 
 // notePassedOver records the clusters without proof of the stage that passes now.
-func (r *run) notePassedOver(t *target) {
+func (r *tracker) notePassedOver(t *target) {
 	c := &t.counts
 	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
 		return
@@ -84,14 +90,14 @@ func (r *run) notePassedOver(t *target) {
 		"not ready yet",
 		"unknown",
 	)
-	r.out.PassedOver = append(r.out.PassedOver, fmt.Sprintf("%s passes %s without %s: %s",
+	r.passedOver = append(r.passedOver, fmt.Sprintf("%s passes %s without %s: %s",
 		gate.Mark(t.name, t.state.id()), r.stageText(t, t.state.Passed),
 		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 
 // areReady reports whether a stage is proven. After a lost state, the change of each host is unknown: the hosts that were written
 // last must then be ready on their own.
-func (r *run) areReady(t *target, stage *Stage) bool {
+func (r *prover) areReady(t *target, stage *Stage) bool {
 	if !t.counts.proven(stage, r.Settings.SkipUnknown) || !t.state.Guessed {
 		return t.counts.proven(stage, r.Settings.SkipUnknown)
 	}
@@ -143,7 +149,7 @@ func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 }
 
 // count counts the clusters of a stage.
-func (r *run) count(t *target, number int) counts {
+func (r *prover) count(t *target, number int) counts {
 	var c counts
 	slow, slowHosts, stage := 0, 0, &r.stages[number]
 	for _, m := range t.members {
@@ -187,7 +193,7 @@ func (r *run) count(t *target, number int) counts {
 }
 
 // isWritten reports whether the host has the wanted content, also by the records.
-func (r *run) isWritten(m *member) bool {
+func (r *prover) isWritten(m *member) bool {
 	if m.pending() {
 		return false
 	}
@@ -196,7 +202,7 @@ func (r *run) isWritten(m *member) bool {
 }
 
 // changed returns the time of the last change of a folder.
-func (r *run) changed(t *target, m *member) time.Time {
+func (r *prover) changed(t *target, m *member) time.Time {
 	at := r.Records[m.key].Changed
 	if !m.wanted { // the commit follows the evidence, whose times are whole seconds
 		at = m.touched.Gone.Add(time.Second)
@@ -207,7 +213,7 @@ func (r *run) changed(t *target, m *member) time.Time {
 	return at
 }
 
-func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
+func (r *prover) countHost(t *target, m *member, stage *Stage, c *counts) {
 	changed := r.changed(t, m)
 	if m.touched.Proven {
 		c.ready += max(1, len(m.info.Clusters)) - r.countFailed(m, changed, c)
@@ -248,7 +254,7 @@ func (r *run) countHost(t *target, m *member, stage *Stage, c *counts) {
 }
 
 // countFailed counts the clusters of a proven host that report a failure of its content. Nothing else revokes a proof.
-func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
+func (r *prover) countFailed(m *member, changed time.Time, c *counts) int {
 	if r.Reports == nil || !r.isWritten(m) || r.Now.Before(changed) {
 		return 0
 	}
@@ -265,7 +271,7 @@ func (r *run) countFailed(m *member, changed time.Time, c *counts) int {
 
 // fail counts a failed cluster. Until the failure has lasted long enough, a change that would be rolled back halts, and any other
 // change waits. A failure of the root alone halts and rolls nothing back.
-func (r *run) fail(c *counts, report Report, changed time.Time) {
+func (r *prover) fail(c *counts, report Report, changed time.Time) {
 	lasts, at := gate.Soaked(verdict.Latest(report.Since, changed), r.Now, r.Settings.FailedFor)
 	if lasts = lasts || r.Settings.FailedFor == 0; lasts || r.Settings.RollBack {
 		c.fails.add(report)
@@ -309,11 +315,11 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 
 // isLate reports whether a cluster with a report missed the deadline, which starts at the change or when the cluster stopped being
 // ready.
-func (r *run) isLate(changed time.Time, report Report) bool {
+func (r *prover) isLate(changed time.Time, report Report) bool {
 	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(verdict.Latest(changed, report.Since))
 }
 
-func (r *run) isOverdue(since time.Time) bool {
+func (r *prover) isOverdue(since time.Time) bool {
 	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
 }
 
@@ -342,7 +348,7 @@ func (in Input) IsReady() bool {
 const patience = time.Hour
 
 // isForLong reports whether a dispensable cluster has used up its time.
-func (r *run) isForLong(since time.Time) bool {
+func (r *prover) isForLong(since time.Time) bool {
 	limit := r.Settings.ProgressDeadline
 	if limit == 0 {
 		limit = patience
@@ -351,7 +357,7 @@ func (r *run) isForLong(since time.Time) bool {
 }
 
 // proves reports whether a folder is proven on its host.
-func (r *run) proves(key folder.Key) bool {
+func (r *decider) proves(key folder.Key) bool {
 	t := r.targets[key.DeploymentTarget]
 	if t == nil || t.byHost[key.Host] == nil {
 		return true // the folder neither exists nor is wanted

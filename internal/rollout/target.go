@@ -14,6 +14,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
+// stageTable assigns hosts to stages.
+type stageTable struct {
+	stages  []Stage           // with a last stage for hosts that no stage names; then all of them again for removals
+	ways    int               // number of stages without those for removals
+	matches map[string][]bool // by host: the stages that select it
+}
+
+// tracker updates the state of changes, and passes proven stages.
+type tracker struct {
+	*prover
+	state      *State
+	passedOver []string
+	elsewhere  []counts // buffer of pass, by stage: there may be thousands of targets
+}
+
 // target is a deployment target in one step.
 type target struct {
 	name      string
@@ -77,7 +92,7 @@ func (m *member) mark() string {
 func markOf(tree string) string { return tree[max(0, len(tree)-6):] }
 
 // follow updates the state of a target, and passes its proven stages.
-func (r *run) follow(t *target) {
+func (r *tracker) follow(t *target) {
 	t.state = r.state.Targets[t.name]
 	switch {
 	case t.state != nil && !t.isSame():
@@ -159,7 +174,7 @@ func (t *target) isReleased() bool {
 }
 
 // newer begins a change. Wanted content that the change before has proven stays proven; this change must prove the rest.
-func (r *run) newer(t *target, before *Target) *Target {
+func (r *tracker) newer(t *target, before *Target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
 		if m.info == nil {
@@ -190,7 +205,7 @@ func (r *run) newer(t *target, before *Target) *Target {
 }
 
 // touch returns the initial state of a host that a change reaches.
-func (r *run) touch(m *member) *HostState {
+func (r *tracker) touch(m *member) *HostState {
 	return &HostState{Want: m.mark(), From: r.Tip, Added: m.wanted && !m.deployed}
 }
 
@@ -206,7 +221,7 @@ func (t *target) content() string {
 }
 
 // joinTo adds new hosts to the change under way.
-func (r *run) joinTo(t *target) {
+func (r *tracker) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
 			t.state.Hosts[m.host] = r.touch(m)
@@ -216,7 +231,7 @@ func (r *run) joinTo(t *target) {
 
 // reconstruct restores a lost state. Hosts with the wanted content all count, because their change is unknown. The records reveal
 // content that was rolled back.
-func (r *run) reconstruct(t *target) *Target {
+func (r *tracker) reconstruct(t *target) *Target {
 	made := &Target{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
 	var waits, newest time.Time // when waiting hosts, and hosts with the wanted content, were written last
 	for _, m := range t.members {
@@ -249,7 +264,7 @@ func (r *run) reconstruct(t *target) *Target {
 
 // passByRecords passes the stages that were passed before the state was lost: a host of a later stage was written after all of
 // their hosts. Whether those were proven, held or failed is unknown.
-func (r *run) passByRecords(t *target) {
+func (r *tracker) passByRecords(t *target) {
 	for t.state.Passed < len(r.stages)-1 {
 		var last, later time.Time
 		for _, m := range t.members {
@@ -301,7 +316,7 @@ func (t *target) retry(s *Settings) {
 	}
 }
 
-func (r *run) isExpedited(t *target) bool {
+func (r *prover) isExpedited(t *target) bool {
 	return slices.ContainsFunc(r.Settings.Expedite, func(text string) bool {
 		return text == t.name || text == gate.Mark(t.name, t.state.id())
 	})
@@ -309,7 +324,7 @@ func (r *run) isExpedited(t *target) bool {
 
 // arrange assigns the hosts of the change to stages. Removals have stages of their own after all others: nothing is removed before
 // its replacement is proven. Without stages, everything changes at once.
-func (r *run) arrange(t *target) {
+func (r *stageTable) arrange(t *target) {
 	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
 	r.arrangeFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
 	if slices.ContainsFunc(t.members, isRemoved) {
@@ -325,7 +340,7 @@ func (r *run) arrange(t *target) {
 }
 
 // arrangeFrom assigns the hosts for which names is true to stages, starting at a number.
-func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
+func (r *stageTable) arrangeFrom(t *target, first int, names func(*member) bool) {
 	left := make([]*member, 0, len(t.members))
 	for _, m := range t.members {
 		if names(m) {
@@ -384,7 +399,7 @@ func (r *run) arrangeFrom(t *target, first int, names func(*member) bool) {
 }
 
 // selects reports whether a stage selects a host.
-func (r *run) selects(stage int, m *member) bool {
+func (r *stageTable) selects(stage int, m *member) bool {
 	matches := r.matches[m.host]
 	if matches == nil {
 		matches = make([]bool, r.ways)

@@ -7,8 +7,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
+// windowCheck checks the windows of the rollout and of stages.
+type windowCheck struct {
+	*prover
+	open     bool            // the windows of the rollout
+	shut     []bool          // by stage of the settings: its windows are closed; nil if all are open
+	openings map[int]opening // by stage
+	written  map[int]bool    // by stage: something is written that needs open windows
+}
+
 // look checks which windows are open now.
-func (r *run) look() {
+func (r *windowCheck) look() {
 	r.open = r.Settings.Windows.Open(r.Now)
 	for i := range r.Settings.Stages {
 		if !r.Settings.Stages[i].Windows.Open(r.Now) {
@@ -21,7 +30,7 @@ func (r *run) look() {
 }
 
 // isOpen reports whether the windows of the rollout and of the host's stage are open.
-func (r *run) isOpen(m *member) bool {
+func (r *windowCheck) isOpen(m *member) bool {
 	if !r.open || r.shut == nil {
 		return r.open
 	}
@@ -30,7 +39,7 @@ func (r *run) isOpen(m *member) bool {
 }
 
 // mayBeShut reports whether a possible stage of the host has closed windows.
-func (r *run) mayBeShut(m *member) bool {
+func (r *windowCheck) mayBeShut(m *member) bool {
 	for i, shut := range r.shut {
 		if shut && m.info != nil && r.selects(i, m) {
 			return true
@@ -44,7 +53,7 @@ const outside = -1
 
 // stageOf returns the stage of a host in the settings. For a host that the change does not reach, it is the first stage that
 // selects it and takes no share of its hosts, because each change selects such a share anew.
-func (r *run) stageOf(m *member) int {
+func (r *windowCheck) stageOf(m *member) int {
 	switch {
 	case m.info == nil:
 		return outside
@@ -60,7 +69,7 @@ func (r *run) stageOf(m *member) int {
 }
 
 // mayNotJoin reports whether a new host must wait for the windows of its stage.
-func (r *run) mayNotJoin(host string) bool {
+func (r *windowCheck) mayNotJoin(host string) bool {
 	if r.shut == nil {
 		return false
 	}
@@ -69,7 +78,7 @@ func (r *run) mayNotJoin(host string) bool {
 }
 
 // windowsOf returns the windows of the hosts of a stage.
-func (r *run) windowsOf(stage int) []gate.Windows {
+func (r *windowCheck) windowsOf(stage int) []gate.Windows {
 	if stage == outside || stage == r.ways-1 {
 		return []gate.Windows{r.Settings.Windows}
 	}
@@ -77,14 +86,14 @@ func (r *run) windowsOf(stage int) []gate.Windows {
 }
 
 // noteWrite records a write that needs open windows.
-func (r *run) noteWrite(m *member) {
+func (r *windowCheck) noteWrite(m *member) {
 	if r.Settings != nil {
 		r.written[r.stageOf(m)] = true
 	}
 }
 
 // windowed returns the windows that the writes of this step need.
-func (r *run) windowed() []gate.Windows {
+func (r *windowCheck) windowed() []gate.Windows {
 	var all []gate.Windows
 	for stage := outside; stage < r.ways; stage++ {
 		if !r.written[stage] {
@@ -103,7 +112,7 @@ func (r *run) windowed() []gate.Windows {
 type opening struct{ from, at time.Time }
 
 // opens returns the first time that the windows of the rollout and of a stage are both open; zero if none was found.
-func (r *run) opens(stage int, from time.Time) time.Time {
+func (r *windowCheck) opens(stage int, from time.Time) time.Time {
 	known, ok := r.openings[stage]
 	if !ok || from.Before(known.from) || !known.at.IsZero() && from.After(known.at) {
 		known = opening{from, gate.Opens(from, r.windowsOf(stage)...)}
@@ -122,7 +131,7 @@ func earliest(a, b time.Time) time.Time {
 
 // notBefore returns the earliest time at which a target may proceed if all reports stay the same; zero unless windows or the soak
 // time decide it. never reports that no window opens.
-func (r *run) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, never bool) {
+func (r *windowCheck) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, never bool) {
 	switch waitsFor {
 	case WaitsForWindow, WaitsForClusters, WaitsForSoak:
 	default:
@@ -154,7 +163,7 @@ func (t *target) upcoming() *member {
 }
 
 // soaked returns when the current stage is proven, or has room for another host, if only the soak time is missing; otherwise zero.
-func (r *run) soaked(t *target) time.Time {
+func (r *prover) soaked(t *target) time.Time {
 	if t.state == nil || t.state.Passed >= len(r.stages) || r.Proposed {
 		return time.Time{}
 	}
