@@ -10,49 +10,49 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Advice says what the schemas of an assignment ask for, and what its config containers give.
+// Advice describes the keys that an assignment's schemas name, and the values that its containers provide.
 type Advice struct {
-	Checked bool              // there is a schema
-	Asked   map[string]Asked  // by the JSON pointer of each key that a schema names
-	Missing map[string]string // why a required key is not there, by its JSON pointer; empty where values are not known
-	Unasked []string          // JSON pointers of the values that no schema asks for, sorted; empty without a schema
+	Checked bool              // a schema applies
+	Asked   map[string]Asked  // named keys, by JSON pointer
+	Missing map[string]string // reasons for missing required keys, by JSON pointer; empty for unknown values
+	Unasked []string          // JSON pointers of values outside the schemas, sorted; empty without a schema
 
 	snapshot *Snapshot
 	leaves   map[string]leaf
-	schemas  map[string][]string // those that ask for a value, by its JSON pointer
+	schemas  map[string][]string // schemas by JSON pointer of a value
 }
 
-// Schemas returns the schemas that ask for a value, a leaf as [Snapshot.Provenance] has it: those that name it or what
-// it is part of, or that have a schema for keys which they do not name.
+// Schemas returns the schemas that cover a leaf of [Snapshot.Provenance]: by name, through a parent, or through a
+// schema for additional keys.
 func (a *Advice) Schemas(pointer string) []string { return a.schemas[pointer] }
 
-// Provenance is that of the snapshot.
+// Provenance is the snapshot's provenance.
 func (a *Advice) Provenance() map[string]Origin { return a.snapshot.provenance(a.leaves) }
 
 // Asked is a key that a schema names.
 type Asked struct {
-	Schemas    []string // as in `config schema "net"`
-	Containers []string // the config containers that its value comes from, in merge order; empty where there is no value
+	Schemas    []string // `config schema "net"`
+	Containers []string // containers that provide the value, in merge order
 }
 
-// Advisor gives the advice for assignments. It is not safe for concurrent use.
+// Advisor computes advice. It is not safe for concurrent use.
 type Advisor struct {
 	result    *Snapshots
-	lacks     bool // anything is missing anywhere
+	lacks     bool // an assignment lacks a required key
 	checker   *checker
 	suppliers *suppliers
 	trees     map[int]*askedKey // by schema
 	made      map[advised]*Advice
 }
 
-// advised is what decides the advice.
+// advised is the cache key for advice.
 type advised struct {
 	snapshot *Snapshot
-	schemas  *int32 // the first of the config schemas, whose lists are shared
-	own      string // the deployment target, where it has schemas of its own
+	schemas  *int32 // first of the shared list of config schemas
+	own      string // deployment target with its own schemas, or nil
 }
 
-// Advisor returns what gives the advice for the assignments that the result was made of.
+// Advisor returns an advisor about the hydrated assignments.
 func (r *Snapshots) Advisor() *Advisor {
 	return &Advisor{
 		result: r, lacks: slices.ContainsFunc(r.Findings, func(f ValueFinding) bool { return f.Missing }), checker: newChecker(r.checks),
@@ -63,8 +63,8 @@ func (r *Snapshots) Advisor() *Advisor {
 	}
 }
 
-// Of returns the advice for the assignment of this number. Assignments that the same containers and the same schemas
-// reach share one, unless something is missing: why it is depends on the labels.
+// Of returns the advice for an assignment by index. Assignments with equal containers and schemas share it unless
+// something is missing, because the reason depends on labels.
 func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 	snapshot, checks := a.result.All[number], a.result.checks
 	same := advised{snapshot: snapshot}
@@ -106,7 +106,7 @@ func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
 	return advice
 }
 
-// addMissing fills in what is missing.
+// addMissing adds missing keys with reasons.
 func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *schedule.Assignment, schemas []int, names []string) {
 	if !a.lacks {
 		return
@@ -121,7 +121,7 @@ func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *sch
 	}
 }
 
-// addGiven fills in who gives what, and what nobody asks for.
+// addGiven adds the providers of values, and values outside the schemas.
 func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, names []string) {
 	if len(schemas) == 0 {
 		return
@@ -168,24 +168,24 @@ func (a *Advisor) tree(schema int) *askedKey {
 	return a.trees[schema]
 }
 
-// askedKey is a key that a schema names, or the whole of the values, with the keys that it names below.
+// askedKey is a key that a schema names, or the root, with its members.
 type askedKey struct {
 	members map[string]*askedKey // by escaped name
-	others  bool                 // it has a schema for what is not in members
+	others  bool                 // a schema for other members exists
 }
 
-// maxAsked is how many keys and parts of a schema are looked at. Schemas that refer to others may name more than they
-// have parts; what is not looked at counts as asked for.
+// maxAsked bounds the visited keys and parts of a schema, which grow with recursive references. Unvisited keys count
+// as named.
 const maxAsked = 5 * maxSchemaParts
 
-// readAsked returns the keys that a schema names, in alternatives and conditions, too.
+// readAsked returns the named keys of a schema, alternatives and conditions included.
 func readAsked(root *jsonschema.Schema) *askedKey {
 	asked, room := &askedKey{}, maxAsked
 	asked.read(root, map[*jsonschema.Schema]bool{}, &room)
 	return asked
 }
 
-// read adds what a schema names of the key's value. It does not follow a schema into itself: it is within those at hand.
+// read adds the keys that a schema names. It skips schemas that enclose themselves.
 func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool, room *int) {
 	if s == nil || within[s] {
 		return
@@ -224,7 +224,7 @@ func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool
 	k.others = k.others || others || len(s.PatternProperties) > 0
 }
 
-// member returns the key of this name below, which may be new; nil where there is no room for it.
+// member returns a member, new if necessary, or nil at the limit.
 func (k *askedKey) member(name string, room *int) *askedKey {
 	escaped := escapePointer(name)
 	if known := k.members[escaped]; known != nil {
@@ -242,7 +242,7 @@ func (k *askedKey) member(name string, room *int) *askedKey {
 	return k.members[escaped]
 }
 
-// each yields the JSON pointers of all keys below the one at the pointer.
+// each yields the JSON pointers of all keys below a pointer.
 func (k *askedKey) each(pointer string, yield func(pointer string)) {
 	for name, member := range k.members {
 		yield(pointer + "/" + name)
@@ -250,7 +250,7 @@ func (k *askedKey) each(pointer string, yield func(pointer string)) {
 	}
 }
 
-// asksFor says whether the schema, whose whole this is, names a value or what it is part of.
+// asksFor reports whether the schema covers a value or its parent.
 func (k *askedKey) asksFor(pointer string) bool {
 	for i, name := range strings.Split(pointer, "/")[1:] {
 		member := k.members[name]

@@ -7,9 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Match returns the names of the config containers that match each assignment, in merge order, from the
-// model alone. Assignments with the same containers share one list: read only. The error is about input
-// that the fleet's own validation refuses, as in [Hydrate].
+// Match returns the matching config containers of each assignment in merge order, from the model alone. Equal lists
+// are shared and read-only. Errors are as in [Hydrate].
 func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, error) {
 	mergeIndex, reached, err := containersReaching(f, assignments)
 	if err != nil {
@@ -26,7 +25,7 @@ func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, erro
 	return matched, nil
 }
 
-// IdleContainers returns the names of the config containers that reach no assignment, sorted, as [Match] does.
+// IdleContainers returns the config containers that reach no assignment, sorted.
 func IdleContainers(f *fleet.Fleet, assignments []*schedule.Assignment) ([]string, error) {
 	mergeIndex, reached, err := containersReaching(f, assignments)
 	if err != nil {
@@ -45,7 +44,6 @@ func containersReaching(f *fleet.Fleet, assignments []*schedule.Assignment) (*me
 	return mergeIndex, mergeIndex.reach(&bare, assignments), nil
 }
 
-// idle returns the names of the containers that reach nothing, sorted.
 func (e *mergeIndex) idle(reached *reach) []string {
 	var idle []string
 	for container := range e.containers {
@@ -65,9 +63,7 @@ func (e *mergeIndex) names(members []int32) []string {
 	return names
 }
 
-// DecidedBy returns the name of the container that decides a top-level key: where it has a value, the one that this comes
-// from (of several, the one that was merged last), and where it has none, the one that removed it. It is empty where no
-// container has the key.
+// DecidedBy returns the container that provides or removes a top-level key (the last merged one), or "".
 func (s *Snapshot) DecidedBy(key string) string {
 	if from := s.sourceOf("/" + escapePointer(key)); from != "" {
 		return from

@@ -12,17 +12,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// checks are the schemas of a fleet. Schemas of the same text are one.
+// checks holds the schemas of a fleet, one per text.
 type checks struct {
 	fleet      *fleet.Fleet
 	mergeIndex *mergeIndex
-	schemas    []*schema        // nil where the text is no schema
-	named      []int            // by config schema: its schema
-	own        map[string][]int // by a deployment target's full name
+	schemas    []*schema        // nil for invalid schemas
+	named      []int            // schema by config schema
+	own        map[string][]int // by full name of deployment target
 	invalid    []ValueFinding
 }
 
-// newChecks reads all schemas of the fleet.
+// newChecks compiles all schemas of the fleet.
 func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 	made := &checks{fleet: f, mergeIndex: e, own: map[string][]int{}}
 	var texts []string
@@ -86,8 +86,7 @@ func ownSchemaName(target string, index, count int) string {
 	return fmt.Sprintf("deployment target %q's own schema %d", target, index+1)
 }
 
-// run checks every snapshot once against each schema that it meets, and each container alone against
-// those that it can meet.
+// run checks each snapshot against its schemas, and each container alone against all schemas that it may meet.
 func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
 	for _, invalid := range c.invalid {
 		found.add("", invalid)
@@ -131,7 +130,7 @@ func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapsho
 	c.reportContainers(assignments, reached, snapshots, checkers, found, warnings)
 }
 
-// eachSchema yields the schemas that an assignment has to satisfy, given those that match by labels.
+// eachSchema yields the schemas of an assignment, given the matching config schemas.
 func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
 	for _, one := range declared {
 		yield(c.named[one], schemaName(&c.fleet.ConfigSchemas[one]))
@@ -142,7 +141,7 @@ func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, y
 	}
 }
 
-// meetings returns by snapshot the schemas that it has to satisfy, without those that are none.
+// meetings returns the valid schemas of each snapshot.
 func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) [][]int {
 	meets := make([][]int, len(reached.sets))
 	type meeting struct{ set, schema int }
@@ -164,12 +163,12 @@ func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) []
 	return meets
 }
 
-// checker checks snapshots, one at a time. It remembers the result for each value.
+// checker checks one snapshot at a time and caches results by value.
 type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
 	verdicts map[verdict][]violation
-	met      map[int][]bool // by schema: the containers that were checked alone
+	met      map[int][]bool // by schema: containers checked alone
 	alone    []ownViolation
 }
 
@@ -185,7 +184,7 @@ func newChecker(c *checks) *checker {
 	}
 }
 
-// check returns the violations by schema.
+// check returns violations by schema.
 func (c *checker) check(snapshot *Snapshot, schemas []int) map[int][]violation {
 	if !snapshot.Known || len(schemas) == 0 {
 		return nil
@@ -250,7 +249,7 @@ func (c *checker) checkValue(s *schema, sub *jsonschema.Schema, key int, one *va
 	return c.verdicts[about]
 }
 
-// checkOne checks the value at a pointer by itself.
+// checkOne checks the value at a pointer.
 func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []violation {
 	if one.extreme {
 		return []violation{{pointer: pointer, message: tooExtreme}}

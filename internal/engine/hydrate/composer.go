@@ -11,19 +11,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// composer composes snapshots, one at a time. It goes through the containers from the last to the first, and
-// reads each step once: the first value that it meets at a node is the one that remains there. So the work for
-// a set of containers is little more than reading it. Objects that are merged from the same parts are kept and
-// used again. With [merger.compose] for each key in its place, the reference fleet takes twice the processor's time
-// and twice the memory, by BenchmarkHydrate.
+// composer composes snapshots one at a time. It visits containers from last to first and reads each step once: the
+// first value at a node remains. A set of containers therefore costs little more than reading it. Objects merged from
+// equal parts are reused. With [merger.compose] for each key instead, the reference fleet takes twice the processor
+// time and memory (BenchmarkHydrate).
 type composer struct {
 	*mergeIndex
-	generation uint32        // the number of the snapshot that is being composed
+	generation uint32        // number of the current snapshot
 	met        []meeting     // by node
-	columns    [][]entryFrom // by node that is merged as a whole: what remains, the last first
-	touched    numberSet     // the nodes that were met
-	order      []int32       // the same, in order
-	doubtful   numberSet     // the top-level nodes at which containers of equal rank give different values
+	columns    [][]entryFrom // by node merged as a whole: remaining values, last first
+	touched    numberSet     // visited nodes
+	order      []int32       // visited nodes, in order
+	doubtful   numberSet     // top-level nodes with different values of equal rank
 	merged     map[string]*value
 	fields     []keyedValue
 	buffer     []byte
@@ -32,23 +31,23 @@ type composer struct {
 	name, wholeName []byte
 }
 
-// meeting is what the snapshot that is being composed has at a node so far.
+// meeting is the current snapshot's value at a node so far.
 type meeting struct {
-	generation uint32 // of an older snapshot: nothing yet
+	generation uint32 // outdated if of an older snapshot
 	state      state
-	rank       int32  // of the container that was met last, or that decided
-	value      *value // what remains; at a node merged as a whole, what was met last
+	rank       int32  // last visited or deciding container
+	value      *value // remaining value, or the last visited one at a node merged as a whole
 }
 
-// state is what further containers can do at a node.
+// state tells which containers can still contribute to a node.
 type state uint8
 
 const (
-	decided  state = iota // nothing: the node has its value
-	open                  // objects are merged by their parts
-	closed                // nothing: something below the objects was no object
-	combined              // values are merged as a whole
-	ended                 // nothing: something below them does not combine
+	decided  state = iota // decided
+	open                  // merge members
+	closed                // decided: a lower value is no object
+	combined              // merge values as a whole
+	ended                 // decided: a lower value does not combine
 )
 
 type entryFrom struct {
@@ -63,11 +62,10 @@ func newComposer(e *mergeIndex) *composer {
 	}
 }
 
-// snapshot composes what the containers, in merge order, give together, and finds the nodes where
-// only their names decide.
+// snapshot composes containers, given in merge order, and finds nodes that only container names decide.
 func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	made := &Snapshot{Known: true, mergeIndex: c.mergeIndex, members: members}
-	certain := 0 // the rank from which on no unknown value can resolve an ambiguity
+	certain := 0 // rank from which unknown values cannot resolve ambiguities
 	c.generation++
 	for i := len(members) - 1; i >= 0; i-- {
 		member := members[i]
@@ -111,7 +109,7 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	return made, ambiguities
 }
 
-// take goes through the steps of the next container down.
+// take visits the steps of the next lower container.
 func (c *composer) take(one *container, from int, rank int32) {
 	for at := 0; at < len(one.steps); {
 		step := &one.steps[at]
@@ -130,7 +128,7 @@ func (c *composer) take(one *container, from int, rank int32) {
 	}
 }
 
-// meet is for the first container that has the node. It returns whether its parts are to be looked at.
+// meet handles the first container with a node, and reports whether to visit its members.
 func (c *composer) meet(step *step, met *meeting, from int, rank int32) bool {
 	c.touched.add(step.node)
 	*met = meeting{c.generation, decided, rank, step.value}
@@ -145,8 +143,8 @@ func (c *composer) meet(step *step, met *meeting, from int, rank int32) bool {
 	return false
 }
 
-// meetAgain is for containers further down. One with the same rank as the container above it and another value
-// makes the node doubtful; ambiguities finds out later whether that matters.
+// meetAgain handles lower containers. Equal rank and another value make the node doubtful; ambiguities decides later
+// whether that matters.
 func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) bool {
 	differs := met.rank == rank && (step.value == nil || met.value == nil || step.value.id != met.value.id)
 	switch met.state {
@@ -174,7 +172,7 @@ func (c *composer) meetAgain(step *step, met *meeting, from int, rank int32) boo
 	return false
 }
 
-// ambiguities examines a key for which containers of equal rank give different values.
+// ambiguities examines a key with different values of equal rank.
 func (c *composer) ambiguities(key string, members []int32) []ambiguity {
 	var column []contribution
 	for _, member := range members {
@@ -187,7 +185,7 @@ func (c *composer) ambiguities(key string, members []int32) []ambiguity {
 	return to.ambiguities
 }
 
-// finish makes the values of a snapshot of what was met.
+// finish builds the values of a snapshot.
 func (c *composer) finish(made *Snapshot) {
 	c.fields, c.buffer, c.secrets = c.fields[:0], append(c.buffer[:0], '{'), c.secrets[:0]
 	for node, value := range c.each(c.order) {
@@ -222,14 +220,14 @@ func versionOf(content []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Marks in the name of merged values for a node without a value of a container.
+// Marks in the name of merged values for nodes without a container's value.
 const (
 	nothing  = math.MinInt32
 	anObject = math.MinInt32 + 1
-	wholes   = math.MaxUint32 // in place of a node's number
+	wholes   = math.MaxUint32 // replaces a node's number
 )
 
-// remaining returns what remains at the first of the nodes, of which the others are parts, or nil.
+// remaining returns the value of the first node, given with its members, or nil.
 func (c *composer) remaining(nodes []int32) *value {
 	met := &c.met[nodes[0]]
 	switch met.state {
@@ -266,7 +264,7 @@ func (c *composer) remaining(nodes []int32) *value {
 	return made
 }
 
-// object makes a value of what remains at nodes, which are the parts of one.
+// object builds a value from members.
 func (c *composer) object(parts []int32) *value {
 	object := make(map[string]any, len(parts))
 	made, json := &value{raw: object, clean: object}, []byte{'{'}
@@ -282,8 +280,7 @@ func (c *composer) object(parts []int32) *value {
 	return made
 }
 
-// each yields the values that remain at nodes of which none is a part of another before it in the list
-// but those that follow it.
+// each yields the remaining values of outermost nodes, each with its members.
 func (c *composer) each(nodes []int32) iter.Seq2[*node, *value] {
 	return func(yield func(*node, *value) bool) {
 		for len(nodes) > 0 {
@@ -299,8 +296,7 @@ func (c *composer) each(nodes []int32) iter.Seq2[*node, *value] {
 	}
 }
 
-// combination returns the merged value of a node whose values are merged as a whole, or nil. The last
-// value comes first.
+// combination returns the value of a node merged as a whole, or nil. The last value comes first.
 func (c *composer) combination(column []entryFrom) *value {
 	if column[0].value.raw == nil {
 		return nil

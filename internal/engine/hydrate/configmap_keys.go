@@ -9,11 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// configMapType is the config_type whose built-in template makes every top-level key one of a ConfigMap.
+// configMapType is the config_type whose built-in template writes each top-level key to a ConfigMap.
 const configMapType = "configmap"
 
-// checkConfigMapKeys finds the keys that Kubernetes would refuse. They are known before their values are:
-// unless a container that comes later removes a key, it stays.
+// checkConfigMapKeys finds keys that Kubernetes refuses. Keys can be known before values: a key remains unless a
+// later container removes it.
 func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, found *collector) {
 	refused := make([]bool, len(e.keys))
 	for number, key := range e.keys {
@@ -26,7 +26,7 @@ func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.
 	checked := map[int][]ValueFinding{} // by set
 	for i, assignment := range assignments {
 		if assignment.Target.Target.ManifestsPending {
-			continue // so are the forms of its configuration
+			continue // and so are its forms of configuration
 		}
 		_, written := assignment.Target.Target.Manifests.ConfigAs.ConfigMap()
 		if assignment.Host.ClusterType.ConfigType != configMapType || !written {
@@ -56,7 +56,8 @@ func (e *mergeIndex) refusedKeys(members []int32, refused []bool) []ValueFinding
 			if entry.value.raw != nil {
 				findings = append(findings, ValueFinding{
 					Container: one.name, Pointer: "/" + escapePointer(e.keys[entry.key]),
-					Message: `is not a key that a ConfigMap can have: letters, digits, "-", "_" and ".", at most 253 characters, not "." nor starting with ".."`,
+					Message: `is not a key that a ConfigMap can have: letters, digits, "-", "_" and ".", ` +
+						`at most 253 characters, not "." nor starting with ".."`,
 				})
 			}
 		}

@@ -14,37 +14,37 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// container is a config container that was read. Containers are numbered in merge order.
+// container is a parsed config container. Numbers follow merge order.
 type container struct {
 	name    string
-	labels  fleet.Labels   // those that count for matching and specificity
-	known   bool           // all of it; of what is not, the known part counts where it is certain
-	data    map[string]any // as written, nulls included, and the references to secrets
-	entries []keyedValue   // the data by top-level key, in the order of the keys
-	steps   []step         // the data by node, in their order
-	texts   bool           // values could only be strings where they were written
+	labels  fleet.Labels   // relevant for matching and specificity
+	known   bool           // completely known; otherwise the certain part counts
+	data    map[string]any // as written, with nulls and references
+	entries []keyedValue   // data by top-level key, in order
+	steps   []step         // data by node, in order
+	texts   bool           // values are strings in their source
 
-	references bool             // there are any among the data
-	releases   []string         // keys of which others give a value, or a reference, that this removes, since it gives the other
-	files      []encrypted.File // the encrypted ones
+	references bool
+	releases   []string         // keys whose value or reference it removes by providing the other form
+	files      []encrypted.File // encrypted keys
 }
 
 type keyedValue struct {
-	key   int // its number in the order of all keys
+	key   int // number among all keys
 	value *value
 }
 
-// value is what a container gives for a top-level key. Equal values are one *value.
+// value is a container's value of a top-level key. Equal values share one pointer.
 type value struct {
-	raw     any    // as written, nulls included
-	clean   any    // without the nulls in objects
-	json    string // canonical of clean; empty for null itself
-	id      int    // the same for equal raw values; below 0 for what was merged
-	text    bool   // a string that could be nothing else where it was written
-	extreme bool   // holds a number that is too large or too small to be checked
+	raw     any    // as written, with nulls
+	clean   any    // without nulls in objects
+	json    string // canonical form of clean, or empty for null
+	id      int    // equal for equal raw values; negative for merged ones
+	text    bool   // a string that had to be one in its source
+	extreme bool   // contains a number beyond the checkable range
 }
 
-// matchedLabels returns those labels of a container that select assignments.
+// matchedLabels returns the labels that select assignments.
 func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	if !one.FromConfigMap {
 		return one.Labels
@@ -52,24 +52,23 @@ func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	return fleet.WithoutOwnerLabels(one.Labels)
 }
 
-// mergeIndex has the containers of a fleet, read and numbered in merge order, and the nodes of their data. All
-// snapshots are composed with it. It does not change after newMergeIndex.
+// mergeIndex contains the parsed containers of a fleet in merge order, and the nodes of their data. It is immutable;
+// all snapshots share it.
 type mergeIndex struct {
 	merger
 	environment string
 	containers  []container // in merge order
-	ranks       []int       // of each container: equal where only the name decides; nil where that is no ambiguity
-	keys        []string    // the top-level keys of all containers, sorted
+	ranks       []int       // by container: equal if only names decide; nil allows that
+	keys        []string    // top-level keys, sorted
 	nodes       []node
-	wholes      int // how many nodes have values that are merged as a whole
+	wholes      int // number of nodes merged as a whole
 
-	references bool     // any container has references to secrets
-	files      bool     // any container has encrypted files
-	mixed      []string // the keys that are values in some containers and references in others
+	references bool
+	files      bool
+	mixed      []string // keys with values and references
 }
 
-// newMergeIndex reads the containers of the fleet. Its error names each container whose data is not a
-// JSON object and each priority that is not a number.
+// newMergeIndex parses the containers. The error names all containers with invalid data or priority.
 func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	options := f.HydrationOrDefault()
 	merging, err := newMerger(options)
@@ -95,7 +94,7 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	return made, made.indexNodes()
 }
 
-// order returns the containers in merge order, and fills in their ranks.
+// order returns the containers in merge order with their ranks.
 func (e *mergeIndex) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
 	byName := options.Precedence == "name"
 	type ranked struct {
@@ -157,7 +156,7 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 	return one, one.readFiles(secrets.Encrypted)
 }
 
-// readData reads the values of a container; known is false while they are not known yet.
+// readData parses a container's values. known is false while they are unknown.
 func readData(one *container, config fleet.Config) (data map[string]any, known bool, err error) {
 	text, known := config[one.name]
 	if !known {
@@ -175,7 +174,7 @@ func readData(one *container, config fleet.Config) (data map[string]any, known b
 		return nil, false, fmt.Errorf("config container %q: its data is not an object", one.name)
 	}
 	if one.texts {
-		for _, key := range slices.Sorted(maps.Keys(data)) { // of several errors it is the first
+		for _, key := range slices.Sorted(maps.Keys(data)) { // the first error
 			if text, ok := data[key].(string); ok {
 				if data[key], err = fleet.ReadConfigMapValue(text); err != nil {
 					return nil, false, fmt.Errorf("config container %q: the value of %q %w", one.name, key, err)
@@ -186,9 +185,9 @@ func readData(one *container, config fleet.Config) (data map[string]any, known b
 	return data, true, nil
 }
 
-// valueTable are what containers give. Equal ones are one.
+// valueTable deduplicates values.
 type valueTable struct {
-	ids  map[valueIdentity]int // text is no matter
+	ids  map[valueIdentity]int // ignores text
 	made map[valueIdentity]*value
 }
 
@@ -197,8 +196,8 @@ type valueIdentity struct {
 	text, reference bool
 }
 
-// of returns the value; text says that it is a string which could be nothing else where it was written.
-func (v *valueTable) of(raw any, text bool) (*value, error) {
+// share returns the shared value. text marks strings that had to be strings in their source.
+func (v *valueTable) share(raw any, text bool) (*value, error) {
 	of, isReference := raw.(secretReference)
 	canonical := func() (string, error) { return fleet.CanonicalJSON(raw) }
 	if isReference {

@@ -9,14 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// ownViolation is a value of a container that breaks a schema wherever it is not overridden.
+// ownViolation is a container's value that violates a schema unless overridden.
 type ownViolation struct {
 	container, schema int
 	violation
 }
 
-// checkContainers checks each of the containers alone against each of the schemas, the first time that
-// they meet.
+// checkContainers checks each container alone against each schema, once.
 func (c *checker) checkContainers(containers []int32, schemas []int) {
 	for _, number := range schemas {
 		schema := c.schemas[number]
@@ -42,7 +41,7 @@ func (c *checker) checkContainers(containers []int32, schemas []int) {
 	}
 }
 
-// checkAlone finds what is wrong with a value whatever other containers add to it.
+// checkAlone finds violations that other containers cannot repair.
 func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry keyedValue) []violation {
 	switch raw := entry.value.raw.(type) {
 	case nil:
@@ -60,8 +59,7 @@ func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry keyedValue
 	return c.checkValue(s, sub, entry.key, entry.value)
 }
 
-// checkMembers goes down an object, which others may complete: only its members say anything, and
-// that it is an object.
+// checkMembers checks the type and the members of an object, which others may complete.
 func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string, object map[string]any) []violation {
 	if len(sub.Types) > 0 && !slices.Contains(sub.Types, "object") {
 		found, _ := s.validate(sub, object, pointer)
@@ -89,10 +87,9 @@ func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string
 	return found
 }
 
-// propertySchemas returns the schemas that a member of an object has to satisfy in any case: by
-// properties, also of what is referred to and of each of allOf.
+// propertySchemas returns the unconditional schemas of a member: properties, including those through $ref and allOf.
 func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschema.Schema {
-	const deepest = 8 // schemas may refer to themselves
+	const deepest = 8 // schemas may be recursive
 	var all []*jsonschema.Schema
 	if property := sub.Properties[key]; property != nil {
 		all = append(all, property)
@@ -109,8 +106,8 @@ func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschem
 	return all
 }
 
-// reportContainers reports what the checkers found in containers alone. Where the value remains in a
-// snapshot that is known, the snapshot was checked as a whole, and there is nothing to add.
+// reportContainers reports violations of containers alone, except where a known snapshot, checked as a whole,
+// contains the value.
 func (c *checks) reportContainers(
 	assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
 	checkers []*checker, found, warnings *collector,
@@ -163,8 +160,7 @@ func (c *checks) reportContainers(
 	})
 }
 
-// remains says whether a container is where the value at the pointer, or anything in it, comes from;
-// where values are not known yet, as far as the known ones tell.
+// remains reports whether the container provides the value at the pointer or below, according to known values.
 func (s *Snapshot) remains(pointer string, container int) bool {
 	for at, leaf := range s.leavesBelow(pointer) {
 		if leaf.from == container && (at == pointer || strings.HasPrefix(at, pointer+"/")) {

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// readFiles reads the encrypted files of a container, of which no two are of one Secret.
+// readFiles reads a container's encrypted files, one per Secret.
 func (c *container) readFiles(texts []string) error {
 	for i, text := range texts {
 		file, err := fleet.ParseEncrypted(text)
@@ -25,13 +25,13 @@ func (c *container) readFiles(texts []string) error {
 	return nil
 }
 
-// fileOf returns the number of the file of a Secret, or -1.
+// fileOf returns the index of a Secret's file, or -1.
 func (c *container) fileOf(secret string) int {
 	return slices.IndexFunc(c.files, func(file encrypted.File) bool { return file.Name == secret })
 }
 
-// filesOf returns the encrypted files that containers, in merge order, give together, by the name of the Secret: of several
-// the last one. It finds those where only the names of containers decide.
+// filesOf returns the encrypted files of containers in merge order, by Secret: the last one wins. It also returns
+// ambiguities.
 func (e *mergeIndex) filesOf(members []int32) ([]encrypted.File, []ambiguity) {
 	given := map[string][]int{}
 	for _, member := range members {

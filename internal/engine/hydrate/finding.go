@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// ValueFinding is one thing that is wrong with values or schemas. It never holds a value: that may be a
-// secret.
+// ValueFinding is a problem with values or schemas. It never contains a value, which may be secret.
 type ValueFinding struct {
-	Assignment string // the key of the first assignment that it concerns; empty where it concerns none
-	More       int    // how many further assignments it concerns
-	Container  string // the config container that the value comes from; empty where there is none
-	Schema     string // as in `config schema "net"`; empty where no schema is involved
-	Pointer    string // the JSON pointer of the value (RFC 6901); empty is the whole of the values
-	Message    string // what is wrong; its subject is the pointer where there is one
-	Missing    bool   // a schema requires a key that is not there
+	Assignment string // key of the first affected assignment, or ""
+	More       int    // number of further assignments
+	Container  string // source of the value, or ""
+	Schema     string // `config schema "net"`, or ""
+	Pointer    string // JSON pointer of the value (RFC 6901); "" is the root
+	Message    string // predicate of the pointer, if there is one
+	Missing    bool   // a required key is missing
 }
 
-// String returns the whole sentence.
+// String returns the sentence.
 func (f ValueFinding) String() string {
 	var sentence strings.Builder
 	switch {
@@ -49,7 +48,7 @@ func (f ValueFinding) String() string {
 	return sentence.String()
 }
 
-// collector brings together what is the same finding for several assignments.
+// collector groups equal findings of several assignments.
 type collector struct {
 	byIdentity map[ValueFinding]int
 	findings   []ValueFinding
@@ -59,13 +58,12 @@ func newCollector() *collector {
 	return &collector{byIdentity: map[ValueFinding]int{}}
 }
 
-// add adds a finding about an assignment, or about none where the key is empty.
+// add adds a finding about an assignment, or about none if the key is "".
 func (c *collector) add(assignment string, finding ValueFinding) {
 	c.addAs(finding, assignment, func() ValueFinding { return finding })
 }
 
-// addAs is add for findings that are the same when their identities are, whatever they say. Only the
-// first is made.
+// addAs groups findings by identity and calls made for the first.
 func (c *collector) addAs(identity ValueFinding, assignment string, made func() ValueFinding) {
 	if known, seen := c.byIdentity[identity]; seen {
 		if c.findings[known].Assignment != "" {
@@ -96,7 +94,7 @@ func (c *collector) sorted() []ValueFinding {
 	return c.findings
 }
 
-// ambiguityFinding says that only the names of containers decide the value of a node.
+// ambiguityFinding reports that only container names decide a node.
 func (e *mergeIndex) ambiguityFinding(found ambiguity) ValueFinding {
 	names := make([]string, len(found.containers))
 	for i, container := range found.containers {
@@ -116,7 +114,7 @@ func (e *mergeIndex) ambiguityFinding(found ambiguity) ValueFinding {
 	}
 }
 
-// enumerate joins words as in "a, b and c".
+// enumerate returns "a, b and c".
 func enumerate(words []string, conjunction string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

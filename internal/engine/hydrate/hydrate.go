@@ -1,6 +1,5 @@
-// Package hydrate composes, for every assignment, the snapshot of configuration values that reach it
-// from the fleet's config containers, checks it against the config schemas, and says of each value
-// where it comes from. It is pure: the same fleet gives the same result, byte for byte.
+// Package hydrate composes each assignment's snapshot of configuration values from config containers, checks it
+// against config schemas, and traces the origin of values. It is pure: output is identical byte for byte.
 package hydrate
 
 import (
@@ -9,40 +8,35 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Snapshots is the hydrated fleet.
+// Snapshots is a hydrated fleet.
 type Snapshots struct {
-	All            []*Snapshot    // by assignment, in their order; assignments with the same containers share one
+	All            []*Snapshot    // by assignment; equal containers share one
 	Findings       []ValueFinding // errors, sorted
-	Warnings       []ValueFinding // what has no effect at present, and ambiguities where hydration.on_conflict is "warn", sorted
-	IdleContainers []string       // containers that reach no assignment, by name
+	Warnings       []ValueFinding // ineffective values, and ambiguities if hydration.on_conflict is "warn", sorted
+	IdleContainers []string       // containers without assignments, by name
 
-	checks  *checks   // for an [Advisor]
-	schemas [][]int32 // by assignment: the config schemas
+	checks  *checks   // for [Advisor]
+	schemas [][]int32 // config schemas by assignment
 }
 
 // Hydrate composes the snapshot of every assignment.
 //
-// A container reaches an assignment when each of its labels is the host's or the deployment target's;
-// a reserved key is decided by the assignment's reserved label alone, and a container without labels
-// reaches all. For containers from ConfigMaps, Flux's owner labels and platform-config do not count.
-// They merge in the order of priority, number of labels, and name, the later winning (the
-// number of labels is no matter where hydration.precedence is "name"); see [Merge] for how.
+// A container reaches an assignment if the host or deployment target has all of its labels; without labels it reaches
+// all. Only the assignment's reserved labels decide reserved keys. Flux's owner labels and platform-config on
+// ConfigMaps do not count. Containers merge in the order of priority, number of labels (unless hydration.precedence
+// is "name") and name; the later wins. See [Merge].
 //
-// Containers of equal priority and specificity that give different values for the same node are an
-// ambiguity unless a container of higher rank decides that node anyway. Each schema whose labels
-// match, and the deployment target's own, is checked. Where values are not known yet, that waits,
-// except for ambiguities that no unknown value could resolve.
+// Different values from containers of equal priority and specificity are an ambiguity, unless a higher container
+// decides the node. Hydrate checks all matching schemas and the deployment target's own. Unknown values postpone
+// checks, except for ambiguities that they cannot resolve.
 //
-// Before that, the values of each container are checked alone against the properties of every schema
-// that it can meet. What breaks one is an error even where values that are not known yet keep the
-// whole from being composed, and a warning where other containers override it everywhere.
+// Each container's values are first checked alone against the properties of all schemas that they may meet. A
+// violation is an error even if unknown values prevent the whole check, and a warning if it is overridden everywhere.
 //
-// Where a cluster type's config_type is the built-in "configmap", keys that Kubernetes refuses in a
-// ConfigMap are errors.
+// If a cluster type's config_type is the built-in "configmap", keys that Kubernetes refuses are errors.
 //
-// Errors of the user in values or schemas are in the result's findings. The error is about
-// input that the fleet's own validation refuses: container data that is not a JSON object, a priority
-// that is not a number, unknown hydration options.
+// Findings report users' errors in values and schemas. The error is for input that the fleet's validation refuses:
+// invalid container data or priority, unknown hydration options.
 func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Snapshots, error) {
 	mergeIndex, err := newMergeIndex(f, config)
 	if err != nil {

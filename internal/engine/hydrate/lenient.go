@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// leniently checks values some of which, by pointer, come from a source that has only text. Where such a text
-// breaks the schema, and reads as a number or a boolean, it is checked as that; but where the schema asks for
-// neither, the error is about the text.
+// leniently checks values that include strings from text-only sources, by pointer. If such a string violates the
+// schema but reads as a number or boolean, it is checked as one. If the schema allows neither, the error is about the
+// string.
 func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
 	found, leaves := check(nil)
 	readings := map[string]any{}
@@ -37,12 +37,12 @@ func (s *schema) leniently(texts map[string]string, check func(readings map[stri
 	return found
 }
 
-// maxNumber is the length of the longest text that may be read as a number.
+// maxNumber bounds texts that may be numbers.
 const maxNumber = 1000
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// readText reads text as JSON would read a number or a boolean: "0123", "+1" and "1_000" are neither.
+// readText parses a JSON number or boolean: "0123", "+1" and "1_000" are neither.
 func readText(text string) (any, bool) {
 	switch text {
 	case "true":

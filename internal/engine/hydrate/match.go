@@ -8,16 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// matcher decides which labelled things (config containers, config schemas) reach an assignment: those
-// each of whose labels is the host's or the deployment target's, or a reserved one. Each host and each
-// target is looked up in an index once; for an assignment little is left to do but to unite two short
-// lists. Sets of things and labels are ascending lists of numbers: bit sets would make the work for an
-// assignment grow with the fleet.
+// matcher matches labelled things (config containers and schemas) with assignments. Host or target must have each
+// label. Each host and target is looked up once, and an assignment only merges two short lists. Sets are ascending
+// lists of numbers: bit sets would grow with the fleet.
 type matcher struct {
 	labels  map[label]int32
-	need    [][]int32 // by thing: its labels
-	holders [][]int32 // by label: the things that have it
-	always  []int32   // the things without labels
+	need    [][]int32 // labels, by thing
+	holders [][]int32 // things, by label
+	always  []int32   // things without labels
 
 	environment string
 	hosts       map[*schedule.Host]*side
@@ -27,14 +25,14 @@ type matcher struct {
 
 type label struct{ key, value string }
 
-// side is what the host or the deployment target contributes to a match.
+// side is the contribution of a host or deployment target to a match.
 type side struct {
-	has     []int32   // labels that any thing asks for
-	alone   []int32   // the things that ask for these labels alone
-	partial []partial // of a target's: the things that ask for some of these labels and for others
+	has     []int32   // relevant labels
+	alone   []int32   // things that need only these labels
+	partial []partial // of a target: things that also need others
 }
 
-// sideKey is what sides that contribute the same have in common.
+// sideKey identifies equal sides.
 type sideKey struct {
 	has    string
 	ofHost bool
@@ -42,7 +40,7 @@ type sideKey struct {
 
 type partial struct {
 	thing int32
-	rest  []int32 // the labels that the other side must have
+	rest  []int32 // labels needed of the other side
 }
 
 func newMatcher(environment string) *matcher {
@@ -55,7 +53,7 @@ func newMatcher(environment string) *matcher {
 	}
 }
 
-// add numbers the next thing, and says what it asks for. All are added before the first match.
+// add adds the next thing with its labels, before the first match.
 func (m *matcher) add(labels fleet.Labels) {
 	thing := int32(len(m.need))
 	m.need = append(m.need, nil)
@@ -74,8 +72,7 @@ func (m *matcher) add(labels fleet.Labels) {
 	}
 }
 
-// sidesOf returns what the host and the target of an assignment contribute. Those that contribute the
-// same are the same.
+// sidesOf returns the sides of an assignment. Equal sides are identical.
 func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) {
 	host, target = m.hosts[assignment.Host], m.targets[assignment.Target]
 	if host == nil {
@@ -89,7 +86,7 @@ func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) 
 	return host, target
 }
 
-// pairs returns the distinct pairs of sides of the assignments, and by assignment the number of its pair.
+// pairs returns the distinct pairs of sides, and each assignment's pair by number.
 func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, pair []int32) {
 	numbers := map[[2]*side]int32{}
 	pair = make([]int32, len(assignments))
@@ -107,7 +104,7 @@ func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, p
 	return pairs, pair
 }
 
-// held says of each label whether any host or target has it.
+// held returns the labels that some host or target has.
 func (m *matcher) held() []bool {
 	held := make([]bool, len(m.holders))
 	for _, side := range m.sides {
@@ -118,15 +115,15 @@ func (m *matcher) held() []bool {
 	return held
 }
 
-// match is the things that reach what is on both sides.
+// match lists the things that match a pair of sides.
 type match struct {
 	containers, schemas []int32
 }
 
-// matching matches pairs of sides, one at a time.
+// matching matches one pair of sides at a time.
 type matching struct {
 	*matcher
-	has    []bool // by label: the host at hand has it
+	has    []bool // labels of the current host
 	things numberSet
 	found  []int32
 }
@@ -135,7 +132,7 @@ func newMatching(m *matcher) *matching {
 	return &matching{matcher: m, has: make([]bool, len(m.holders)), things: newNumberSet(len(m.need))}
 }
 
-// match returns the things that reach what is on both sides; containers are those before border.
+// match returns the matching things. Those below border are containers.
 func (m *matching) match(sides [2]*side, border int) match {
 	host, target := sides[0], sides[1]
 	for _, list := range [][]int32{m.always, host.alone, target.alone} {
@@ -173,8 +170,8 @@ func (m *matching) hasAll(wanted []int32) bool {
 	return true
 }
 
-// side returns what the assignment's host or target contributes. A reserved key is decided by the
-// reserved label alone, and each of these belongs to one side.
+// side returns the side of an assignment's host or target. Each reserved key belongs to one side and is decided by
+// its reserved label.
 func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofHost bool) *side {
 	var has []int32
 	for key, value := range labels {
@@ -197,7 +194,7 @@ func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofH
 
 func (m *matcher) newSide(has []int32, ofHost bool) *side {
 	made := &side{has: has}
-	var touched []int32 // the things that have any of the labels
+	var touched []int32 // things with any of the labels
 	for _, number := range has {
 		touched = append(touched, m.holders[number]...)
 	}
@@ -212,7 +209,7 @@ func (m *matcher) newSide(has []int32, ofHost bool) *side {
 	return made
 }
 
-// rest returns what else a thing asks for.
+// rest returns the missing labels of a thing.
 func (m *matcher) rest(thing int32, has []int32) []int32 {
 	var rest []int32
 	for _, number := range m.need[thing] {
@@ -223,7 +220,7 @@ func (m *matcher) rest(thing int32, has []int32) []int32 {
 	return rest
 }
 
-// listKey returns a string that equal lists have in common.
+// listKey returns a map key for a list.
 func listKey(list []int32) string {
 	bytes := make([]byte, 0, 4*len(list))
 	for _, number := range list {
@@ -232,7 +229,7 @@ func listKey(list []int32) string {
 	return string(bytes)
 }
 
-// lacking returns those of the labels that neither the host nor the target of the assignment has.
+// lacking returns the labels that neither host nor target has.
 func lacking(labels fleet.Labels, assignment *schedule.Assignment, environment string) fleet.Labels {
 	reserved := assignment.Reserved(environment)
 	missing := fleet.Labels{}

@@ -12,17 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Merge merges objects in their order; the later wins. Objects merge deeply, everything else is
-// overridden, and so is a value by one of another type. A null removes its key at any depth, also from
-// objects inside of lists, and never stays itself; an element of a list may be null.
+// Merge merges objects in order; the later wins. Objects merge deeply, other values and other types override. A null
+// removes its key at any depth, also within lists, but list elements may be null.
 //
-// Lists go by options.Lists: "replace" (default) overrides, "append" concatenates, and "merge" merges
-// each object of a later list into the objects of the earlier ones that have the same scalar at
-// options.ListKey (default "name"), and appends what has no such partner: other objects, and scalars,
-// equal ones included, as Kalypso does. Precedence and OnConflict have no say here.
+// options.Lists determines lists: "replace" (default) overrides, "append" concatenates, and "merge" merges objects
+// with equal scalars at options.ListKey (default "name") and appends all other elements, equal scalars included, as
+// Kalypso does. Precedence and OnConflict have no effect here.
 //
-// The result shares nothing that can change with its arguments. Values that JSON cannot say, and an
-// unknown mode for lists, are errors.
+// The result is independent of the arguments. Values without JSON, and unknown list modes, are errors.
 func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, error) {
 	merging, err := newMerger((&fleet.Fleet{Hydration: &options}).HydrationOrDefault())
 	if err != nil {
@@ -38,7 +35,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 		contributions = append(contributions, contribution{from: i, value: value})
 	}
 	merged, _ := merging.compose(nil, contributions)
-	// One element of a list can have gone into several: a last copy takes them apart.
+	// List elements may be shared: copy them.
 	result, err := fleet.Canonical(merged)
 	if err != nil {
 		return nil, err
@@ -46,7 +43,7 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	return result.(map[string]any), nil
 }
 
-// merger composes the values that several containers give for the same node.
+// merger merges the values of a node.
 type merger struct {
 	lists   string
 	listKey string
@@ -60,15 +57,14 @@ func newMerger(options fleet.Hydration) (merger, error) {
 	return merger{}, fmt.Errorf("lists is %q, and must be one of replace, append, merge", options.Lists)
 }
 
-// contribution is what one container, by its number in merge order, gives for one node.
+// contribution is a container's value of a node.
 type contribution struct {
 	from  int
 	value any
 }
 
-// compose returns what remains of the contributions to one node, which are in merge order and at
-// least one, and whether anything remains. It reports to the trace, if there is one. The result may
-// share values with the contributions.
+// compose merges at least one contribution, in merge order, and reports whether a value remains. It reports to the
+// trace, if any. Values may be shared with the contributions.
 func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
 	start := m.runStart(all)
 	run, last := all[start:], all[len(all)-1]
@@ -92,8 +88,7 @@ func (m merger) compose(at *trace, all []contribution) (value any, remains bool)
 	}
 }
 
-// runStart returns where the contributions begin that take part in the result: the last, and those
-// before it that combine with it without anything in between.
+// runStart returns the first contribution that takes part: the last ones that combine without interruption.
 func (m merger) runStart(all []contribution) int {
 	start := len(all) - 1
 	for start > 0 && m.combine(all[start-1].value, all[start].value) {
@@ -102,7 +97,7 @@ func (m merger) runStart(all []contribution) int {
 	return start
 }
 
-// combine says whether two values merge rather than one overriding the other.
+// combine reports whether two values merge.
 func (m merger) combine(a, b any) bool {
 	switch a.(type) {
 	case map[string]any:
@@ -175,7 +170,7 @@ func (m merger) composeList(at *trace, run []contribution) []any {
 	return merged
 }
 
-// keyOf returns what objects in lists are recognised by, or "" for what is never recognised.
+// keyOf returns the identity of a list element, or "".
 func (m merger) keyOf(element any) string {
 	object, ok := element.(map[string]any)
 	if m.lists != "merge" || !ok {
@@ -192,7 +187,7 @@ func (m merger) keyOf(element any) string {
 	return ""
 }
 
-// clean returns the value without the nulls in its objects: itself where it has none.
+// clean returns the value without nulls in objects, itself if it has none.
 func clean(value any) any {
 	if !deep.Holds(value, hasNullMember) {
 		return value
@@ -226,7 +221,7 @@ func hasNullMember(value any) bool {
 	return false
 }
 
-// escapePointer writes a key as a token of a JSON pointer (RFC 6901).
+// escapePointer escapes a token of a JSON pointer (RFC 6901).
 func escapePointer(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key

@@ -10,17 +10,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// suppliers finds the containers that could supply what a snapshot lacks.
+// suppliers finds containers with a missing value.
 type suppliers struct {
 	mergeIndex *mergeIndex
 	found      map[string][]int // by pointer
 }
 
-// mostSuppliers bounds how many containers one message names.
+// mostSuppliers bounds named containers in a message.
 const mostSuppliers = 3
 
-// explain says why the required key at the pointer is not there: a container that matches removes it,
-// or the containers that have it ask for labels that the assignment lacks, or there is none.
+// explain returns why a required key is missing: a container removes it, its containers need other labels, or no
+// container has it.
 func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *schedule.Assignment) string {
 	for _, member := range slices.Backward(snapshot.members) {
 		one := &s.mergeIndex.containers[member]
@@ -57,7 +57,7 @@ func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *sche
 	return ", and no container that matches has it; " + strings.Join(offers, "; ")
 }
 
-// holders returns the containers that have a value at the pointer.
+// holders returns the containers with a value at the pointer.
 func (s *suppliers) holders(pointer string) []int {
 	if holders, known := s.found[pointer]; known {
 		return holders
@@ -72,8 +72,7 @@ func (s *suppliers) holders(pointer string) []int {
 	return holders
 }
 
-// sourceOf returns the name of the container that the value at a pointer comes from: of several, the
-// one that was merged last; "" for the whole of the values.
+// sourceOf returns the last merged container with the value, or "" for the root.
 func (s *Snapshot) sourceOf(pointer string) string {
 	if pointer == "" {
 		return ""
@@ -90,7 +89,7 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	return s.mergeIndex.containers[from].name
 }
 
-// leavesBelow traces the top-level key that the pointer leads to.
+// leavesBelow traces the top-level key of a pointer.
 func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
 	key, _, _ := strings.Cut(pointer[1:], "/")
 	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))

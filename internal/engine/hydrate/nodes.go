@@ -8,25 +8,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// node is a key for which any container gives a value: a top-level key, or a key of an object at another node.
-// Nodes are numbered in the order of canonical JSON, those of an object right behind it.
+// node is a key with values in some container: top-level, or in an object at another node. Numbers follow canonical
+// JSON, parents before members.
 type node struct {
 	name  string
-	json  string // the name as JSON, and a colon
-	top   int32  // the top-level node that it is or belongs to
-	end   int32  // the first node that is not part of it
-	key   int    // of a top-level node: its number in the order of all keys
-	whole int32  // where values are merged as a whole, since lists combine there: a number of its own; else -1
+	json  string // JSON name and colon
+	top   int32  // its top-level node
+	end   int32  // the next node outside of it
+	key   int    // for top-level nodes: number of the key
+	whole int32  // number, if merged as a whole because of lists; else -1
 }
 
-// step is what a container gives for a node. The steps of what is part of an object follow it.
+// step is a container's value of a node. Steps of members follow.
 type step struct {
 	node  int32
-	end   int32  // the first step that is not part of this one
-	value *value // nil for an object that is merged by its parts
+	end   int32  // the next step outside of it
+	value *value // nil for objects merged by member
 }
 
-// indexNodes numbers the nodes of all containers, and brings their data into that order.
+// indexNodes numbers all nodes and orders the containers' data accordingly.
 func (e *mergeIndex) indexNodes() error {
 	root := &nodeTree{}
 	for i := range e.containers {
@@ -45,14 +45,14 @@ func (e *mergeIndex) indexNodes() error {
 	return nil
 }
 
-// nodeTree is the nodes of all containers while they are collected.
+// nodeTree collects the nodes of all containers.
 type nodeTree struct {
 	parts  map[string]*nodeTree
 	number int32
 	whole  bool
 }
 
-// add collects the nodes of an object.
+// add adds the nodes of an object.
 func (t *nodeTree) add(object map[string]any, lists string) {
 	for name, value := range object {
 		part := t.parts[name]
@@ -72,7 +72,7 @@ func (t *nodeTree) add(object map[string]any, lists string) {
 	}
 }
 
-// number numbers what is part of a node of the tree.
+// number numbers the members of a node.
 func (e *mergeIndex) number(tree *nodeTree, top int32, atTop bool) error {
 	for _, name := range slices.Sorted(maps.Keys(tree.parts)) {
 		json, err := fleet.CanonicalJSON(name)
@@ -119,8 +119,7 @@ func (e *mergeIndex) read(one *container, root *nodeTree, values *valueTable) er
 	return nil
 }
 
-// appendSteps appends what a container gives for a node; texts says that strings could be nothing else
-// where they were written.
+// appendSteps appends the steps of a node. texts marks strings that had to be strings in their source.
 func appendSteps(steps []step, node *nodeTree, raw any, texts bool, values *valueTable) ([]step, error) {
 	at := len(steps)
 	steps = append(steps, step{node: node.number})
@@ -133,7 +132,7 @@ func appendSteps(steps []step, node *nodeTree, raw any, texts bool, values *valu
 		}
 	} else {
 		_, isString := raw.(string)
-		if steps[at].value, err = values.of(raw, texts && isString); err != nil {
+		if steps[at].value, err = values.share(raw, texts && isString); err != nil {
 			return nil, err
 		}
 	}

@@ -2,11 +2,10 @@ package hydrate
 
 import "math/bits"
 
-// numberSet is a set of numbers that is filled and emptied over and over: both take as long as it has
-// numbers, nearly whatever their bound.
+// numberSet is a reusable set of numbers. Filling and emptying take time proportional to its size, not its bound.
 type numberSet struct {
 	words  []uint64
-	filled []uint64 // a bit for each of the words that has any
+	filled []uint64 // one bit per non-empty word
 }
 
 func newNumberSet(bound int) numberSet {
@@ -20,7 +19,7 @@ func (s *numberSet) add(number int32) {
 	s.filled[word>>6] |= 1 << (word & 63)
 }
 
-// drain appends the numbers in order, and empties the set.
+// drain appends the numbers in order and empties the set.
 func (s *numberSet) drain(to []int32) []int32 {
 	for i, filled := range s.filled {
 		for ; filled != 0; filled &= filled - 1 {

@@ -9,19 +9,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// reach says which containers and schemas reach which assignment. Each distinct set is there once.
+// reach maps assignments to containers and schemas, with distinct sets.
 type reach struct {
-	set     []int     // by assignment: the number of its set of containers
-	sets    [][]int32 // the containers, in merge order
-	schemas [][]int32 // by assignment: the config schemas; shared: read only
-	any     []bool    // by container: reaches any assignment
+	set     []int     // set, by assignment
+	sets    [][]int32 // containers in merge order
+	schemas [][]int32 // config schemas, by assignment; shared, read-only
+	any     []bool    // by container: has assignments
 	idle    []idleSchema
 }
 
-// idleSchema is a config schema that matches no assignment.
+// idleSchema is a config schema without assignments.
 type idleSchema struct {
 	number  int
-	unknown fleet.Labels // those of its labels that no assignment has
+	unknown fleet.Labels // labels that no assignment has
 }
 
 func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *reach {
@@ -45,7 +45,7 @@ func (e *mergeIndex) reach(f *fleet.Fleet, assignments []*schedule.Assignment) *
 		any:     make([]bool, len(e.containers)),
 	}
 	numbers := make([]int, len(pairs))
-	known := make(map[string]int, len(pairs)) // sets, by their keys
+	known := make(map[string]int, len(pairs)) // by key
 	for i := range matches {
 		numbers[i] = made.number(matches[i].containers, known)
 	}
@@ -85,8 +85,8 @@ func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema
 	return idle
 }
 
-// warnOfIdleSchemas tells of schemas that check nothing. Containers that reach nothing are what layering
-// brings about; a schema is meant for something.
+// warnOfIdleSchemas warns about schemas that check nothing. Idle containers are normal with layers, but a schema has
+// a purpose.
 func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
 	for _, one := range r.idle {
 		declared := &f.ConfigSchemas[one.number]
@@ -98,7 +98,7 @@ func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
 	}
 }
 
-// labelTexts writes labels as in "a=b", by key.
+// labelTexts formats labels as "a=b", by key.
 func labelTexts(labels fleet.Labels) []string {
 	var texts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -107,7 +107,7 @@ func labelTexts(labels fleet.Labels) []string {
 	return texts
 }
 
-// number returns the number of a set of containers.
+// number returns the number of a set.
 func (r *reach) number(set []int32, known map[string]int) int {
 	key := listKey(set)
 	if number, isKnown := known[key]; isKnown {

@@ -8,11 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// secretReference is the raw value of a key that is a secret: a scalar, which merges and is overridden as a whole. It is a type of
-// its own, so that no plain value is one, whatever it says. It is only ever at a top-level key.
+// secretReference is the raw value of a top-level key that is a secret. It merges as a scalar. Its type keeps it
+// distinct from all plain values.
 type secretReference fleet.SecretReference
 
-// canonical is the canonical JSON of a reference.
+// canonical returns the canonical JSON of a reference.
 func (r secretReference) canonical() (string, error) {
 	object := map[string]any{"store": r.Store, "key": r.Key}
 	for name, text := range map[string]string{"property": r.Property, "version": r.Version} {
@@ -23,13 +23,12 @@ func (r secretReference) canonical() (string, error) {
 	return fleet.CanonicalJSON(object)
 }
 
-// isReference says whether the value is a reference to a secret.
 func (v *value) isReference() bool {
 	_, is := v.raw.(secretReference)
 	return is
 }
 
-// addReferences adds the references of a container to its data. A null in one of them makes room for what the other gives.
+// addReferences adds a container's references to its data. A null in either gives way to the other.
 func (c *container) addReferences(references map[string]*fleet.SecretReference) error {
 	for key, given := range references {
 		value, has := c.data[key]
@@ -53,12 +52,12 @@ func (c *container) addReferences(references map[string]*fleet.SecretReference) 
 // clash is a key that remains both as a value and as a reference.
 type clash struct {
 	key                string
-	value, isReference int32 // the last containers that give it as one and as the other
+	value, isReference int32 // last containers with each form
 }
 
-// findMixed returns the keys that are a value in one container and a reference in one, in order: only these can clash.
+// findMixed returns the keys with values and references, in order: only these can clash.
 func (e *mergeIndex) findMixed() []string {
-	found := map[string]bool{} // the keys of references, and whether they are values, too
+	found := map[string]bool{} // keys of references; true if also values
 	for i := range e.containers {
 		if !e.containers[i].references {
 			continue
@@ -84,8 +83,7 @@ func (e *mergeIndex) findMixed() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// clashes finds the keys that remain both as a value and as a reference, as far as no value that is not known yet can
-// take one of them away.
+// clashes finds keys in both forms that no unknown value can resolve.
 func (e *mergeIndex) clashes(members []int32) []clash {
 	var found []clash
 	for _, key := range e.mixed {
@@ -115,7 +113,6 @@ func (e *mergeIndex) clashes(members []int32) []clash {
 	return found
 }
 
-// clashFinding says that a key is both a value and a reference.
 func (e *mergeIndex) clashFinding(found clash) ValueFinding {
 	with, of := e.containers[found.isReference].name, e.containers[found.value].name
 	place := fleet.PathOf("config_containers", with).Attribute("secrets").Key(found.key)
@@ -124,7 +121,7 @@ func (e *mergeIndex) clashFinding(found clash) ValueFinding {
 			"remove one of the two, or set it to null where the other is given", place, of)}
 }
 
-// withoutClashes leaves out the ambiguities at keys that clash: no priority would mend these.
+// withoutClashes removes ambiguities at clashing keys, which priorities cannot resolve.
 func withoutClashes(all []ambiguity, clashes []clash) []ambiguity {
 	return slices.DeleteFunc(all, func(one ambiguity) bool {
 		return slices.ContainsFunc(clashes, func(c clash) bool { return one.pointer == "/"+escapePointer(c.key) })

@@ -16,24 +16,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// schema is a JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12, as its $schema says; without one it is
-// read as 2020-12. Formats are asserted in every draft: who writes "format" wants it checked. Nothing
-// is ever fetched.
+// schema is a JSON Schema of the draft in $schema (4, 6, 7, 2019-09, 2020-12), by default 2020-12. Formats are always
+// asserted. Nothing is fetched.
 type schema struct {
 	root     *jsonschema.Schema
-	document any  // the schema as a value, to look keywords up
-	early    bool // a part of the schema means the same by itself
+	document any  // for keyword lookups
+	early    bool // parts are independent of their parents
 
-	unknown *unknownText // to check references to secrets; nil where no container has any
+	unknown *unknownText // for secret references; nil if no container has any
 
-	// What follows is set where the schema says nothing about the object as a whole but which keys
-	// there are. Then each value is checked by itself, and once: without that, hydration of the
-	// reference fleet takes 2.5 times as long, by BenchmarkHydrate.
+	// The remaining fields are set if the schema constrains only the keys of the root object. Values are then checked
+	// separately and once: otherwise the reference fleet takes 2.5 times as long (BenchmarkHydrate).
 	separable  bool
-	properties []property // the keys that any container has, in order
+	properties []property // keys of containers, in order
 	others     *jsonschema.Schema
-	closed     bool  // keys other than properties are not allowed
-	required   []int // numbers of keys; -1 for each that no container has
+	closed     bool  // no additional properties
+	required   []int // numbers of keys, or -1 if no container has one
 }
 
 type property struct {
@@ -41,7 +39,7 @@ type property struct {
 	schema *jsonschema.Schema
 }
 
-// schemaDrafts are what $schema may be, without the fragment and with either scheme.
+// schemaDrafts lists values of $schema, without fragment, with either scheme.
 var schemaDrafts = []string{
 	"json-schema.org/draft-04/schema",
 	"json-schema.org/draft-06/schema",
@@ -54,7 +52,7 @@ var schemaDrafts = []string{
 // schemaURL is the base of relative references. It cannot be fetched.
 const schemaURL = "schema:///schema.json"
 
-// remoteError is a reference to what is outside of the schema.
+// remoteError is a reference outside the schema.
 type remoteError struct{ url string }
 
 func (e *remoteError) Error() string {
@@ -62,8 +60,8 @@ func (e *remoteError) Error() string {
 		strings.TrimPrefix(e.url, "schema:///"))
 }
 
-// readSchema reads a JSON Schema. Its error is a clause about the schema: that it is no JSON, no
-// schema, of an unknown draft, or refers to something outside of it.
+// readSchema compiles a JSON Schema. The error is a clause: invalid JSON or schema, unknown draft, or remote
+// reference.
 func readSchema(text string) (made *schema, err error) {
 	document, err := fleet.ParseJSON(text)
 	if err != nil {
@@ -106,7 +104,7 @@ func readSchema(text string) (made *schema, err error) {
 	if err := checkSchemaPaths(root); err != nil {
 		return nil, err
 	}
-	// These look at what encloses them, which is not there when a value is checked by itself.
+	// These depend on the enclosing schema, which is absent when values are checked separately.
 	early := !mentions(document, "$dynamicRef") && !mentions(document, "$recursiveRef")
 	return &schema{root: root, document: document, early: early}, nil
 }
@@ -124,8 +122,8 @@ func checkDraft(document map[string]any) error {
 	return nil
 }
 
-// checkIDs refuses URLs that are another when they are resolved: the compiler would look for what they
-// name without end. URLs that are none are left to it.
+// checkIDs refuses URLs that change when resolved, because the compiler would search for them endlessly. It leaves
+// invalid URLs to the compiler.
 func checkIDs(value any, id string) error {
 	switch value := value.(type) {
 	case map[string]any:
@@ -156,7 +154,7 @@ func isNormal(text string) bool {
 	return !parsed.ForceQuery && (!parsed.IsAbs() || parsed.ResolveReference(&url.URL{}).String() == text)
 }
 
-// compileError says in our words what is wrong with a schema.
+// compileError explains a schema's error.
 func compileError(err error) error {
 	var remote *remoteError
 	if errors.As(err, &remote) {
@@ -177,8 +175,8 @@ func compileError(err error) error {
 	return fmt.Errorf("is not a JSON Schema: %s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), schemaURL, ""))
 }
 
-// firstReason returns that of the most detailed causes which sorts first, because the validator's own
-// order is that of a map; of alternatives, why the first does not fit.
+// firstReason returns the first of the most detailed causes in sort order, because the validator's order is random.
+// For alternatives it explains the first.
 func firstReason(invalid *jsonschema.ValidationError) string {
 	if len(invalid.Causes) == 0 {
 		if place := plainPointer(invalid.InstanceLocation); place != "" {
@@ -196,7 +194,7 @@ func firstReason(invalid *jsonschema.ValidationError) string {
 	return slices.Min(reasons)
 }
 
-// separate finds out whether values can be checked one by one, and prepares for it.
+// separate prepares checks of separate values, if possible.
 func (s *schema) separate(keys map[string]int) {
 	root := s.root
 	types := len(root.Types) == 0 || slices.Contains(root.Types, "object")
@@ -231,7 +229,7 @@ func (s *schema) separate(keys map[string]int) {
 	}
 }
 
-// mentions says whether an object anywhere in the value has the key.
+// mentions reports whether any object in the value has the key.
 func mentions(value any, key string) bool {
 	return deep.Holds(value, func(part any) bool {
 		object, _ := part.(map[string]any)
@@ -240,8 +238,8 @@ func mentions(value any, key string) bool {
 	})
 }
 
-// isExtreme says whether a value holds a number with an exponent of four digits or more: to check
-// 1e999999 exactly, as JSON Schema wants it, would take megabytes and seconds.
+// isExtreme reports whether a value contains a number with a large exponent: checking 1e999999 exactly takes
+// megabytes and seconds.
 func isExtreme(value any) bool {
 	return deep.Holds(value, func(part any) bool {
 		number, isNumber := part.(json.Number)
@@ -253,7 +251,7 @@ func isExtreme(value any) bool {
 	})
 }
 
-// unsupported explains a pattern that ECMA 262 allows and RE2, with which values are checked, lacks; "" for any other message.
+// unsupported explains a pattern that ECMA 262 allows and RE2 lacks, or returns "".
 func unsupported(message string) string {
 	for _, group := range []string{"(?!", "(?=", "(?<!", "(?<="} {
 		if strings.Contains(message, group) {

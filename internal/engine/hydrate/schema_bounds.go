@@ -12,33 +12,33 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// The bounds of a JSON Schema.
+// Limits of a JSON Schema.
 const (
-	// maxSchemaParts is how many objects and booleans it may have: the compiler compares each with all others.
+	// maxSchemaParts bounds objects and booleans: the compiler compares each with all others.
 	maxSchemaParts = 4_000
-	// maxSchemaMemory is what compiling it may take, about.
+	// maxSchemaMemory bounds the estimated memory of compilation.
 	maxSchemaMemory = 44 << 20
-	// maxSchemaPaths is how many schemas may apply to one value, each time counted that one is referred to:
-	// thirty that refer twice to the next are a billion.
+	// maxSchemaPaths bounds schemas for one value, counted by reference: thirty that each refer twice to the next
+	// make a billion.
 	maxSchemaPaths = 100_000
 )
 
-// What compiling takes of memory, about, everything that is thrown away included. All of it was measured.
+// Measured memory of compilation, garbage included.
 const (
-	partMemory    = 9_500  // of an object or a boolean, which may be a schema
-	valueMemory   = 750    // of any other value
-	wrongMemory   = 2_200  // of a value that may be wrong where it stands, and is complained about then
-	pointerMemory = 16     // of each character of the way to a part
-	digitMemory   = 24     // of each digit that a number has when it is written without exponent
-	patternMemory = 600    // of each character of a pattern
-	repeatMemory  = 500    // of each character that a repetition stands for
-	classMemory   = 40_000 // of a class of characters by a name of Unicode
+	partMemory    = 9_500  // object or boolean, a possible schema
+	valueMemory   = 750    // other value
+	wrongMemory   = 2_200  // value that causes an error message
+	pointerMemory = 16     // character of the path to a part
+	digitMemory   = 24     // digit of a number without exponent
+	patternMemory = 600    // character of a pattern
+	repeatMemory  = 500    // character of an expanded repetition
+	classMemory   = 40_000 // named Unicode class
 )
 
-// schemaSize adds up what compiling a schema would take.
+// schemaSize sums up the cost of compilation.
 type schemaSize struct{ parts, memory int }
 
-// checkSchemaSize refuses a schema that would take too much to compile.
+// checkSchemaSize refuses schemas that are too costly to compile.
 func checkSchemaSize(document any) error {
 	size := &schemaSize{}
 	size.add("", document, 0)
@@ -53,7 +53,7 @@ func checkSchemaSize(document any) error {
 
 func (s *schemaSize) isTooLarge() bool { return s.parts > maxSchemaParts || s.memory > maxSchemaMemory }
 
-// Keywords of whose values the compiler never complains, or not where they are text, or whole numbers.
+// Keywords that never cause error messages, or not for texts, or for whole numbers.
 var (
 	freeKeywords   = []string{"enum", "const", "default", "examples"}
 	textKeywords   = []string{"$comment", "title", "description", "format", "contentEncoding", "contentMediaType", "required"}
@@ -64,7 +64,7 @@ var (
 	typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 )
 
-// add adds the value of a keyword, or an element of it. The pointer to it has so many characters.
+// add adds a keyword's value or an element. pointer is the length of its JSON pointer.
 func (s *schemaSize) add(keyword string, value any, pointer int) {
 	if s.isTooLarge() {
 		return
@@ -118,7 +118,7 @@ func (s *schemaSize) part(pointer int) {
 	s.memory += partMemory + pointerMemory*pointer
 }
 
-// escapedLength is that of a key in a URL.
+// escapedLength returns the length of a key in a URL.
 func escapedLength(key string) int {
 	length := len(key)
 	for i := range len(key) {
@@ -129,8 +129,7 @@ func escapedLength(key string) int {
 	return length
 }
 
-// digitsOf is how many digits a number has when it is written without exponent; one that isExtreme has too many
-// anyway.
+// digitsOf returns the digits of a number without exponent. Extreme numbers always exceed the limit.
 func digitsOf(number json.Number) int {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
 	shift, err := strconv.Atoi(exponent)
@@ -140,7 +139,7 @@ func digitsOf(number json.Number) int {
 	return len(mantissa) + max(shift, -shift)
 }
 
-// pattern adds a regular expression. What is none is left to the compiler, which parses no more of it.
+// pattern adds a regular expression. The compiler reports invalid ones.
 func (s *schemaSize) pattern(text string) {
 	s.memory += patternMemory * len(text)
 	s.memory += classMemory * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
@@ -152,8 +151,7 @@ func (s *schemaSize) pattern(text string) {
 	}
 }
 
-// lengthOf is how many characters a pattern has once its repetitions are written out. The parser allows no more
-// than some millions.
+// lengthOf returns the length of an expanded pattern. The parser limits it to some millions.
 func lengthOf(pattern *syntax.Regexp) int {
 	length := 1
 	if pattern.Op == syntax.OpLiteral {
@@ -168,7 +166,7 @@ func lengthOf(pattern *syntax.Regexp) int {
 	return length
 }
 
-// checkSchemaPaths refuses a schema in which too many others apply to the same value.
+// checkSchemaPaths refuses schemas of which too many apply to one value.
 func checkSchemaPaths(root *jsonschema.Schema) error {
 	paths := &schemaPaths{known: map[*jsonschema.Schema]int{}}
 	if paths.visit(root); paths.tooMany {
@@ -177,26 +175,26 @@ func checkSchemaPaths(root *jsonschema.Schema) error {
 	return nil
 }
 
-// schemaPaths counts the ways from schemas to those that apply to the same value.
+// schemaPaths counts paths between schemas for one value.
 type schemaPaths struct {
-	known   map[*jsonschema.Schema]int // 0 while it is being counted
+	known   map[*jsonschema.Schema]int // 0 while counting
 	tooMany bool
 }
 
-// visit counts the ways from a schema, and visits all that it leads to.
+// visit counts the paths from a schema and visits its successors.
 func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 	if s == nil || p.tooMany {
 		return 0
 	}
 	if count, seen := p.known[s]; seen {
-		return count // the compiler has refused loops
+		return count // the compiler refuses loops
 	}
 	p.known[s] = 0
 	count := 1
 	for _, same := range sameValue(s) {
 		ways := p.visit(same)
 		if same == s.If || slices.Contains(s.OneOf, same) {
-			ways *= 2 // each is read twice where references are: see unknownText
+			ways *= 2 // read twice with references: see unknownText
 		}
 		count = min(count+ways, maxSchemaPaths+1)
 	}
@@ -208,7 +206,7 @@ func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 	return count
 }
 
-// sameValue are the schemas that apply to the same value as one does.
+// sameValue returns the schemas for the same value.
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.DynamicRef, s.Not, s.If, s.Then, s.Else}
 	all = append(append(append(all, s.AllOf...), s.AnyOf...), s.OneOf...)
@@ -223,7 +221,7 @@ func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// membersOf are the schemas that apply to what is in a value.
+// membersOf returns the schemas for members of a value.
 func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems, s.ContentSchema}
 	all = append(all, s.PrefixItems...)
@@ -244,7 +242,7 @@ func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// isPattern says whether a value, where it is text, is a regular expression, of a size that a schema's may have.
+// isPattern reports whether a value is a regular expression within the size limit.
 func isPattern(value any) bool {
 	text, isText := value.(string)
 	if !isText {

@@ -9,29 +9,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Snapshot is the values hydrated for an assignment, and for all others that the same containers
-// reach. It is safe for concurrent use.
+// Snapshot is the hydrated configuration of all assignments with the same containers. It is safe for concurrent use.
 type Snapshot struct {
-	Known   bool   // false: reaches a container whose values are not known yet; Version and JSON are empty
-	Version string // 16 hexadecimal digits of the hash of JSON, references and encrypted files: equal ones, equal version
-	JSON    string // the canonical JSON object of the values, without references to secrets
-	// ValuesVersion is the hash of JSON alone: Version where there is nothing else.
+	Known   bool   // false if a container's values are unknown; Version and JSON are then empty
+	Version string // hash of JSON, references and encrypted files, 16 hexadecimal digits
+	JSON    string // canonical JSON of the values, without references
+	// ValuesVersion is the hash of JSON alone; equal to Version without secrets.
 	ValuesVersion string
 
 	mergeIndex *mergeIndex
 	members    []int32
-	fields     []keyedValue // what remains, in the order of keys, references among them
-	references int          // how many of the fields are references
+	fields     []keyedValue // remaining keys in order, with references
+	references int          // number of references in fields
 	files      []encrypted.File
 }
 
-// Containers returns the names of the containers that matched, in merge order.
+// Containers returns the matching containers in merge order.
 func (s *Snapshot) Containers() []string {
 	return s.mergeIndex.names(s.members)
 }
 
-// Values returns the values by top-level key; nil where they are not known. The map is the caller's,
-// what it holds is shared: read only.
+// Values returns the values by top-level key, or nil if unknown. The map is a copy; its values are shared and
+// read-only.
 func (s *Snapshot) Values() map[string]any {
 	if !s.Known {
 		return nil
@@ -45,10 +44,10 @@ func (s *Snapshot) Values() map[string]any {
 	return values
 }
 
-// HasSecrets says whether there are references to secrets.
+// HasSecrets reports whether there are references to secrets.
 func (s *Snapshot) HasSecrets() bool { return s.references > 0 }
 
-// References are the references to secrets by top-level key, sorted; none where values are not known.
+// References iterates over the references to secrets, sorted by key.
 func (s *Snapshot) References() iter.Seq2[string, fleet.SecretReference] {
 	return func(yield func(string, fleet.SecretReference) bool) {
 		if s.references == 0 {
@@ -62,8 +61,7 @@ func (s *Snapshot) References() iter.Seq2[string, fleet.SecretReference] {
 	}
 }
 
-// Secrets returns the references to secrets by top-level key; nil where there are none, or values are not known. The map is
-// the caller's.
+// Secrets returns a copy of the references by key, or nil without any.
 func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 	if s.references == 0 {
 		return nil
@@ -73,19 +71,18 @@ func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 	return secrets
 }
 
-// Encrypted returns the encrypted files that reach the assignment, sorted by name, with the containers that give them; nil
-// where values are not known. Read only.
+// Encrypted returns the encrypted files with their containers, sorted by name, or nil if unknown. It is read-only.
 func (s *Snapshot) Encrypted() []encrypted.File { return s.files }
 
-// Origin says where a value comes from.
+// Origin is the source of a value.
 type Origin struct {
 	Container  string   `json:"container"`
-	Overridden []string `json:"overridden,omitempty"` // the containers that lost, in merge order
+	Overridden []string `json:"overridden,omitempty"` // losing containers, in merge order
 }
 
-// Provenance returns the origin of every leaf by its JSON pointer; nil where values are not known. A
-// leaf is what has no members: a scalar, a null in a list, an empty object or list. Who gave another
-// value for the leaf, or for what it is part of, has lost. It is composed anew at each call.
+// Provenance returns the origin of each leaf by JSON pointer, or nil if unknown. Leaves are scalars, nulls in lists,
+// and empty objects and lists. Containers with another value for a leaf or its parent have lost. Each call computes
+// it anew.
 func (s *Snapshot) Provenance() map[string]Origin {
 	if !s.Known {
 		return nil
@@ -109,7 +106,7 @@ func (s *Snapshot) origin(leaf leaf) Origin {
 	return origin
 }
 
-// leaves traces the snapshot, or only what is below some of its top-level keys.
+// leaves traces the snapshot, or only the given top-level keys.
 func (s *Snapshot) leaves(keys ...string) map[string]leaf {
 	to := &report{leaves: map[string]leaf{}}
 	columns := map[string][]contribution{}

@@ -5,32 +5,31 @@ import (
 	"slices"
 )
 
-// trace follows a composition from node to node and reports where values come from. A nil trace
-// follows nothing and costs nothing.
+// trace follows a composition and reports origins. A nil trace costs nothing.
 type trace struct {
 	to      *report
 	pointer string // JSON pointer of the node
-	lost    []int  // containers that were overridden here or above, in merge order, perhaps twice
+	lost    []int  // containers overridden here or above, in merge order, with repeats
 }
 
-// report is what a trace found out.
+// report is the result of a trace.
 type report struct {
-	ranks       []int // of each container: equal ranks are told apart by name only; nil: do not look for ambiguities
+	ranks       []int // by container: only names decide between equal ranks; nil disables ambiguities
 	leaves      map[string]leaf
 	ambiguities []ambiguity
 }
 
-// leaf says where a value without members of its own comes from.
+// leaf is the origin of a value without members.
 type leaf struct {
 	from int
 	lost []int // sorted, without from
 }
 
-// ambiguity is a node where only the names of containers decide what the value is.
+// ambiguity is a node that only container names decide.
 type ambiguity struct {
 	pointer    string
 	containers []int  // in merge order
-	secret     string // of encrypted files, which have no pointer: the name of their Secret
+	secret     string // for encrypted files: name of the Secret
 }
 
 func (t *trace) child(token string) *trace {
@@ -40,7 +39,7 @@ func (t *trace) child(token string) *trace {
 	return &trace{to: t.to, pointer: t.pointer + "/" + token, lost: t.lost}
 }
 
-// reached reports the contributions to the node. Those before start are overridden.
+// reached reports the contributions to a node. Those before start are overridden.
 func (t *trace) reached(m merger, all []contribution, start int) {
 	if t == nil {
 		return
@@ -64,9 +63,8 @@ func (t *trace) leaf(from int) {
 	t.to.leaves[t.pointer] = leaf{from, lost}
 }
 
-// disagreement returns the containers of equal rank that would give another result at this node,
-// members aside, if their names were in another order. Where a container of higher rank has the last
-// word anyway there is no harm, and none are returned.
+// disagreement returns containers of equal rank whose order affects this node, members aside. If a higher container
+// decides, it returns none.
 func (m merger) disagreement(all []contribution, ranks []int) []int {
 	higher := all[len(all):]
 	for end := len(all); end > 0; end = len(all) - len(higher) {
@@ -85,8 +83,8 @@ func (m merger) disagreement(all []contribution, ranks []int) []int {
 			}
 			return distinct(sources(group))
 		}
-		// Values of another kind than the higher ones are overridden in any order. The others take
-		// part when they happen to come last: harmless only if the higher ones cover them.
+		// Values of another kind than the higher ones always lose. The others matter if they come last, unless higher
+		// ones cover them.
 		without, _ := m.compose(nil, higher)
 		for _, one := range group {
 			if !m.combine(one.value, higher[0].value) {
@@ -128,7 +126,7 @@ func sources(contributions []contribution) []int {
 	return from
 }
 
-// distinct returns the sorted numbers without repetitions, in a slice of its own.
+// distinct returns a copy without repeats of sorted numbers.
 func distinct[T int | int32](numbers []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(numbers)))
 }

@@ -7,21 +7,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// secretFormat is the format that only references to secrets satisfy.
+// secretFormat is a format that only references to secrets satisfy.
 const secretFormat = "secret"
 
-// isSecret says whether a value has the format.
 func isSecret(value any) bool {
 	_, is := value.(secretReference)
 	return is
 }
 
-// unknownText reads schemas for values with references to secrets, each of which stands for a text that nobody knows. A
-// value fits where any texts could make it fit: what a keyword says of an unknown text ("pattern", "enum", "const", lengths,
-// formats other than "secret") is satisfied, but inside of "not" the same is not. So each schema has two readings: whether
-// a value possibly fits, and whether it certainly does. "not" turns one into the other; of "oneOf" an alternative has to
-// fit possibly, and no two certainly; "then" and "else" count where "if" fits certainly, or certainly does not. References
-// that depend on what encloses them ($dynamicRef, $recursiveRef) say nothing.
+// unknownText adapts schemas to values with references to secrets: texts that Flotilla does not know. A value fits if
+// some texts would fit. Keywords about an unknown text ("pattern", "enum", "const", lengths, formats except "secret")
+// pass, but not within "not". Each schema therefore has two readings: possibly and certainly fitting. "not" swaps
+// them. Of "oneOf", one alternative must fit possibly and no two certainly; "then" and "else" apply if "if" certainly
+// fits, or certainly fails. $dynamicRef and $recursiveRef have no effect.
 type unknownText struct {
 	readings map[readingOf]*jsonschema.Schema
 }
@@ -31,14 +29,14 @@ type readingOf struct {
 	certain bool
 }
 
-// readUnknownText makes the readings of a schema and of all that it applies to the whole of the values, and to each of them.
+// readUnknownText creates the readings of a schema and its subschemas.
 func readUnknownText(root *jsonschema.Schema) *unknownText {
 	made := &unknownText{readings: map[readingOf]*jsonschema.Schema{}}
 	made.reading(root, false)
 	return made
 }
 
-// possibly returns the reading of a schema that refuses only what cannot fit.
+// possibly returns the reading that refuses only impossible values.
 func (u *unknownText) possibly(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.Always != nil {
 		return s
@@ -55,13 +53,13 @@ func (u *unknownText) reading(s *jsonschema.Schema, certain bool) *jsonschema.Sc
 		return known
 	}
 	made := blankSchema(s)
-	u.readings[of] = made // before what it leads to: schemas may lead back to themselves
+	u.readings[of] = made // store first: schemas may be recursive
 	made.Extensions = map[string]jsonschema.ExtSchema{"": u.keywords(s, certain)}
 	made.UnevaluatedProperties = u.reading(s.UnevaluatedProperties, certain) // comes last
 	return made
 }
 
-// blankSchema has the place of a schema, and asks for nothing.
+// blankSchema returns an empty schema at the same place.
 func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{
 		Location: s.Location, Draft: s.Draft, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: 1, MaxContains: -1,
@@ -69,17 +67,17 @@ func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	}
 }
 
-// keywords are those of a schema, in one of its readings. What holds no reference is read as ever.
+// keywords are a schema's keywords in one reading. Values without references are checked normally.
 type keywords struct {
 	schema    *jsonschema.Schema
 	certain   bool
-	others    *jsonschema.Schema // without what is checked here
+	others    *jsonschema.Schema // without the keywords checked here
 	oneOf     [2][]*jsonschema.Schema
 	condition [2]*jsonschema.Schema
 	branches  [2]*jsonschema.Schema // "then" and "else"
 }
 
-// The readings in keywords.oneOf and keywords.condition.
+// Indexes of readings in keywords.oneOf and keywords.condition.
 const (
 	possible = iota
 	certainly
@@ -134,7 +132,7 @@ func readings[K comparable](schemas map[K]*jsonschema.Schema, u *unknownText, ce
 	return read
 }
 
-// Validate is that of an extension of the validator, which calls it for each value that the schema applies to.
+// Validate implements the validator's extension for each value.
 func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	kind := kindWithText(value)
 	if kind == "" {
@@ -152,7 +150,7 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	return group(ctx, wrong)
 }
 
-// group returns one error for all.
+// group combines errors.
 func group(ctx jsonschema.ValidationContext, all []error) error {
 	if len(all) == 0 {
 		return nil
@@ -160,7 +158,7 @@ func group(ctx jsonschema.ValidationContext, all []error) error {
 	return jsonschema.ValidationError{}.Group(ctx.Error("", ""), all...)
 }
 
-// kindWithText returns the type of a value that is an unknown text, or holds one; "" where it does not.
+// kindWithText returns the type of a value with unknown text, or "".
 func kindWithText(value any) string {
 	switch value := value.(type) {
 	case secretReference:
@@ -175,7 +173,7 @@ func kindWithText(value any) string {
 	return ""
 }
 
-// checkKind checks the type of a value, and which one it may be; for the certain reading also that nothing is asked of the text.
+// checkKind checks a value's type and, in the certain reading, that its text is unconstrained.
 func (k *keywords) checkKind(ctx jsonschema.ValidationContext, kind string) error {
 	s := k.schema
 	if len(s.Types) > 0 && !slices.Contains(s.Types, kind) {
@@ -199,7 +197,7 @@ func (k *keywords) checkKind(ctx jsonschema.ValidationContext, kind string) erro
 	return nil
 }
 
-// checkOneOf checks that exactly one of alternatives fits.
+// checkOneOf checks that exactly one alternative fits.
 func (k *keywords) checkOneOf(ctx jsonschema.ValidationContext, value any) error {
 	if len(k.oneOf[possible]) == 0 {
 		return nil
@@ -240,7 +238,7 @@ func (k *keywords) checkCondition(ctx jsonschema.ValidationContext, value any) e
 		if k.branches[i] == nil {
 			continue
 		}
-		// Both branches are looked at where the condition is not known: what they evaluate is evaluated.
+		// With an unknown condition, both branches evaluate properties.
 		mayCount, counts := holds[possible], holds[certainly]
 		if branch == "else" {
 			mayCount, counts = !holds[certainly], !holds[possible]

@@ -7,9 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Uses returns the keys of the assignments whose values have something at the JSON pointer, in the
-// order of the assignments, which are those that the result was made of. Where values are not known
-// yet, what the known containers have counts. A pointer that RFC 6901 does not allow is an error.
+// Uses returns the keys of assignments with a value at the JSON pointer, in order. Known containers of unknown
+// snapshots count. An invalid pointer (RFC 6901) is an error.
 func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string) ([]string, error) {
 	if err := checkPointer(pointer); err != nil {
 		return nil, err

@@ -16,18 +16,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// violation is one way in which values break a schema.
+// violation is a way in which values violate a schema.
 type violation struct {
-	pointer string // JSON pointer of the value that is wrong, or of the key that is missing
-	message string // a clause about it, without any value
-	missing bool   // the key is required and not there
+	pointer string // JSON pointer of the wrong value or missing key
+	message string // a clause without values
+	missing bool   // a required key is missing
 }
 
-// leafError is an error of the validator that has no more detailed cause.
+// leafError is a validator error without details.
 type leafError struct{ pointer, keyword string }
 
-// validate returns the violations of a value, sorted, and all the nodes and keywords that had a part
-// in them, those of alternatives included. The pointers of both begin with prefix.
+// validate returns the sorted violations of a value, and all participating nodes and keywords, including
+// alternatives. Pointers begin with prefix.
 func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (found []violation, leaves []leafError) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -46,7 +46,7 @@ func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (fou
 	return sortedViolations(found), leafErrors(invalid, prefix, nil)
 }
 
-// sortedViolations are violations in order, each once.
+// sortedViolations sorts and deduplicates.
 func sortedViolations(found []violation) []violation {
 	slices.SortFunc(found, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(a.pointer, b.pointer), cmp.Compare(a.message, b.message))
@@ -65,8 +65,7 @@ func leafErrors(invalid *jsonschema.ValidationError, prefix string, leaves []lea
 	return leaves
 }
 
-// collect goes down to the errors that a user can do something about. Of alternatives none of which
-// fits, the choice itself is one.
+// collect descends to errors that users can fix. If no alternative fits, the choice itself is the error.
 func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix string, found *[]violation) {
 	keyword, path := keywordOf(invalid)
 	pointer := plainPointer(invalid.InstanceLocation)
@@ -111,7 +110,7 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 	}
 }
 
-// alternatives says of each alternative why it does not fit.
+// alternatives explains why each alternative fails.
 func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) string {
 	var reasons []string
 	base := plainPointer(invalid.InstanceLocation)
@@ -129,7 +128,7 @@ func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) st
 	return strings.Join(reasons, "; ")
 }
 
-// additional returns the keys of an object that its schema, at the path, does not know.
+// additional returns the keys that the schema at the path does not allow.
 func (s *schema) additional(object any, path string) []string {
 	members, _ := object.(map[string]any)
 	enclosing, _ := LookUp(s.document, path)
@@ -150,9 +149,9 @@ func (s *schema) additional(object any, path string) []string {
 	return unknown
 }
 
-// clause says what a keyword asks for. It never says the value, which may be a secret.
+// clause describes a keyword's requirement without the value, which may be secret.
 func clause(keyword string, parameter, value any) string {
-	if keyword == "minContains" { // mostly by default, so that there is nothing to look up
+	if keyword == "minContains" { // usually the default: nothing to look up
 		return `has too few elements that fit "contains"`
 	}
 	text, err := fleet.CanonicalJSON(parameter)
@@ -177,7 +176,7 @@ func clause(keyword string, parameter, value any) string {
 	return strings.Replace(said, "%s", text, 1)
 }
 
-// clauses are what keywords ask for, with %s for the parameter.
+// clauses are requirements by keyword, with %s for the parameter.
 var clauses = map[string]string{
 	"const": "must be %s", "format": "must be of the format %s", "pattern": "must match the pattern %s",
 	"minimum": "must be at least %s", "exclusiveMinimum": "must be more than %s",
@@ -191,13 +190,13 @@ var clauses = map[string]string{
 	"oneOf": "fits more than one of the alternatives, and must fit exactly one",
 }
 
-// keywordOf returns the keyword that an error is about, and the pointer of it in the schema.
+// keywordOf returns the failed keyword and its pointer in the schema.
 func keywordOf(invalid *jsonschema.ValidationError) (keyword, path string) {
 	_, path, _ = strings.Cut(invalid.AbsoluteKeywordLocation, "#")
 	path = plainPointer(path)
 	tokens := strings.Split(path, "/")
 	keyword = tokens[len(tokens)-1]
-	// What depends on a key is at dependentRequired/<key>/<index>, what must hold in allOf at allOf/<index>.
+	// dependentRequired/<key>/<index>, allOf/<index>
 	if _, err := strconv.Atoi(keyword); err == nil && len(tokens) > 2 {
 		switch {
 		case tokens[len(tokens)-3] == "dependentRequired" || tokens[len(tokens)-3] == "dependencies":
@@ -209,7 +208,7 @@ func keywordOf(invalid *jsonschema.ValidationError) (keyword, path string) {
 	return keyword, path
 }
 
-// plainPointer undoes the percent encoding that the validator adds to JSON pointers.
+// plainPointer reverses the validator's percent encoding.
 func plainPointer(pointer string) string {
 	plain, err := url.PathUnescape(pointer)
 	if err != nil {
@@ -218,7 +217,7 @@ func plainPointer(pointer string) string {
 	return plain
 }
 
-// LookUp returns what a JSON pointer points at, and whether there is anything.
+// LookUp returns the value at a JSON pointer and whether it exists.
 func LookUp(value any, pointer string) (any, bool) {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
@@ -242,7 +241,7 @@ func LookUp(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// names returns a string, or the strings of a list.
+// names returns a string or the strings of a list.
 func names(parameter any) []string {
 	var all []string
 	switch parameter := parameter.(type) {
