@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
@@ -57,7 +55,7 @@ data:
 // Adopt converts the arguments of provider::flotilla::adopt: an environment, a list or map of YAML texts, and the
 // options {repository = {url, branch}, hosts} or nil. It calls render for kustomizations and charts. While an
 // argument is unknown, it returns nil and known = false.
-func Adopt(environment, documents, given any, render Render) (result *Adoption, known bool, findings fleet.Findings) {
+func Adopt(environment, texts, given any, render Render) (result *Adoption, known bool, findings fleet.Findings) {
 	reader := &fleet.Reader{}
 	var root *fleet.Path
 	name, isText := environment.(string)
@@ -69,25 +67,28 @@ func Adopt(environment, documents, given any, render Render) (result *Adoption, 
 		reader.Report(root.Attribute("environment"), "%q %s", name, problem)
 	}
 	settings := readOptions(reader, given)
-	texts, textsKnown, found := fleet.ReadTexts(documents)
+	parsed, textsKnown, found := fleet.ReadTexts(texts)
 	findings = slices.Concat(reader.Findings, found)
 	if known = textsKnown && !reader.Unknown; !known || len(findings) > 0 {
 		return nil, known, findings
 	}
-	a := &adoption{environment: name, options: settings, render: render, built: map[string]string{}, results: map[string]*objects.Result{}}
-	a.read(texts)
-	a.keepTexts(documents)
-	a.all = slices.Clone(a.objects)
-	slices.SortFunc(a.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
-	a.locate()
-	a.place()
+	d := &documents{environment: name, options: settings}
+	d.read(parsed)
+	d.keepTexts(texts)
+	d.all = slices.Clone(d.objects)
+	slices.SortFunc(d.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
+	d.locate()
+	p := &placer{kustomizations: newKustomizations(d, render), hosts: map[string]*host{}}
+	p.place()
+	a := &applier{placer: p}
 	a.apply()
 	a.sift()
-	a.build()
-	slices.SortStableFunc(a.listed, func(a, b Listed) int {
+	b := &builder{documents: d, hosts: p.hosts}
+	b.build()
+	slices.SortStableFunc(d.listed, func(a, b Listed) int {
 		return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object)
 	})
-	return &Adoption{a.fleet(), a.listed}, true, nil
+	return &Adoption{b.fleet(), d.listed}, true, nil
 }
 
 // OptionsTable describes the options.
@@ -174,35 +175,24 @@ func patternLabel(segment string) (label string, is bool) {
 	return inside, opened && closed && inside != "" && !strings.ContainsAny(inside, "{}")
 }
 
-// adoption is the state of a conversion.
-type adoption struct {
+// documents are the parsed texts, with the objects to adopt.
+type documents struct {
 	environment string
 	options     options
 	listed      []Listed
 
-	render      Render
-	results     map[string]*objects.Result // by request
-	texts       map[string]string          // by path, or nil
-	files       []string                   // names of all texts
-	objects     []*manifestObject          // to be adopted
-	all         []*manifestObject          // read or rendered
-	filesOf     map[string][]string        // by kind and name of an object
-	generators  []*manifestObject          // generators of artifacts
-	sources     map[sourceReference][]*manifestObject
-	following   map[string][]*manifestObject // objects that apply a folder
-	folders     map[string]bool              // files and folders
-	overlays    map[string]overlay           // kustomizations, by folder
-	usedBy      map[string][]string          // folders of kustomizations, by entry
-	built       map[string]string            // rendering errors of kustomizations by folder, or ""
-	hostFolders map[string]string            // names of folders that clusters follow
-	hosts       map[string]*host
-	workloads   []*workload
-
-	clusters           []*cluster           // destinations of Argo CD
-	templates          *render.TextRenderer // of ApplicationSets
-	madeText, madeWork int                  // bytes of Applications, and of interpolated texts
+	texts      map[string]string // by path, or nil
+	files      []string          // names of all texts
+	objects    []*manifestObject // to be adopted
+	all        []*manifestObject // read or rendered
+	generators []*manifestObject // generators of artifacts
+	sources    map[sourceReference][]*manifestObject
+	filesOf    map[string][]string // by kind and name of an object
+	overlays   map[string]overlay  // kustomizations, by folder
+	usedBy     map[string][]string // folders of kustomizations, by entry
+	clusters   []*cluster          // destinations of Argo CD
 }
 
-func (a *adoption) list(o *manifestObject, taken bool, reason string) {
+func (a *documents) list(o *manifestObject, taken bool, reason string) {
 	a.listed = append(a.listed, Listed{File: o.file, Object: o.String(), Reason: reason, Taken: taken})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
 // Render renders a request for a folder as a reconciler does. files maps paths to texts; it never changes.
@@ -23,9 +24,31 @@ const (
 	maxDepth    = 20  // nesting of roots
 )
 
+// kustomizations renders the kustomizations among the documents.
+type kustomizations struct {
+	*documents
+	render  Render
+	results map[string]*objects.Result // by request
+	built   map[string]string          // rendering errors by folder, or ""
+}
+
+func newKustomizations(d *documents, render Render) *kustomizations {
+	return &kustomizations{documents: d, render: render, results: map[string]*objects.Result{}, built: map[string]string{}}
+}
+
+// applier replaces objects by what a reconciler applies for them.
+type applier struct {
+	*placer
+	following map[string][]*manifestObject // objects that apply a folder
+	folders   map[string]bool              // files and folders
+
+	templates          *render.TextRenderer // of ApplicationSets
+	madeText, madeWork int                  // bytes of Applications, and of interpolated texts
+}
+
 // apply replaces objects by their applied form: roots by their objects, and others by the output of their
 // kustomizations. The new objects may be roots, too.
-func (a *adoption) apply() {
+func (a *applier) apply() {
 	for again := true; again; {
 		a.follow()
 		again = a.expandRoots() || a.expandKustomizations() || a.expandSets()
@@ -34,7 +57,7 @@ func (a *adoption) apply() {
 
 // expandRoots replaces roots by their objects. A root applies further objects that apply or generate objects:
 // clusters follow the repository through roots, so a root is no workload.
-func (a *adoption) expandRoots() (expanded bool) {
+func (a *applier) expandRoots() (expanded bool) {
 	for _, root := range a.roots() {
 		root.tried = true
 		made, err := a.broughtBy(root)
@@ -73,7 +96,7 @@ func (a *adoption) expandRoots() (expanded bool) {
 }
 
 // broughtBy returns the reconciler objects that a root applies.
-func (a *adoption) broughtBy(root *manifestObject) ([]*manifestObject, error) {
+func (a *applier) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	if root.depth >= maxDepth {
 		return nil, fmt.Errorf("more than %d objects bring each other", maxDepth)
 	}
@@ -96,7 +119,7 @@ func (a *adoption) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 func (o *manifestObject) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
 
 // roots returns the untried objects at the top of the hierarchy.
-func (a *adoption) roots() (roots []*manifestObject) {
+func (a *applier) roots() (roots []*manifestObject) {
 	found := map[*manifestObject]bool{}
 	for _, o := range a.objects {
 		if o.made || o.own || !o.brings() {
@@ -118,7 +141,7 @@ func (a *adoption) roots() (roots []*manifestObject) {
 }
 
 // chartOf reports whether a folder is a chart that may contain reconciler objects. Chart templates need not be YAML.
-func (a *adoption) chartOf(folder string) bool {
+func (a *documents) chartOf(folder string) bool {
 	if _, isChart := a.texts[path.Join(folder, "Chart.yaml")]; !isChart {
 		return false
 	}
@@ -142,7 +165,7 @@ var kindLine = func() *regexp.Regexp {
 }()
 
 // expandKustomizations replaces objects by the output of kustomizations that change or repeat them.
-func (a *adoption) expandKustomizations() (expanded bool) {
+func (a *applier) expandKustomizations() (expanded bool) {
 	wanted := map[string]*manifestObject{} // one object by folder
 	for _, o := range a.objects {
 		if o.made || o.own || len(a.ownersOf(o)) > 0 {
@@ -158,7 +181,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 		if _, isTried := a.built[folder]; isTried {
 			continue
 		}
-		file := path.Join(folder, kustomizations[0])
+		file := path.Join(folder, kustomizationFiles[0])
 		at := &manifestObject{kind: wanted[folder].kind}
 		if a.put(at, file); at.outside {
 			continue
@@ -181,7 +204,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 			}
 			for _, folder := range a.outermost(o.file) {
 				if problem, isBuilt := a.built[folder]; isBuilt && problem == "" {
-					by, isReplaced = path.Join(folder, kustomizations[0]), true
+					by, isReplaced = path.Join(folder, kustomizationFiles[0]), true
 				} else if isBuilt {
 					return "", false, false
 				}
@@ -193,7 +216,7 @@ func (a *adoption) expandKustomizations() (expanded bool) {
 }
 
 // outermost returns the folders of kustomizations that include a file and are included by no other.
-func (a *adoption) outermost(file string) (folders []string) {
+func (a *kustomizations) outermost(file string) (folders []string) {
 	for _, folder := range slices.Sorted(maps.Keys(a.kustomizationsOf(file))) {
 		if len(a.usedBy[folder]) == 0 && !a.overlays[folder].isComponent {
 			folders = append(folders, folder)
@@ -203,7 +226,7 @@ func (a *adoption) outermost(file string) (folders []string) {
 }
 
 // kustomizationsOf returns the folders of all kustomizations that include a file.
-func (a *adoption) kustomizationsOf(file string) map[string]bool {
+func (a *kustomizations) kustomizationsOf(file string) map[string]bool {
 	found := map[string]bool{}
 	var search func(at string)
 	search = func(at string) {
@@ -219,7 +242,7 @@ func (a *adoption) kustomizationsOf(file string) map[string]bool {
 }
 
 // rendered returns the reconciler objects that a request renders.
-func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, err error) {
+func (a *kustomizations) rendered(request *objects.Request) (made []*manifestObject, err error) {
 	result, err := a.renderOnce(request)
 	if err != nil {
 		return nil, err
@@ -237,7 +260,7 @@ func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, e
 		if metadata, isObject := fields["metadata"].(map[string]any); isObject && one.Namespace != "" {
 			metadata["namespace"] = one.Namespace
 		}
-		file := path.Join(request.Path, kustomizations[0])
+		file := path.Join(request.Path, kustomizationFiles[0])
 		if files := a.filesOf[one.Kind+" "+one.Name]; len(files) == 1 {
 			file = files[0]
 		}
@@ -257,7 +280,7 @@ func (a *adoption) rendered(request *objects.Request) (made []*manifestObject, e
 }
 
 // renderOnce caches results by request.
-func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error) {
+func (a *kustomizations) renderOnce(request *objects.Request) (*objects.Result, error) {
 	key, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -277,7 +300,7 @@ func (a *adoption) renderOnce(request *objects.Request) (*objects.Result, error)
 }
 
 // keepTexts keeps texts with paths, for rendering.
-func (a *adoption) keepTexts(documents any) {
+func (a *documents) keepTexts(documents any) {
 	byPath, _ := documents.(map[string]any)
 	a.texts, a.filesOf = map[string]string{}, map[string][]string{}
 	for name, text := range byPath {
@@ -293,14 +316,14 @@ func (a *adoption) keepTexts(documents any) {
 }
 
 // add adds rendered objects.
-func (a *adoption) add(made []*manifestObject) {
+func (a *documents) add(made []*manifestObject) {
 	a.objects = append(a.objects, made...)
 	a.all = append(slices.Clone(made), a.all...) // before their source objects in lookups
 	a.sources = nil
 }
 
 // replace removes replaced objects and lists the unused ones. by names the replacement.
-func (a *adoption) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
+func (a *documents) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
 	made := map[string]bool{}
 	for _, o := range a.objects {
 		if o.made {

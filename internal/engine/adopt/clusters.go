@@ -28,7 +28,7 @@ const (
 const secretType = "argocd.argoproj.io/secret-type"
 
 // cluster reads a cluster Secret of Argo CD, and reports whether the object is one.
-func (a *adoption) cluster(kind, file string, fields map[string]any) (is bool) {
+func (a *documents) cluster(kind, file string, fields map[string]any) (is bool) {
 	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
 	if kind != "Secret" || read.labels[secretType] != "cluster" {
 		return false
@@ -70,7 +70,7 @@ func textsAt(value any, field string) map[string]string {
 }
 
 // destinationOf returns the cluster that an object names by name or server, or nil.
-func (a *adoption) destinationOf(o *manifestObject) *cluster {
+func (a *documents) destinationOf(o *manifestObject) *cluster {
 	if o.kind.Destination == "" {
 		return nil
 	}
@@ -115,7 +115,7 @@ var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "
 
 // learn adds clusters that only the parameters of an ApplicationSet describe. Parameters common to all their sets
 // become labels.
-func (a *adoption) learn(made []*manifestObject, params []map[string]any) {
+func (a *documents) learn(made []*manifestObject, params []map[string]any) {
 	found := map[string]*cluster{}
 	for i, o := range made {
 		to := a.destinationOf(o)

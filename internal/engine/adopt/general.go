@@ -13,7 +13,7 @@ const ofCluster = "$(cluster."
 // generalize merges Applications that one ApplicationSet makes for several clusters. Placeholders replace the name
 // and server of the cluster, and the template fills them in from the cluster type's parameters. Equal results are one
 // deployment target.
-func (a *adoption) generalize(units []*unit) {
+func (a *builder) generalize(units []*unit) {
 	byKey := map[string][]*unit{} // by resulting key
 	of := map[*unit]*unit{}
 	for _, u := range units {
@@ -37,7 +37,7 @@ func (a *adoption) generalize(units []*unit) {
 }
 
 // general returns the unit with placeholders for its cluster, or nil without any.
-func (a *adoption) general(u *unit) *unit {
+func (a *builder) general(u *unit) *unit {
 	if u.main.set == nil || u.main.host.cluster == nil {
 		return nil
 	}

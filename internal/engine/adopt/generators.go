@@ -8,7 +8,7 @@ import (
 )
 
 // generated returns the source folders of an object's generated artifact, and false if its content is not generated.
-func (a *adoption) generated(o *manifestObject) (folders []string, is bool) {
+func (a *applier) generated(o *manifestObject) (folders []string, is bool) {
 	for _, named := range sourcesOf(o) {
 		if !named.kind.IsGenerated() {
 			continue

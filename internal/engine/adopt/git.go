@@ -61,7 +61,7 @@ func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 }
 
 // directories returns the folders that Argo CD sees.
-func (a *adoption) directories() []string {
+func (a *documents) directories() []string {
 	found := map[string]bool{}
 	for name := range a.texts {
 		for at := path.Dir(name); at != "." && at != "/" && !found[at]; at = path.Dir(at) {

@@ -20,9 +20,15 @@ type host struct {
 	isNamed   bool     // placeholders stand for its name or server
 }
 
+// placer assigns objects to hosts.
+type placer struct {
+	*kustomizations
+	hosts       map[string]*host
+	hostFolders map[string]string // names of folders that clusters follow
+}
+
 // place assigns each object to a host.
-func (a *adoption) place() {
-	a.hosts = map[string]*host{}
+func (a *placer) place() {
 	a.hostFolders = a.foldersOfHosts()
 	for _, one := range a.clusters {
 		if !isHub(one.server) {
@@ -35,7 +41,7 @@ func (a *adoption) place() {
 }
 
 // put assigns an object to the host that follows its file's folder, or to the cluster that it names.
-func (a *adoption) put(o *manifestObject, file string) {
+func (a *placer) put(o *manifestObject, file string) {
 	var folder string
 	var labels map[string]string
 	var found bool
@@ -65,14 +71,14 @@ func (a *adoption) put(o *manifestObject, file string) {
 }
 
 // hostOf returns the host of a single cluster.
-func (a *adoption) hostOf(to *cluster) *host {
+func (a *placer) hostOf(to *cluster) *host {
 	one := a.host(to.name, to.labelsOfHost())
 	one.isCluster, one.cluster = true, to
 	return one
 }
 
 // host returns the host with a name, which becomes a cluster type's.
-func (a *adoption) host(name string, labels map[string]string) *host {
+func (a *placer) host(name string, labels map[string]string) *host {
 	if name = labelName(name); name == "clusters" {
 		name = "clusters-1" // clusters/ contains all clusters
 	}
@@ -83,7 +89,7 @@ func (a *adoption) host(name string, labels map[string]string) *host {
 }
 
 // matchPattern matches a file's folder with the pattern in the options.
-func (a *adoption) matchPattern(file string) (name string, labels map[string]string, matches bool) {
+func (a *placer) matchPattern(file string) (name string, labels map[string]string, matches bool) {
 	segments := strings.Split(path.Dir(file), "/")
 	if len(segments) < len(a.options.hosts) {
 		return "", nil, false
@@ -104,7 +110,7 @@ func (a *adoption) matchPattern(file string) (name string, labels map[string]str
 
 // foldersOfHosts returns the folders that clusters follow, with names: paths of Flux' own Kustomizations, folders of
 // its installer, or otherwise the children of a folder named clusters.
-func (a *adoption) foldersOfHosts() map[string]string {
+func (a *placer) foldersOfHosts() map[string]string {
 	found := map[string]bool{}
 	for _, o := range a.objects {
 		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil &&

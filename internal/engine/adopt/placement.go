@@ -29,7 +29,7 @@ const defaultWorkspace = "platform"
 const placementLabel = "placement"
 
 // group combines units of the same object to a workload, and units with equal content to a deployment target.
-func (a *adoption) group(units []*unit) {
+func (a *builder) group(units []*unit) {
 	a.generalize(units)
 	byKey := map[string][]*unit{}
 	for _, u := range units {
@@ -86,7 +86,7 @@ func (a *adoption) group(units []*unit) {
 }
 
 // shareNamespaces removes namespaces that several workspaces use, because a namespace has one owner.
-func (a *adoption) shareNamespaces(units []*unit) {
+func (a *builder) shareNamespaces(units []*unit) {
 	owners := map[string]map[string]bool{}
 	for _, u := range units {
 		if u.namespace != "" {
@@ -120,7 +120,7 @@ func workspaceOf(o *manifestObject) string {
 }
 
 // fleet returns the argument of provider::flotilla::fleet.
-func (a *adoption) fleet() map[string]any {
+func (a *builder) fleet() map[string]any {
 	on := map[string]bool{}
 	workspaces := map[string]bool{}
 	for _, w := range a.workloads {
@@ -192,7 +192,7 @@ func labelsOf(labels map[string]string) map[string]any {
 }
 
 // policies returns one target policy for each set of hosts with deployment targets.
-func (a *adoption) policies(hosts []string) []any {
+func (a *builder) policies(hosts []string) []any {
 	bySet := map[string][]*variant{}
 	for _, w := range a.workloads {
 		for _, one := range w.variants {
@@ -219,7 +219,7 @@ func (a *adoption) policies(hosts []string) []any {
 
 // selectorOf selects hosts by the fewest labels: no label for all hosts, one label with one value, one with several,
 // two with one value each, or else names. words describes the selector.
-func (a *adoption) selectorOf(selected, all []string) (selector map[string]any, words string) {
+func (a *builder) selectorOf(selected, all []string) (selector map[string]any, words string) {
 	if len(selected) == len(all) {
 		return map[string]any{}, "everywhere"
 	}

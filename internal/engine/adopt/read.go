@@ -89,13 +89,13 @@ var harmless = []string{
 	"buildMetadata",
 }
 
-// kustomizations lists the file names that kustomize reads.
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+// kustomizationFiles lists the file names that kustomize reads.
+var kustomizationFiles = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // documentation matches names of documents for people, such as README.md and LICENSE.
 var documentation = regexp.MustCompile(`^([A-Z][A-Z_-]+|.+\.(md|txt|adoc|rst))$`)
 
-func (a *adoption) read(texts []fleet.YAMLText) {
+func (a *documents) read(texts []fleet.YAMLText) {
 	a.overlays, a.usedBy = map[string]overlay{}, map[string][]string{}
 	for _, text := range texts {
 		if documentation.MatchString(path.Base(text.Name)) {
@@ -115,7 +115,7 @@ func (a *adoption) read(texts []fleet.YAMLText) {
 		}
 		for _, document := range text.Documents {
 			fields, _ := document.Value.(map[string]any)
-			if slices.Contains(kustomizations, path.Base(name)) {
+			if slices.Contains(kustomizationFiles, path.Base(name)) {
 				a.overlay(path.Dir(name), fields)
 			} else {
 				a.document(name, fields, 0)
@@ -125,7 +125,7 @@ func (a *adoption) read(texts []fleet.YAMLText) {
 }
 
 // document reads an object or list. It ignores other documents, such as chart values.
-func (a *adoption) document(file string, fields map[string]any, depth int) {
+func (a *documents) document(file string, fields map[string]any, depth int) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	kindName, _ := fields["kind"].(string)
 	if items, isList := objects.Items(fields); isList && depth == 0 {
@@ -193,7 +193,7 @@ func (a *adoption) document(file string, fields map[string]any, depth int) {
 }
 
 // objectsOf reads rendered objects, and returns the first problem.
-func (a *adoption) objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
+func (a *documents) objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
 	before, listed := a.objects, len(a.listed)
 	defer func() { a.objects, a.listed = before, a.listed[:listed] }()
 	a.objects = nil
@@ -223,7 +223,7 @@ func areTexts(value any) bool {
 }
 
 // others lists an object that determines no deployment.
-func (a *adoption) others(o *manifestObject) {
+func (a *documents) others(o *manifestObject) {
 	reason := "is no object that says what a reconciler deploys: it stays where it is"
 	if of := reconciler.OfGroup(o.kind.Group); of != nil {
 		reason = "is an object of " + of.Product + " that deploys nothing by itself: it stays where it is"
@@ -231,7 +231,7 @@ func (a *adoption) others(o *manifestObject) {
 	a.list(o, false, reason)
 }
 
-func (a *adoption) overlay(folder string, fields map[string]any) {
+func (a *documents) overlay(folder string, fields map[string]any) {
 	read := overlay{isComponent: textAt(fields, "kind") == "Component"}
 	read.namespace, _ = fields["namespace"].(string)
 	for key, value := range fields {
@@ -271,7 +271,7 @@ func mayReach(patch any) bool {
 const imageMarker = `{"$imagepolicy":`
 
 // listMarkers lists files with markers of image automation, because comments are not adopted.
-func (a *adoption) listMarkers(units []*unit) {
+func (a *documents) listMarkers(units []*unit) {
 	files := map[string]bool{}
 	for _, u := range units {
 		for _, o := range u.objects {

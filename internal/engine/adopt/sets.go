@@ -30,7 +30,7 @@ var unsaid = []string{"templatePatch", "strategy", "ignoreApplicationDifferences
 
 // expandSets replaces ApplicationSets by their Applications, if the documents contain everything that their
 // generators need.
-func (a *adoption) expandSets() (expanded bool) {
+func (a *applier) expandSets() (expanded bool) {
 	for _, set := range slices.Clone(a.objects) {
 		if set.kind.Template == "" || set.tried || set.own || set.outside || len(a.ownersOf(set)) > 0 {
 			continue
@@ -63,7 +63,7 @@ func (a *adoption) expandSets() (expanded bool) {
 }
 
 // madeBy returns the Applications of an ApplicationSet with their parameters.
-func (a *adoption) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
+func (a *applier) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
 	for _, field := range unsaid {
 		if value := at(set.spec(), field); !isEmpty(value) {
 			return nil, nil, fmt.Errorf("Applications cannot say its %s", field)
@@ -105,11 +105,11 @@ var errTooMany = fmt.Errorf("it makes more than %d Applications", maxMade)
 
 // maker interpolates the texts of an ApplicationSet as its controller does.
 type maker struct {
-	a    *adoption
+	a    *applier
 	isGo bool
 }
 
-func (a *adoption) maker(set *manifestObject) (*maker, error) {
+func (a *applier) maker(set *manifestObject) (*maker, error) {
 	isGo, _ := set.spec()["goTemplate"].(bool)
 	options, _ := set.spec()["goTemplateOptions"].([]any)
 	if a.templates == nil {

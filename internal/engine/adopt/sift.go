@@ -15,7 +15,7 @@ import (
 
 // sift keeps the objects that a reconciler applies unchanged and lists the others. Roots, the agent's own objects and
 // the content of other objects are not workloads.
-func (a *adoption) sift() {
+func (a *applier) sift() {
 	var kept []*manifestObject
 	firsts := map[string]*manifestObject{} // by host and key
 	for _, o := range a.objects {
@@ -67,7 +67,7 @@ func (a *adoption) sift() {
 }
 
 // ownersOf returns the objects whose folder contains a file. Several clusters may follow one folder.
-func (a *adoption) ownersOf(o *manifestObject) []*manifestObject {
+func (a *applier) ownersOf(o *manifestObject) []*manifestObject {
 	if o.made {
 		return nil // applied by an owner
 	}
@@ -83,7 +83,7 @@ func (a *adoption) ownersOf(o *manifestObject) []*manifestObject {
 }
 
 // follow indexes objects by the folders that they apply.
-func (a *adoption) follow() {
+func (a *applier) follow() {
 	a.following = map[string][]*manifestObject{}
 	if a.folders == nil {
 		a.folders = map[string]bool{}
@@ -104,7 +104,7 @@ func (a *adoption) follow() {
 }
 
 // foldersOf returns the folders of the documents that an object applies, or none if it uses another repository.
-func (a *adoption) foldersOf(o *manifestObject) (folders []string) {
+func (a *applier) foldersOf(o *manifestObject) (folders []string) {
 	paths, isGenerated := a.generated(o)
 	if !isGenerated && a.isHere(o) {
 		paths = a.pathFields(o)
@@ -119,7 +119,7 @@ func (a *adoption) foldersOf(o *manifestObject) (folders []string) {
 	return folders
 }
 
-func (a *adoption) pathFields(o *manifestObject) (paths []string) {
+func (a *applier) pathFields(o *manifestObject) (paths []string) {
 	for _, pointer := range o.kind.Pointers {
 		if pointer.Is != reconciler.Path {
 			continue
@@ -138,7 +138,7 @@ func (a *adoption) pathFields(o *manifestObject) (paths []string) {
 }
 
 // isHere reports whether an object's content is in the documents' repository.
-func (a *adoption) isHere(o *manifestObject) bool {
+func (a *applier) isHere(o *manifestObject) bool {
 	if named := sourcesOf(o); len(named) > 0 {
 		return a.comesFromHere(named[0], o.host)
 	}
@@ -147,7 +147,7 @@ func (a *adoption) isHere(o *manifestObject) bool {
 
 // comesFromHere reports whether a source is the documents' repository. The agent's installer creates its own source,
 // which may be missing from the documents.
-func (a *adoption) comesFromHere(named sourceReference, on *host) bool {
+func (a *applier) comesFromHere(named sourceReference, on *host) bool {
 	if named.kind == nil || named.kind.For != reconciler.Git {
 		return false
 	}
@@ -156,16 +156,16 @@ func (a *adoption) comesFromHere(named sourceReference, on *host) bool {
 }
 
 // points reports whether an object names the documents' repository.
-func (a *adoption) points(o *manifestObject) bool {
+func (a *documents) points(o *manifestObject) bool {
 	repo, here := pointed(o, reconciler.Repo), a.here()
 	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
 }
 
 // here returns the URL of the documents' repository, or "".
-func (a *adoption) here() string { return a.options.repository.Repo }
+func (a *documents) here() string { return a.options.repository.Repo }
 
 // locate takes the repository from the agent's own source, if the options lack it.
-func (a *adoption) locate() {
+func (a *documents) locate() {
 	for _, o := range a.objects {
 		if a.here() == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
 			a.options.repository.Repo = textAt(o.spec(), "url")
@@ -175,7 +175,7 @@ func (a *adoption) locate() {
 
 // followers returns the objects that apply a file, innermost folder first, or through a kustomization in another
 // folder.
-func (a *adoption) followers(file string, except *manifestObject) []*manifestObject {
+func (a *applier) followers(file string, except *manifestObject) []*manifestObject {
 	seen := map[string]bool{}
 	var of func(file string) []*manifestObject
 	of = func(file string) []*manifestObject {
@@ -204,11 +204,11 @@ func (a *adoption) followers(file string, except *manifestObject) []*manifestObj
 
 // kustomized returns the namespace that kustomizations set for a file's objects, or the problem with them. isChanged
 // reports that rendering the kustomizations would solve it.
-func (a *adoption) kustomized(file string) (namespace, problem string, isChanged bool) {
+func (a *kustomizations) kustomized(file string) (namespace, problem string, isChanged bool) {
 	if folder := path.Dir(file); len(a.usedBy[file]) == 0 && a.hasOverlay(folder) {
 		return "", fmt.Sprintf(
 			"is not among the resources of %s: it is not known whether it is applied",
-			path.Join(folder, kustomizations[0]),
+			path.Join(folder, kustomizationFiles[0]),
 		), false
 	}
 	seen := map[string]bool{}
@@ -232,7 +232,7 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 			return "", fmt.Sprintf(
 				"may be changed by %s of %s, and it is not known how it is applied",
 				changes,
-				path.Join(at, kustomizations[0]),
+				path.Join(at, kustomizationFiles[0]),
 			) + a.unbuilt(
 				file,
 			), true
@@ -244,7 +244,7 @@ func (a *adoption) kustomized(file string) (namespace, problem string, isChanged
 }
 
 // asKustomized is kustomized for an object that was read.
-func (a *adoption) asKustomized(o *manifestObject) (namespace, problem string) {
+func (a *kustomizations) asKustomized(o *manifestObject) (namespace, problem string) {
 	if !o.made {
 		namespace, problem, _ = a.kustomized(o.file)
 	}
@@ -252,7 +252,7 @@ func (a *adoption) asKustomized(o *manifestObject) (namespace, problem string) {
 }
 
 // unbuilt returns the rendering error of a file's kustomizations, as the end of a sentence.
-func (a *adoption) unbuilt(file string) string {
+func (a *kustomizations) unbuilt(file string) string {
 	for _, folder := range a.outermost(file) {
 		if problem := a.built[folder]; problem != "" {
 			return ": " + problem
@@ -261,7 +261,7 @@ func (a *adoption) unbuilt(file string) string {
 	return ""
 }
 
-func (a *adoption) hasOverlay(folder string) bool {
+func (a *kustomizations) hasOverlay(folder string) bool {
 	_, has := a.overlays[folder]
 	return has
 }
@@ -270,7 +270,7 @@ func (a *adoption) hasOverlay(folder string) bool {
 const maxComponents = 20
 
 // changesOf returns the field that makes a kustomization or its components change objects, or "".
-func (a *adoption) changesOf(named overlay, depth int) string {
+func (a *kustomizations) changesOf(named overlay, depth int) string {
 	if named.changes != "" {
 		return named.changes
 	}

@@ -67,7 +67,7 @@ func sourcesOf(o *manifestObject) (references []sourceReference) {
 }
 
 // find returns the source on a host, or else one of the same name elsewhere, or nil.
-func (a *adoption) find(named sourceReference, on *host) *manifestObject {
+func (a *documents) find(named sourceReference, on *host) *manifestObject {
 	if a.sources == nil {
 		a.sources = map[sourceReference][]*manifestObject{}
 		for _, o := range a.all {
@@ -89,8 +89,15 @@ func (a *adoption) find(named sourceReference, on *host) *manifestObject {
 	return nil
 }
 
+// builder builds the fleet from the adopted objects.
+type builder struct {
+	*documents
+	hosts     map[string]*host
+	workloads []*workload
+}
+
 // build groups objects by host to units, and units to workloads.
-func (a *adoption) build() {
+func (a *builder) build() {
 	users := map[*manifestObject][]*manifestObject{} // objects of a host by source
 	taken := map[*manifestObject]bool{}
 	for _, o := range a.objects {
@@ -135,7 +142,7 @@ func (a *adoption) build() {
 
 // point sets the manifests and namespace of a unit, and returns false without a known repository. named is the source
 // of the main object, and source that object; both may be nil. charts name the main object as source.
-func (a *adoption) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
+func (a *builder) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
 	m := &u.manifests
 	m.Storage = "git"
 	var kind *reconciler.ObjectKind
@@ -264,7 +271,7 @@ func (m *manifests) fields() map[string]*string {
 }
 
 // fit removes attributes that the fleet's checks refuse, or all of them without a repository.
-func (a *adoption) fit(u *unit) {
+func (a *builder) fit(u *unit) {
 	for {
 		target := map[string]any{"environment": a.environment, "manifests": u.manifests.attributes()}
 		if u.namespace != "" {

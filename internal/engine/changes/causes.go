@@ -314,7 +314,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 	if e.changed == nil {
 		return e.set(causes)
 	}
-	decides := func(of kind, called string, fields ...string) {
+	decides := func(of objectKind, called string, fields ...string) {
 		if object := e.changed[objectName{of, called}]; object.has(fields...) {
 			causes = append(causes, object.cause)
 		}
@@ -444,4 +444,4 @@ func (c *causeSet) alike() (one cause, ok bool) {
 	return one, !slices.ContainsFunc(c.causes, func(other cause) bool { return other.kind != one.kind || other.how != one.how })
 }
 
-func plural(of kind) string { return strings.Replace(string(of)+"s", "policys", "policies", 1) }
+func plural(of objectKind) string { return strings.Replace(string(of)+"s", "policys", "policies", 1) }

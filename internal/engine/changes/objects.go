@@ -11,39 +11,39 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// kind is the displayed kind of an object.
-type kind string
+// objectKind is the displayed kind of an object.
+type objectKind string
 
 const (
-	byRollback    kind = "rollback to commit"
-	byEnvironment kind = "environment"
-	byContainer   kind = "config container"
-	byWorkload    kind = "workload"
-	byPolicy      kind = "target policy"
-	byPlacement   kind = "placement of target policy"
-	byAssignments kind = "the explicit assignments"
-	byClusterType kind = "cluster type"
-	byCluster     kind = "cluster"
-	byWorkspace   kind = "workspace"
-	byTemplate    kind = "template"
-	byHydration   kind = "the hydration settings"
-	byRepo        kind = "gitops_repo"
-	byName        kind = "the new name of the owner"
-	byProvider    kind = "provider"
-	byHand        kind = "drift"
+	byRollback    objectKind = "rollback to commit"
+	byEnvironment objectKind = "environment"
+	byContainer   objectKind = "config container"
+	byWorkload    objectKind = "workload"
+	byPolicy      objectKind = "target policy"
+	byPlacement   objectKind = "placement of target policy"
+	byAssignments objectKind = "the explicit assignments"
+	byClusterType objectKind = "cluster type"
+	byCluster     objectKind = "cluster"
+	byWorkspace   objectKind = "workspace"
+	byTemplate    objectKind = "template"
+	byHydration   objectKind = "the hydration settings"
+	byRepo        objectKind = "gitops_repo"
+	byName        objectKind = "the new name of the owner"
+	byProvider    objectKind = "provider"
+	byHand        objectKind = "drift"
 
-	ofTarget kind = "deployment target" // displayed with its workload
+	ofTarget objectKind = "deployment target" // displayed with its workload
 )
 
 // kindOrder sorts causes in a line.
-var kindOrder = []kind{
+var kindOrder = []objectKind{
 	byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
 	byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
 }
 
 // cause is an object that was changed, added or removed, or a cause outside the fleet.
 type cause struct {
-	kind kind
+	kind objectKind
 	name string
 	how  string // isNew, isRemoved, or "" for changed
 	// moved describes the change of a workload's artifact, as [Finals].Moved, or is "".
@@ -106,7 +106,7 @@ func (o *fleetObject) has(fields ...string) bool {
 
 // objectName is a kind and name; templates have "<type>/<name>".
 type objectName struct {
-	kind kind
+	kind objectKind
 	name string
 }
 
@@ -177,7 +177,7 @@ func compareVersions(before, after *Version) differences {
 var withoutEffect = []string{"description", "decryption", "config_schemas", "deployment_targets"}
 
 // compare adds differing objects of two lists.
-func compare[T any](d differences, of kind, before, after []T, nameOf func(*T) string) {
+func compare[T any](d differences, of objectKind, before, after []T, nameOf func(*T) string) {
 	old := make(map[string]*T, len(before))
 	for i := range before {
 		old[nameOf(&before[i])] = &before[i]

@@ -63,9 +63,9 @@ func (r *Snapshots) Advisor() *Advisor {
 	}
 }
 
-// Of returns the advice for an assignment by index. Assignments with equal containers and schemas share it unless
+// ForAssignment returns the advice for an assignment by index. Assignments with equal containers and schemas share it unless
 // something is missing, because the reason depends on labels.
-func (a *Advisor) Of(number int, assignment *schedule.Assignment) *Advice {
+func (a *Advisor) ForAssignment(number int, assignment *schedule.Assignment) *Advice {
 	snapshot, checks := a.result.All[number], a.result.checks
 	same := advised{snapshot: snapshot}
 	if declared := a.result.schemas[number]; len(declared) > 0 {

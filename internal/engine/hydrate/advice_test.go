@@ -13,7 +13,7 @@ import (
 
 // advice is what is advised for the first assignment, a line for each key.
 func advice(result *hydrate.Snapshots, g *given) string {
-	given := result.Advisor().Of(0, g.assignments[0])
+	given := result.Advisor().ForAssignment(0, g.assignments[0])
 	var lines []string
 	for _, pointer := range slices.Sorted(maps.Keys(given.Asked)) {
 		asked := given.Asked[pointer]
@@ -114,7 +114,7 @@ func TestAdviceSaysOfEachAssignmentWhatItLacks(t *testing.T) {
 		assign("one", "hello", fleet.Labels{"site": "a"}, nil).assign("two", "hello", fleet.Labels{"tier": "1"}, nil)
 	advisor := g.hydrate(t).Advisor()
 	for i, lacks := range []string{"tier=1", "site=a"} {
-		reason := advisor.Of(i, g.assignments[i]).Missing["/K"]
+		reason := advisor.ForAssignment(i, g.assignments[i]).Missing["/K"]
 		if !strings.HasSuffix(reason, "but asks for "+lacks) {
 			t.Errorf("assignment %d: %s", i, reason)
 		}
@@ -133,7 +133,7 @@ func TestAdviceIsBounded(t *testing.T) {
 	}
 	g := dev().container("all", nil, `{"a":{"b":1},"z":1}`).assign("drone", "hello", nil, nil).
 		schema("s", nil, `{"$ref":"#/$defs/d0","$defs":{`+strings.Join(definitions, ",")+`,"d30":{}}}`)
-	given := g.hydrate(t).Advisor().Of(0, g.assignments[0])
+	given := g.hydrate(t).Advisor().ForAssignment(0, g.assignments[0])
 	if len(given.Asked) > 20_000 || len(given.Asked) < 1000 {
 		t.Errorf("%d keys", len(given.Asked))
 	}

@@ -79,7 +79,7 @@ func FuzzSchema(f *testing.F) {
 			}
 			again, _ := hydrateError(one)
 			equal(t, "findings are the same each time", report(again.Findings), report(first.Findings))
-			given := first.Advisor().Of(0, one.assignments[0])
+			given := first.Advisor().ForAssignment(0, one.assignments[0])
 			for _, pointer := range given.Unasked {
 				if _, asked := given.Asked[pointer]; asked {
 					t.Errorf("%s is asked for, and not asked for", pointer)

@@ -137,7 +137,7 @@ func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, 
 		if key := assignment.Key(); m.Includes(assignment) && (m.Key.IsNull() || using[key]) {
 			selected[key] = hydrated.All[i]
 			if m.Advise.ValueBool() {
-				advised[key] = advisor.Of(i, assignment)
+				advised[key] = advisor.ForAssignment(i, assignment)
 			}
 		}
 	}

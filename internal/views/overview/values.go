@@ -29,7 +29,7 @@ func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Sna
 	var distinct []shown
 	numbers := make([]int, len(assignments))
 	for i, assignment := range assignments {
-		one := shown{result.Snapshots.All[i], advisor.Of(i, assignment)}
+		one := shown{result.Snapshots.All[i], advisor.ForAssignment(i, assignment)}
 		if _, ok := number[one]; !ok {
 			number[one] = len(distinct)
 			distinct = append(distinct, one)
