@@ -15,7 +15,7 @@ type GitHosts struct {
 	options ServiceOptions
 }
 
-// CheckSettings rejects settings with which no pull request can be opened. It makes no request.
+// CheckSettings rejects settings that the Git host cannot use for a pull request. It makes no request.
 func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil

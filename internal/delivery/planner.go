@@ -98,7 +98,7 @@ func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan)
 	return nil
 }
 
-// addKnown adds the folders in the state, and those that the refresh found in touched records.
+// addKnown adds the folders in the state, and the folders in touched records.
 func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) error {
 	plan.Before = desired.State.Current()
 	found := desired.State.Drift.Found

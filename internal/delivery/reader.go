@@ -92,7 +92,7 @@ func (r *Reader) FindCommits(
 	return view.FindCommits(ctx, ids, want)
 }
 
-// ReadFiles reads the files of folders by their trees, whatever the branch has now. wanted has the files that the folders
+// ReadFiles reads the files of folders by their trees, regardless of the branch. wanted has the files that the folders
 // will get: unchanged ones are not fetched.
 //
 // Errors: also a plain one if the repository no longer has a tree.

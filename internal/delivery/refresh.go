@@ -28,9 +28,9 @@ type Drift struct {
 	Into string `json:"into,omitempty"`
 	// Unsigned names the last commits of touched records that none of the allowed keys has signed.
 	Unsigned []string `json:"unsigned,omitempty"`
-	// OtherHolder names the commit by which another state took the records over.
+	// OtherHolder names the commit of another state that took the records over.
 	OtherHolder string `json:"other_holder,omitempty"`
-	// Request explains why the pull request cannot be merged, and what the next apply does about it.
+	// Request explains why the pull request cannot be merged, and the remedy of the next apply.
 	Request string `json:"request,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) (
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// findOtherHolder names the commit by which another state took touched records over.
+// findOtherHolder names the commit of another state that took touched records over.
 func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil

@@ -12,10 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are pending
-// and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have been
-// merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or else
-// the one in the state.
+// readPending returns the branch with the present content: the branch of the owner's open pull request, whose changes are
+// pending and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have
+// been merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or
+// else the one in the state.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {

@@ -28,8 +28,8 @@ type SavedState struct {
 	Records map[string]string `json:"records,omitempty"`
 	// Holder is the random text that ties the owner's records to this state.
 	Holder string `json:"holder,omitempty"`
-	// Imported names the commit of the records from which the state was read, until the first write of this state. That
-	// write sets a new holder, since another state may have the present one.
+	// Imported names the commit of imported records, until the first write of this state. That write sets a new holder,
+	// since another state may have the present one.
 	Imported string `json:"imported,omitempty"`
 	// Drift is the result of the last Refresh.
 	Drift Drift `json:"drift,omitzero"`

@@ -138,7 +138,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 		edit.Written, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
 	case Created, Moved: // the new location may be a mirror of the former one
 	}
-	// Records without a signature by an allowed key are rewritten, whatever their holder.
+	// Records without a signature by an allowed key are rewritten, regardless of their holder.
 	edit.TakesOver = edit.Holder == "" || request.Adopt || request.State.Imported != "" || len(request.State.Drift.Unsigned) > 0
 	if edit.Holder == "" || request.State.Imported != "" {
 		edit.Holder = NewHolder()
@@ -230,7 +230,7 @@ func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, 
 	}
 }
 
-// newRemoval returns an edit that removes an owner as it was seen; with leave, only its records.
+// newRemoval returns an edit that removes an owner as last seen; with leave, only its records.
 func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.repositoryOwner(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,

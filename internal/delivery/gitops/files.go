@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFiles returns the files of folders by their trees, whatever the tip has, ordered by name; names in subfolders have
+// ReadFiles returns the files of folders by their trees, regardless of the tip, ordered by name; names in subfolders have
 // slashes. The content of a symbolic link is its target, and a submodule has none. It fetches only files that wanted
 // selects by name and known does not return by id; either may be nil. It takes one request for the trees and one for the
 // files.
