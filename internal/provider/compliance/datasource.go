@@ -147,7 +147,7 @@ func read(ctx context.Context, c *connection.Connection, m *complianceModel, dia
 	if diagnostics.HasError() {
 		return
 	}
-	answer, err := ask(ctx, c, question, goal)
+	answer, err := readUntilReady(ctx, c, question, goal)
 	if answer == nil {
 		if err != nil {
 			repository.AddError(ctx, diagnostics, err, false)
@@ -242,8 +242,8 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 	}
 }
 
-// ask reads the clusters once, or until enough are ready. On a timeout it returns an error with the last result.
-func ask(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
+// readUntilReady reads the clusters once, or until enough are ready. On a timeout it returns an error with the last result.
+func readUntilReady(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
 	var repository compliance.GitOpsReader
 	clock := compliance.Clock(wallClock{})
 	if c != nil {

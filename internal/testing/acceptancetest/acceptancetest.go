@@ -1,6 +1,6 @@
-// Package acceptancetest says how much the tests do. `make test`, for which people wait, runs each kind of test, and of
-// many alike a few. `make acceptance` sets FLOTILLA_ACCEPTANCE and runs all: each server, each tool, and random cases by
-// the thousand.
+// Package acceptancetest chooses the number of tests. `make test`, for which people wait, runs each kind of test, and a few of
+// many similar cases. `make acceptance` sets FLOTILLA_ACCEPTANCE and runs all: each server, each tool, and thousands of random
+// cases.
 package acceptancetest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// variable is the environment variable by which all tests run.
+// variable is the environment variable that makes all tests run.
 const variable = "FLOTILLA_ACCEPTANCE"
 
 // All reports whether all tests run.
@@ -18,8 +18,7 @@ func All() bool { return os.Getenv(variable) != "" }
 // in `make lives` and in .ci/run.
 func Either() bool { return os.Getenv(variable) == "either" }
 
-// Only skips a test unless all tests run. What it finds in seconds, with a server or by many more cases, others find
-// with less, but for what the server itself does.
+// Only skips a test unless all tests run. Cheaper tests find the same defects, except those of a real server.
 func Only(t testing.TB) {
 	t.Helper()
 	if !All() {

@@ -1,12 +1,8 @@
-// Package e2e holds the tests with real agents: Argo CD and Flux'
-// kustomize-controller follow the folders that real Terraform has written to a
-// real Gitea. Most of what tests deploy needs no node: ConfigMaps, and Deployments
-// without replicas, or with some that never come; one test has kwok's node. Charts
-// come from a chart repository and an OCI registry of the test. Where the clusters
-// of a fleet have folders of their own, one API stands for all of them: each
-// reports what follows its folder, and the namespaces differ. What is about
-// clusters that have nothing yet, or about several, has servers of its own.
+// Package e2e has the tests with real agents: Argo CD and Flux' kustomize-controller follow folders that real Terraform has
+// written to a real Gitea. Most tests deploy objects that need no node: ConfigMaps, and Deployments without ready replicas; one
+// test has kwok's node. Charts come from a chart repository and an OCI registry of the test. One API stands for all clusters of a
+// fleet with folders of their own: each reports the objects from its folder, and the namespaces differ. Tests about empty or
+// several clusters have their own servers.
 //
-// `make e2e` builds the agents and runs the tests. It prints how long each step
-// took, most of which is the agents' own time.
+// `make e2e` builds the agents and runs the tests. It prints the time of each step, most of which the agents take.
 package e2e

@@ -50,8 +50,7 @@ func download(ctx context.Context, module string) (string, error) {
 	return downloaded.Dir, nil
 }
 
-// build makes the binary unless it is up to date. The flags are those of the
-// GNUmakefile, so that both find each other's work in the build cache.
+// build makes the binary unless it is up to date, with the flags of the GNUmakefile, so that both share the build cache.
 func build(ctx context.Context, module, binary string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err

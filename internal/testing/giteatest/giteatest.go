@@ -56,8 +56,8 @@ type User struct {
 	Token string
 }
 
-// shared is the server of this test binary. It is package state because the
-// tests of a binary share nothing else, and a server per test costs seconds.
+// shared is the server of this test binary. It is package state because tests of a binary share no other state, and a server per
+// test costs seconds.
 var shared struct {
 	once    sync.Once
 	managed bool
@@ -138,8 +138,7 @@ func (s *Server) RepositoryFolder(owner User, name string) string {
 	return filepath.Join(s.folder, "data", "gitea-repositories", strings.ToLower(owner.Name), strings.ToLower(name)+".git")
 }
 
-// API calls Gitea's API, /api/v1, as the user: path is what follows that, in is
-// sent as JSON unless nil, and the answer is decoded into out unless nil. Every
+// API calls Gitea's API, /api/v1, as the user, with in as JSON unless nil, and decodes the answer into out unless nil. Every
 // answer but a 2xx fails the test.
 func (s *Server) API(t testing.TB, user User, method, path string, in, out any) {
 	t.Helper()

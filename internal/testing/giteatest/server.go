@@ -26,8 +26,8 @@ import (
 // parallel build has taken twenty.
 const startTimeout = 2 * time.Minute
 
-// launch starts a server, and again on other ports when one of those that were
-// free a moment ago is taken: Gitea cannot be handed an open socket.
+// launch starts a server. If another process takes a free port in between, it tries again with others: Gitea takes no open
+// socket.
 func launch(ctx context.Context) (*Server, error) {
 	binary, assets, err := gitea(ctx)
 	if err != nil {
@@ -104,9 +104,8 @@ func environment(folder string) []string {
 	return append(environment, "HOME="+folder, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "GOGC=400")
 }
 
-// databaseFolder is for the database, in memory where the system has a place for
-// that: Gitea waits for the disk after every statement, of which a start has a
-// thousand, and a busy disk takes seconds for one.
+// databaseFolder returns the folder of the database, in memory if the system has a place for that: Gitea waits for the disk after
+// every statement, a start has a thousand, and a busy disk takes seconds for one.
 func databaseFolder(folder string) string {
 	inMemory, err := os.MkdirTemp("/dev/shm", "giteatest-")
 	if err != nil {
@@ -115,7 +114,7 @@ func databaseFolder(folder string) string {
 	return inMemory
 }
 
-// stop ends Gitea and removes what it wrote.
+// stop ends Gitea and removes its files.
 func (s *Server) stop() {
 	s.process.Stop()
 	processtest.RemoveFolder(s.folder)

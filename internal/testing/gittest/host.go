@@ -18,16 +18,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Host is a Git host in memory, with any number of repositories, for tests that do more than processes can.
-// A client that is given it as git.Options.Transport reaches its repositories by http URLs, whatever the host's
-// name is: a repository is called as the URL's path, and a ".git" or a slash at its end means nothing. It
-// is safe for concurrent use.
+// Host is a Git host in memory with any number of repositories, for tests with more load than processes can take. A client with
+// it as git.Options.Transport reaches its repositories by http URLs with any host name: the path of the URL, without ".git" and a
+// slash at the end, is the name of the repository. It is safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
 	repositories map[string]*Repository
 }
 
-// Repository is one of a Host.
+// Repository is a repository of a Host.
 type Repository struct {
 	host     *Host
 	memory   *Memory // for its objects
@@ -76,7 +75,7 @@ func (h *Host) NewReceivePackSession(endpoint *transport.Endpoint, _ transport.A
 
 type hostSession struct {
 	*Repository
-	transport.Session // of which nothing else is called
+	transport.Session // only this method is called
 	missing           error
 }
 
@@ -116,7 +115,7 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 	return answer(s.memory.object, request)
 }
 
-// answer sends what a client asks for. An object that there is not has no content.
+// answer sends the requested objects. A missing object has no content.
 func answer(object func(git.Hash) git.Object, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	levels, blobs := 1<<30, request.Filter == ""
 	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
@@ -202,7 +201,7 @@ func (r *Repository) Tip(branch string) git.Hash {
 	return r.branches[branch]
 }
 
-// Commits counts those of a branch that another commit does not have; of all of the branch for the zero value.
+// Commits counts the commits of a branch that another commit lacks; all of them for the zero value.
 func (r *Repository) Commits(branch string, since git.Hash) int {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()

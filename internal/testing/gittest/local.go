@@ -30,7 +30,7 @@ import (
 // GitServes says that git serves what [Options] and [Backend] would serve without its processes: so it is in `make acceptance`.
 var GitServes = acceptancetest.All() && !acceptancetest.Either()
 
-// Options are those of a client that reaches local repositories by [Local].
+// Options are options of a client for local repositories, through [Local].
 func Options() git.Options {
 	if GitServes {
 		return git.Options{}
@@ -90,7 +90,7 @@ func (l local) session() *localSession {
 type localSession struct {
 	local
 	storage           *filesystem.Storage
-	transport.Session // of which nothing else is called
+	transport.Session // only this method is called
 }
 
 // Close makes it a transport.Session.
@@ -166,7 +166,7 @@ func (s *localSession) references() (map[string]git.Hash, error) {
 }
 
 func (s *localSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	s.storage = s.session().storage // with what was pushed since the references were read
+	s.storage = s.session().storage // including pushes since the references were read
 	advertised, err := s.AdvertisedReferencesContext(ctx)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (s *localSession) UploadPack(ctx context.Context, request *packp.UploadPack
 	return answer(s.object, request)
 }
 
-// object is one of the repository; none where it cannot be read.
+// object returns an object of the repository; an empty one if it cannot be read.
 func (s *localSession) object(id git.Hash) git.Object {
 	encoded, err := s.storage.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {

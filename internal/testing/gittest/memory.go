@@ -16,8 +16,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Memory is the branch main of a repository in memory, for tests that do more
-// than processes can. What it stores has to be checked by git.
+// Memory is a repository in memory with the branch main, for tests with more load than processes can take. Git has to check its
+// content.
 type Memory struct {
 	objects map[git.Hash]git.Object
 	tip     git.Hash
@@ -42,7 +42,7 @@ func (m *Memory) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod
 
 type memorySession struct {
 	*Memory
-	transport.Session // of which nothing else is called
+	transport.Session // only this method is called
 }
 
 func (s *memorySession) AdvertisedReferencesContext(context.Context) (*packp.AdvRefs, error) {
@@ -95,7 +95,7 @@ func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
 
 func (m *Memory) object(id git.Hash) git.Object { return m.objects[id] }
 
-// send writes an object, and so many levels of trees of what it refers to.
+// send writes an object, and a number of levels of the trees that it refers to.
 func send(object func(git.Hash) git.Object, w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := object(id)
 	w.Add(id, o)

@@ -1,5 +1,4 @@
-// Package gittest is what tests of Git have in common: a person's git beside the
-// client, and a repository in memory.
+// Package gittest has helpers for tests of Git: the git command line beside the client, and a repository in memory.
 package gittest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"testing"
 )
 
-// Hurry configures each git that this process starts, and those that it starts: it flushes nothing to disk, does not look for
-// what could be packed, and has a name for commits. The folder gets the configuration.
+// Hurry configures git in this process and its children: it skips flushing to disk and packing, and has a name for commits. The
+// configuration goes into the folder.
 func Hurry(folder string) {
 	file := filepath.Join(folder, "gitconfig")
 	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {
@@ -24,8 +23,7 @@ func Hurry(folder string) {
 
 const hurried = "[user]\n\tname = A Person\n\temail = person@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n"
 
-// Run runs a program in a directory, as somebody with no configuration of their
-// own, and returns what it prints. The test fails when the program does.
+// Run runs a program in a directory without user configuration, and returns its output. The test fails if the program does.
 func Run(t testing.TB, directory, name string, args ...string) string {
 	t.Helper()
 	output, err := TryRun(t, directory, name, args...)
@@ -49,7 +47,7 @@ func TryRun(t testing.TB, directory, name string, args ...string) (string, error
 	return string(output), err
 }
 
-// Feed runs git with an input, and returns what it prints.
+// Feed runs git with an input, and returns its output.
 func Feed(t testing.TB, directory string, input []byte, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "git", args...)

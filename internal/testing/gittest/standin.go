@@ -16,20 +16,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// StandIn lets a Git server look like another one: it advertises what that one does, and refuses what that
-// one refuses. What is known of them, and where from, is in internal/git/capabilities.go. It is safe for
-// concurrent use.
+// StandIn makes a Git server behave like another one, in the capabilities that it advertises and the requests that it refuses.
+// internal/git/capabilities.go has the sources. It is safe for concurrent use.
 type StandIn struct {
-	// Upload and Receive are the capabilities that are advertised to those who fetch and who push.
+	// Upload and Receive are the advertised capabilities for fetches and pushes.
 	Upload, Receive string
-	// Insists are capabilities of which a request that fetches must have one; Refusal is said otherwise.
+	// Insists are capabilities of which a fetch must have at least one; otherwise the answer is Refusal.
 	Insists []string
 	Refusal string
-	// Filters are those that are known.
+	// Filters are the supported filters.
 	Filters []string
-	// NoIDs says that nobody gets objects by id, whatever is advertised.
+	// NoIDs refuses objects by id, even if advertised.
 	NoIDs bool
-	// MaxPush is how many bytes a push may have; 0 for any number. TooLarge is said of more.
+	// MaxPush is the largest push in bytes; 0 has no limit. TooLarge is the answer to a larger one.
 	MaxPush  int
 	TooLarge string
 
@@ -38,7 +37,7 @@ type StandIn struct {
 	requests []UploadRequest
 }
 
-// UploadRequest is what somebody who fetched has asked for.
+// UploadRequest is a request of a fetch.
 type UploadRequest struct {
 	Capabilities []string
 	Wants        int
@@ -69,7 +68,7 @@ func CodeCommit() *StandIn {
 	}
 }
 
-// Requests are those that fetched, refused ones too.
+// Requests returns the requests of all fetches, also refused ones.
 func (s *StandIn) Requests() []UploadRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *StandIn) fetched(body []byte) string {
 	return request.Refused
 }
 
-// unknown returns what is wrong with capabilities that were not advertised.
+// unknown returns an error about capabilities that were not advertised.
 func unknown(capabilities []string, advertised string) string {
 	for _, name := range capabilities {
 		if !slices.Contains(strings.Fields(advertised), name) {

@@ -112,7 +112,7 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 	return encode("EC PRIVATE KEY", der), err
 }
 
-// kubeconfig is made by hand: what writes one knows many more fields.
+// kubeconfig is written by hand, because the library writes many more fields.
 func kubeconfig(host, ca, token string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config

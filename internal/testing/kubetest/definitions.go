@@ -22,7 +22,7 @@ func Definitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
 }
 
-// SecretDefinitions returns, in the same way, those of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
+// SecretDefinitions returns the definitions of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
 func SecretDefinitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// Options is what a test needs besides the API.
+// Options are additions to the API.
 type Options struct {
 	// Controllers runs kube-controller-manager, too: without it no namespace
 	// ever ends, and no Deployment gets its replicas.
@@ -63,15 +63,15 @@ type Server struct {
 	secrets     started
 }
 
-// started is what the first test that asks for it starts.
+// started is started by the first test that needs it.
 type started struct {
 	once    sync.Once
 	process *processtest.Process
 	err     error
 }
 
-// shared is the server of this test binary. It is package state because the
-// tests of a binary share nothing else, and a server per test costs seconds.
+// shared is the server of this test binary. It is package state because tests of a binary share no other state, and a server per
+// test costs seconds.
 var shared struct {
 	once    sync.Once
 	managed bool
@@ -79,9 +79,8 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests and then stops the servers, if any test started them. It
-// returns what the tests returned, for os.Exit. A package that starts Gitea,
-// too, gives a function that calls giteatest.Main.
+// Main runs the tests, stops the servers, and returns the exit code for os.Exit. A package that also starts Gitea passes a
+// function that calls giteatest.Main.
 func Main(run func() int) int {
 	shared.managed = true
 	defer func() {
@@ -129,14 +128,13 @@ func Start(t testing.TB, options Options) *Server {
 	return server
 }
 
-// StartAnother returns a server of the test's own, which ends with it: for what
-// is about several clusters, or about one that has nothing yet.
+// StartAnother returns a server for one test, for tests about several clusters or about an empty one.
 func StartAnother(t testing.TB, options Options) *Server {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API, which -short leaves out")
 	}
-	ctx := context.WithoutCancel(t.Context()) // what ends with the test may still need it
+	ctx := context.WithoutCancel(t.Context()) // code that ends with the test may still need it
 	server, err := launch(ctx)
 	check(t, err)
 	t.Cleanup(server.stop)
@@ -172,8 +170,8 @@ func (s *Server) Client() dynamic.Interface { return s.objects.client }
 // administrator.
 func (s *Server) Kubeconfig() string { return kubeconfig(s.Host, s.CA, s.Token) }
 
-// ClientCertificate returns a client certificate and its key, as PEM, of a user
-// in these groups; "system:masters" is that of administrators.
+// ClientCertificate returns a client certificate and its key, as PEM, of a user in these groups; administrators are in
+// "system:masters".
 func (s *Server) ClientCertificate(t testing.TB, user string, groups ...string) (certificate, key string) {
 	t.Helper()
 	certificate, key, err := s.authority.client(user, groups)

@@ -43,8 +43,7 @@ func find() (binaries, error) {
 	return found, nil
 }
 
-// launch starts the servers, and again on other ports when one of those that
-// were free a moment ago is taken.
+// launch starts the servers. If another process takes a free port in between, it tries again with others.
 func launch(ctx context.Context) (*Server, error) {
 	programs, err := find()
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *Server) startEtcd(ctx context.Context, clients, peers int) (string, err
 			"--listen-peer-urls", peer,
 			"--initial-advertise-peer-urls", peer,
 			"--initial-cluster", "default=" + peer,
-			"--unsafe-no-fsync", // nobody needs what a crash would lose
+			"--unsafe-no-fsync", // a test needs no durability
 			"--log-level", "warn",
 		},
 	})
@@ -197,9 +196,8 @@ func (s *Server) startAPI(ctx context.Context, store string, port int) error {
 	})
 }
 
-// controllers are those without which nothing ends and nothing gets healthy.
-// They say nothing that could be waited for: what a test waits for is what they
-// do.
+// controllers are the controllers without which nothing is deleted and nothing becomes healthy. They print nothing to wait for:
+// tests wait for their effects.
 const controllers = "namespace-controller,garbage-collector-controller,serviceaccount-controller," +
 	"root-ca-certificate-publisher-controller,deployment-controller,replicaset-controller," +
 	"resourcequota-controller,clusterrole-aggregation-controller"

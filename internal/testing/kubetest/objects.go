@@ -53,9 +53,8 @@ func newObjects(config *rest.Config) (*objects, error) {
 	}, nil
 }
 
-// Apply writes the objects of a text of YAML or JSON documents by server-side
-// apply, in their order, and returns what the API made of them. A status in
-// them is left out.
+// Apply writes YAML or JSON documents by server-side apply in their order, without their status, and returns the resulting
+// objects.
 func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	applied, err := s.objects.applyAll(t.Context(), text)
@@ -65,14 +64,13 @@ func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	return applied
 }
 
-// DryRun returns what the API would make of an object by server-side apply, and writes nothing.
+// DryRun returns the object that a server-side apply would make, and writes nothing.
 func (s *Server) DryRun(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return s.objects.apply(ctx, object, metav1.DryRunAll)
 }
 
-// Restore writes recorded objects with their status, as if their controller had
-// just written it. Where the status says which generation it is about, it is as
-// far behind the object as it was when it was recorded.
+// Restore writes recorded objects with their status, as if their controller had just written it. A generation in the status stays
+// as far behind the object as it was.
 func (s *Server) Restore(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	recorded, err := documents(text)
@@ -125,8 +123,7 @@ func (s *Server) Get(t testing.TB, apiVersion, kind, namespace, name string) *un
 	return nil
 }
 
-// Delete removes an object, if it is there. It does not wait for what its
-// finalizers wait for.
+// Delete removes an object if it exists. It does not wait for finalizers.
 func (s *Server) Delete(t testing.TB, apiVersion, kind, namespace, name string) {
 	t.Helper()
 	resource, err := s.objects.resource(apiVersion, kind, namespace)
@@ -259,7 +256,7 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// moveGenerations moves all that a status says of generations.
+// moveGenerations moves all generations in a status.
 func moveGenerations(status map[string]any, by int64) {
 	for key, value := range status {
 		switch value := value.(type) {

@@ -68,7 +68,7 @@ func Start(t testing.TB) string {
 	return "postgres://flotilla@/postgres?sslmode=disable&host=" + url.QueryEscape(folder)
 }
 
-// unprivileged gives a folder to a user who is not root, and returns that user's name.
+// unprivileged gives a folder to a user other than root, and returns the user's name.
 func unprivileged(folder string) (name string, err error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		if _, err = user.Lookup(name); err != nil {

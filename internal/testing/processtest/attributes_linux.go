@@ -2,9 +2,8 @@ package processtest
 
 import "syscall"
 
-// attributes make the kernel end the process with the test binary, even when
-// that is killed or its timeout ends it, and give it a group of its own, with
-// which its children end.
+// attributes put the process and its children in a group, and make the kernel end it with the test binary, even if that is
+// killed.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

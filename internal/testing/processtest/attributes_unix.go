@@ -4,7 +4,5 @@ package processtest
 
 import "syscall"
 
-// attributes give the process a group of its own, with which its children end.
-// The kernel does not end it with the test binary: when that is killed, its
-// servers stay behind.
+// attributes put the process and its children in a group. If the test binary is killed, its servers stay behind.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

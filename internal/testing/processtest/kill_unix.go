@@ -7,6 +7,5 @@ import (
 	"syscall"
 )
 
-// kill ends the process and its children, of which Git hosts and agents have
-// many.
+// kill ends the process and its children: Git hosts and agents have many.
 func kill(process *os.Process) { _ = syscall.Kill(-process.Pid, syscall.SIGKILL) }

@@ -37,15 +37,13 @@ func ReportPeakMemory(benchmark interface{ ReportMetric(n float64, unit string) 
 	}
 }
 
-// Usage is what processes have had: of processors, and of memory, of which Peak is the sum of how many KiB of each were
-// resident at once, at most.
+// Usage is the resource usage of processes. Peak is the highest sum of their resident memory in KiB.
 type Usage struct {
 	Processors time.Duration
 	Peak       int
 }
 
-// Children is what the processes that this one has started have had, those that have not ended; nothing where the kernel
-// does not tell.
+// Children returns the usage of the running children of this process; nothing if the kernel does not tell.
 func Children() Usage {
 	var all Usage
 	found, _ := filepath.Glob("/proc/[0-9]*")

@@ -1,6 +1,5 @@
-// Package processtest runs the servers of tests: each in a group of processes
-// of its own, which ends with the test binary, with what it printed in a file
-// that a failing test can show.
+// Package processtest runs the servers of tests. Each has a group of processes that ends with the test binary, and its output in
+// a file for failing tests.
 package processtest
 
 import (
@@ -28,14 +27,14 @@ type Command struct {
 	Binary string
 	Args   []string
 
-	// Folder is where it runs. What it prints goes to <Name>.log there.
+	// Folder is its working folder. Its output goes to <Name>.log there.
 	Folder string
 
-	// Environment is the whole of it; nil is that of the test.
+	// Environment is its whole environment; nil is the environment of the test.
 	Environment []string
 
-	// User is the name of the user of the system that it runs as, with that user's own group; "" is that of the test. Only
-	// root can name another one, and only on Unix.
+	// User is the name of the system user that it runs as, with the user's own group; "" is the user of the test. Only root can
+	// name another one, and only on Unix.
 	User string
 }
 
@@ -91,8 +90,7 @@ func Start(ctx context.Context, command Command) (*Process, error) {
 	return p, nil
 }
 
-// Stop ends the server, if it runs, and its children. It does not ask politely:
-// nobody will need what it leaves. A nil Process is none.
+// Stop kills the server, if it runs, and its children. A nil Process is none.
 func (p *Process) Stop() {
 	if p == nil {
 		return
@@ -108,7 +106,7 @@ func (p *Process) Stop() {
 // Exited is closed when the server has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Log is the end of what the server printed.
+// Log returns the end of the server's output.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.logFile)
 	if err != nil {
@@ -117,8 +115,7 @@ func (p *Process) Log() string {
 	return string(text[max(0, len(text)-16<<10):])
 }
 
-// Ready asks until the server answers, or says why it never will, with what the
-// server printed.
+// Ready polls until the server answers, or returns an error with its output.
 func (p *Process) Ready(ctx context.Context, timeout time.Duration, answers func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -153,8 +150,7 @@ func RemoveFolder(folder string) {
 	fmt.Fprintf(os.Stderr, "processtest: %s could not be removed\n", folder)
 }
 
-// FreePorts returns loopback ports that nothing listens on. Servers that cannot
-// be handed an open socket are started again on others when one of them is
+// FreePorts returns free loopback ports. Servers that take no open socket are started again with other ports if one of these is
 // taken in between.
 func FreePorts(ctx context.Context, n int) ([]int, error) {
 	ports := make([]int, n)

@@ -17,7 +17,7 @@ func runAs(attributes *syscall.SysProcAttr, name string) error {
 	return err
 }
 
-// IDs are those of a user of the system and of its own group.
+// IDs are the ids of a user of the system and of its group.
 func IDs(name string) (uid, gid int, err error) {
 	found, err := user.Lookup(name)
 	if err != nil {

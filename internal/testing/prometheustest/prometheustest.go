@@ -41,7 +41,7 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// Promtool runs promtool with an input, and returns what it prints. It fails the test where promtool has a complaint.
+// Promtool runs promtool with an input, and returns its output. It fails the test if promtool fails.
 func Promtool(t testing.TB, input string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program(t, "promtool"), arguments...)
@@ -55,12 +55,12 @@ func Promtool(t testing.TB, input string, arguments ...string) string {
 
 // Server is a running Prometheus.
 type Server struct {
-	// URL is that of its API, without a trailing slash.
+	// URL returns the URL of its API, without a trailing slash.
 	URL     string
 	process *processtest.Process
 }
 
-// Start starts a Prometheus with a configuration, whose relative paths are those of a folder.
+// Start starts a Prometheus with a configuration whose relative paths are in a folder.
 func Start(t testing.TB, folder, configuration string) *Server {
 	t.Helper()
 	return start(t, folder, configuration, t.TempDir())
@@ -176,7 +176,7 @@ func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample
 	return samples
 }
 
-// Alerts are those that fire or are pending, by name, with their states.
+// Alerts returns the firing and pending alerts by name, with their states.
 func (s *Server) Alerts(t testing.TB) map[string]string {
 	t.Helper()
 	var data struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// ApplyPlan does what a plan says, in a new process. What succeeded is in the state, whatever else failed.
+// ApplyPlan applies a plan in a new process. The state has all successful changes, even after errors.
 func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	p, said := w.begin(ctx, plan.Configuration, true)
 	if said.Err() != nil {
@@ -26,7 +26,7 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	}
 	return append(said, w.each(names(changes), func(address string) Diagnostics {
 		var said Diagnostics
-		// What is deposed goes after the current object is made or changed.
+		// Deposed objects go after the current object is made or changed.
 		slices.SortStableFunc(changes[address], func(a, b *Change) int {
 			switch {
 			case a.Deposed == b.Deposed:
@@ -64,7 +64,7 @@ func (a *applying) stored(address string) *Object {
 	return a.state[address].Current
 }
 
-// apply does what the plan says of one object.
+// apply applies the plan of one object.
 func (a *applying) apply(ctx context.Context, resource Resource, change *Change) Diagnostics {
 	address := change.Address
 	switch {
@@ -76,7 +76,7 @@ func (a *applying) apply(ctx context.Context, resource Resource, change *Change)
 	case change.Action == Delete:
 		return a.destroy(ctx, change)
 	case change.Action == DeleteThenCreate:
-		// The destroying half is done as it was planned with the creating one: nobody is asked again.
+		// The destroying half follows its plan from the creating half, without another request.
 		said := a.destroy(ctx, change)
 		if said.Err() != nil {
 			return said
@@ -104,7 +104,7 @@ func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
 	destroying := *change
 	destroying.Action = Delete
 	destroying.after = tftypes.NewValue(change.before.Type(), nil)
-	object, said := a.ask(ctx, &destroying, tftypes.NewValue(change.before.Type(), nil), object)
+	object, said := a.request(ctx, &destroying, tftypes.NewValue(change.before.Type(), nil), object)
 	a.change(func(state State) { state.setCurrent(change.Address, object) })
 	return said
 }
@@ -119,7 +119,7 @@ func (a *applying) destroyDeposed(ctx context.Context, address string, deposed *
 	if said = append(said, more...); said.Err() != nil {
 		return said
 	}
-	object, more := a.ask(ctx, change, tftypes.NewValue(value.Type(), nil), deposed)
+	object, more := a.request(ctx, change, tftypes.NewValue(value.Type(), nil), deposed)
 	a.change(func(state State) { state.setDeposed(address, deposed, object) })
 	return append(said, more...)
 }
@@ -155,7 +155,7 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 	if len(wrong) > 0 {
 		return append(said, wrong.at(address)...)
 	}
-	written, more := a.ask(ctx, change, config, object)
+	written, more := a.request(ctx, change, config, object)
 	if written != nil {
 		written.CreateBeforeDestroy = change.createsFirst
 		written.Tainted = written.Tainted || change.Action == Create && more.Err() != nil
@@ -164,9 +164,8 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 	return append(said, more...)
 }
 
-// ask is one call of ApplyResourceChange. It returns what the state is to have of the object: nil where it is
-// gone, or was never made.
-func (a *applying) ask(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
+// request sends one ApplyResourceChange. It returns the new object for the state; nil if it is gone, or was never made.
+func (a *applying) request(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
 	schema := a.schema.ResourceSchemas[typeOf(change.Address)]
 	var values [3]tfprotov6.DynamicValue
 	for i, value := range []tftypes.Value{change.before, change.after, config} {
@@ -215,7 +214,7 @@ func (a *applying) ask(ctx context.Context, change *Change, config tftypes.Value
 	return a.encoded(change.Address, value, slices.Clone(response.Private), like, said)
 }
 
-// knownOnly makes null what is still unknown after an apply, which no provider may leave.
+// knownOnly replaces values that are still unknown after an apply by null, which no provider may leave.
 func knownOnly(value tftypes.Value) (tftypes.Value, []error) {
 	var problems []error
 	known, err := tftypes.Transform(value, func(at *tftypes.AttributePath, inner tftypes.Value) (tftypes.Value, error) {

@@ -90,9 +90,9 @@ var lists = kindOfBlock{
 	},
 }
 
-// ask begins a process of the provider, whose configuration has to be known where known says so, and has it validate a block.
-// The result is nil after an error.
-func (w *Workspace) ask(
+// openBlock starts a process of the provider, whose configuration must be known if known is set, and validates a block. The result is
+// nil after an error.
+func (w *Workspace) openBlock(
 	ctx context.Context,
 	configuration Configuration,
 	known bool,
@@ -127,7 +127,7 @@ func (w *Workspace) ask(
 	return a, said
 }
 
-// result is what a data source or an ephemeral resource has come to.
+// result is the outcome of a data source or an ephemeral resource.
 func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.Value, Diagnostics) {
 	result, err := value.Unmarshal(a.schema.ValueType())
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *Workspace) readData(
 	attributes map[string]any,
 	known bool,
 ) (map[string]any, Diagnostics) {
-	a, said := w.ask(ctx, configuration, known, dataSources, typeName, attributes)
+	a, said := w.openBlock(ctx, configuration, known, dataSources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
 		return nil, said
 	}
@@ -180,7 +180,7 @@ func (w *Workspace) readData(
 	if problems != nil {
 		return nil, problems
 	}
-	// Like Terraform, it does not compare what was read with the configuration.
+	// Like Terraform, it does not compare the result with the configuration.
 	if !state.IsFullyKnown() {
 		said = append(said, broken(a.address, errors.New("what was read is not wholly known"))...)
 	}
@@ -195,7 +195,7 @@ func (w *Workspace) OpenEphemeral(
 	typeName string,
 	attributes map[string]any,
 ) (map[string]any, Diagnostics) {
-	a, said := w.ask(ctx, configuration, false, ephemeralResources, typeName, attributes)
+	a, said := w.openBlock(ctx, configuration, false, ephemeralResources, typeName, attributes)
 	if a == nil || !a.config.IsFullyKnown() {
 		return nil, said
 	}
@@ -210,15 +210,15 @@ func (w *Workspace) OpenEphemeral(
 	return values, append(said, problems...)
 }
 
-// Invoke invokes an action whose configuration is known, as `terraform apply -invoke` does, and returns what it said while it ran. One
-// whose configuration is not known is only validated and planned.
+// Invoke invokes an action with a known configuration, as `terraform apply -invoke` does, and returns its messages. With an
+// unknown configuration, it only validates and plans.
 func (w *Workspace) Invoke(
 	ctx context.Context,
 	configuration Configuration,
 	typeName string,
 	attributes map[string]any,
 ) (progress []string, said Diagnostics) {
-	a, said := w.ask(ctx, configuration, false, actions, typeName, attributes)
+	a, said := w.openBlock(ctx, configuration, false, actions, typeName, attributes)
 	if a == nil {
 		return nil, said
 	}
@@ -252,7 +252,7 @@ func (w *Workspace) Query(
 	typeName string,
 	attributes map[string]any,
 ) (identities, resources []map[string]any, said Diagnostics) {
-	a, said := w.ask(ctx, configuration, true, lists, typeName, attributes)
+	a, said := w.openBlock(ctx, configuration, true, lists, typeName, attributes)
 	if a == nil {
 		return nil, nil, said
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// checkPlan finds what core refuses in a plan: a value that is neither configured, nor as it was before, nor
-// computed.
+// checkPlan finds values of a plan that core refuses: neither configured, nor as before, nor computed.
 func checkPlan(schema *tfprotov6.SchemaBlock, prior, config, planned tftypes.Value) []error {
 	if planned.IsNull() {
 		return []error{fmt.Errorf("planned for absence but config wants existence")}
@@ -47,7 +46,7 @@ func checkPlanned(attribute *tfprotov6.SchemaAttribute, prior, config, planned t
 	return fmt.Errorf("planned value %s matches neither the config value %s nor the prior value %s", planned, config, prior)
 }
 
-// checkCompletes finds where a value is no completion of a planned one: what was known must be equal.
+// checkCompletes finds where a value does not complete a planned one: known values must be equal.
 func checkCompletes(at *tftypes.AttributePath, planned, actual tftypes.Value) []error {
 	switch {
 	case !planned.IsKnown(), planned.IsNull() && planned.Type().Is(tftypes.DynamicPseudoType):

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Diagnostic is what the provider, or core, says of a resource.
+// Diagnostic is a diagnostic of the provider or of core about a resource.
 type Diagnostic struct {
 	Error   bool // else a warning
 	Core    bool // whether core says it: a mistake in the configuration, or a bug of the provider
@@ -28,7 +28,7 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("%s: %s (%s %s): %s", severity, d.Summary, d.Address, d.At, d.Detail)
 }
 
-// Diagnostics is all that is said during a plan, an apply or an import.
+// Diagnostics are all diagnostics of a plan, an apply or an import.
 type Diagnostics []Diagnostic
 
 // Err is nil where there are warnings only.

@@ -17,7 +17,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Module is what a text in HCL says.
+// Module is a parsed HCL text.
 type Module struct {
 	Configuration
 	Data    map[string]map[string]any // attributes of data sources, by address: "data.flotilla_history.dev"
@@ -27,10 +27,9 @@ type Module struct {
 	Removed []string          // addresses of removed blocks, which take an object out of the state and leave it be
 }
 
-// ParseModule reads a root module, as far as this package knows one: blocks provider, resource, data, output, import,
-// removed and locals, with references to locals and to outputs of terraform_data, which have been applied with what
-// is given. A local stands for its expression. An expression that is more than objects, lists, references and calls
-// of the provider's functions must be known. Anything else is an error.
+// ParseModule reads a root module with blocks provider, resource, data, output, import, removed and locals, and with references
+// to locals and to outputs of terraform_data, which count as applied. A local stands for its expression. An expression beyond
+// objects, lists, references and calls of the provider's functions must be known. Everything else is an error.
 func ParseModule(text string, applied map[string]any) (*Module, error) {
 	file, problems := hclsyntax.ParseConfig([]byte(text), "main.tf", hcl.InitialPos)
 	if problems.HasErrors() {
@@ -76,7 +75,7 @@ func ParseModule(text string, applied map[string]any) (*Module, error) {
 	return p.module, nil
 }
 
-// labels are how many each block has; what is not here is no block that is simulated.
+// labels are the numbers of labels by type of block; other blocks are not simulated.
 var labels = map[string]int{"provider": 1, "resource": 2, "data": 2, "output": 1}
 
 type moduleParser struct {

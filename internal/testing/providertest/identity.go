@@ -39,7 +39,7 @@ func (w *Workspace) ImportIdentity(ctx context.Context, configuration Configurat
 	})
 }
 
-// Identity is that of an object, as the provider has last said it.
+// Identity returns the last identity of an object that the provider has returned.
 func (w *Workspace) Identity(address string) map[string]any {
 	w.answers.mu.Lock()
 	defer w.answers.mu.Unlock()

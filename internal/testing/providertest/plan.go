@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Action is what a plan does with an object.
+// Action is the planned action for an object.
 type Action string
 
 // The actions, by the names that Terraform's JSON has for them.
@@ -28,13 +28,13 @@ const (
 // Replaces reports whether the action makes a new object in place of the old one.
 func (a Action) Replaces() bool { return a == DeleteThenCreate || a == CreateThenDelete }
 
-// Change is what a plan does with one object.
+// Change is the planned change of an object.
 type Change struct {
 	Address string
 	Action  Action
 
 	Deposed bool // whether it is about a deposed object
-	// Before and After are the object, nil for none. What is not known yet is Unknown{}.
+	// Before and After are the object, or nil. Unknown values are Unknown{}.
 	Before, After map[string]any
 
 	before, after tftypes.Value
@@ -51,15 +51,14 @@ func (c *Change) plain() *Change {
 	return c
 }
 
-// Plan is what an apply will do. It has been refreshed: what was found is the state that apply starts from.
+// Plan is the plan of an apply. It starts from the refreshed state.
 type Plan struct {
 	Changes       []*Change // of each object, in the order of the addresses
 	Configuration Configuration
-	// ExitCode is that of `plan -detailed-exitcode`: 2 where there is something to apply, else 0. A plan that only
-	// refreshes has something to apply where an object is found otherwise than the state has it, or where what the
-	// provider keeps of it is.
+	// ExitCode is the exit code of `plan -detailed-exitcode`: 2 with changes, else 0. A refresh-only plan has changes if an object
+	// or its private state differs from the state.
 	ExitCode int
-	Drifted  []string // what a plan that only refreshes finds so; with Terraform, by its attributes alone
+	Drifted  []string // objects that a refresh-only plan finds changed; with Terraform, by their attributes alone
 
 	refreshed State
 	file      string // of a plan of Terraform's
@@ -70,7 +69,7 @@ func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Changes, func(change *Change) bool { return change.Action != NoOp })
 }
 
-// Change is that of a resource's current object; nil where the plan has none.
+// Change returns the change of a resource's current object; nil if the plan has none.
 func (p *Plan) Change(address string) *Change {
 	for _, change := range p.Changes {
 		if change.Address == address && !change.Deposed {
@@ -143,8 +142,7 @@ func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given
 	}
 	from := w.State.moved(how.moved)
 	if how.destroy && !how.skipRefresh && len(w.State) > 0 {
-		// Core makes a whole normal plan to get a refreshed state. What is wrong with that ends the destroy,
-		// and its warnings are not shown.
+		// Core makes a whole normal plan to get a refreshed state. Its errors end the destroy, and its warnings are not shown.
 		refreshing := how
 		refreshing.destroy = false
 		plan, said := w.planAll(ctx, configuration, from, refreshing)
@@ -207,7 +205,7 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 	return plan, said
 }
 
-// planInstance refreshes and plans all objects of one resource, and returns what the state has of it now.
+// planInstance refreshes and plans all objects of one resource, and returns its new state.
 func (p *process) planInstance(
 	ctx context.Context, configuration Configuration, address string, instance Instance, how options,
 ) (changes []*Change, refreshed Instance, said Diagnostics) {
@@ -269,11 +267,11 @@ func (p *process) planInstance(
 	return changes, refreshed, append(said, more...)
 }
 
-// found is an object as it is now.
+// found is the present object.
 type found struct {
 	value   tftypes.Value // null where there is none
-	private []byte        // may be there even so: of what a refresh found gone
-	object  *Object       // what the state has of it
+	private []byte        // may exist even if a refresh found it gone
+	object  *Object       // the object in the state
 }
 
 // planGone refreshes an object and plans its end. Where the end is planned from the state, that comes first,
@@ -314,7 +312,7 @@ func (p *process) planDestroy(ctx context.Context, address string, value tftypes
 	return &Change{Address: address, Action: Delete, before: value, after: null, private: private}, said
 }
 
-// plan asks the provider what is to become of an object. earlier is what the plan said, when it is applied.
+// plan plans an object through the provider. earlier is the saved plan at apply.
 func (p *process) plan(
 	ctx context.Context, address string, resource Resource, found found, earlier *Change, replace bool,
 ) (*Change, Diagnostics) {

@@ -19,7 +19,7 @@ type process struct {
 	server  tfprotov6.ProviderServer
 	schema  *tfprotov6.GetProviderSchemaResponse
 	answers *answers
-	known   bool // whether what is unknown while planning is known by now
+	known   bool // whether planned unknown values are known by now
 
 	refreshesOrphans bool
 }
@@ -37,8 +37,8 @@ func (w *Workspace) process(ctx context.Context, known bool) (*process, error) {
 	return p, fromProtocol("", schema.Diagnostics).Err()
 }
 
-// answers are what a provider says that is the same in each of its processes: its schemas, and the results of
-// its functions, which are pure. Core asks again in each of its own processes; here that would only take time.
+// answers are the equal answers of all processes of a provider: its schemas, and the results of its pure functions. Core asks for
+// them again in each process; here that would only take time.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
@@ -178,7 +178,7 @@ func (p *process) decode(ctx context.Context, schema *tfprotov6.SchemaBlock, con
 	return tftypes.NewValue(schema.ValueType(), attributes), nil
 }
 
-// evaluate calls functions, and puts in what is known by now.
+// evaluate calls functions, and inserts values that are known by now.
 func (p *process) evaluate(ctx context.Context, expression any) (any, error) {
 	switch expression := expression.(type) {
 	case Unknown:

@@ -5,9 +5,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// proposed merges the configuration with what was there before, as core does for the provider to plan from:
-// the configuration wins, and what is computed and not configured stays. A write-only attribute has its
-// configured value here, and nowhere after.
+// proposed merges the configuration with the prior value as core does before a plan: the configuration wins, and computed values
+// without configuration stay. A write-only attribute has its configured value only here.
 func proposed(schema *tfprotov6.SchemaBlock, prior, config tftypes.Value) tftypes.Value {
 	if config.IsNull() {
 		return config

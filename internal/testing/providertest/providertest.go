@@ -35,15 +35,14 @@ type Reading struct {
 	Attribute  string
 }
 
-// Workspace is a folder in which somebody uses Terraform: a provider, and the state.
+// Workspace is a working folder of Terraform: a provider and the state.
 type Workspace struct {
 	Start Start
 	State State
-	// Order says in which order resources are planned and applied, one after the other; nil: many at once,
-	// as Terraform does.
+	// Order returns the order in which resources are planned and applied; nil is concurrent, as in Terraform.
 	Order func(addresses []string) []string
-	// RefreshesOrphans says whether the end of an object that is not in the configuration any more is planned
-	// from what the refresh found, as OpenTofu and later Terraform do, or from the state.
+	// RefreshesOrphans plans the end of an object that is not in the configuration any more from its refreshed state, as OpenTofu
+	// and later Terraform do, or from the prior state.
 	RefreshesOrphans bool
 
 	answers *answers
@@ -57,7 +56,7 @@ func New(start Start) *Workspace {
 // parallelism is how many resources Terraform works on at once.
 const parallelism = 10
 
-// each runs a step for each resource, and collects what is said.
+// each runs a step for each resource, and collects the diagnostics.
 func (w *Workspace) each(addresses []string, step func(address string) Diagnostics) Diagnostics {
 	all := make([]Diagnostics, len(addresses))
 	if w.Order != nil {
@@ -98,7 +97,7 @@ func (w *Workspace) Import(ctx context.Context, configuration Configuration, add
 	return w.importBy(ctx, configuration, address, byID(id))
 }
 
-// naming puts what names an object into a request to import it.
+// naming adds the name of an object to an import request.
 type naming func(*process, *tfprotov6.ImportResourceStateRequest) Diagnostics
 
 func byID(id string) naming {
@@ -182,8 +181,7 @@ func (w *Workspace) Taint(address string) {
 	}
 }
 
-// read reads the data sources that a configuration uses. An apply takes what its plan has read. A destroy that does not refresh
-// reads none.
+// read reads the data sources of a configuration. An apply uses the results of its plan. A destroy without a refresh reads none.
 func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {
 	var said Diagnostics
 	read := configuration
@@ -239,8 +237,7 @@ func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 	return FromValue(value), nil
 }
 
-// validate is what comes before every plan: the configuration is checked by a process of its own, which is not
-// configured.
+// validate precedes every plan: an unconfigured process of its own checks the configuration.
 func (w *Workspace) validate(ctx context.Context, configuration Configuration) Diagnostics {
 	p, err := w.process(ctx, false)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// current is an object as it is now.
+// current is the present object.
 func (p *process) current(ctx context.Context, address string, object *Object, skipRefresh bool) (found, Diagnostics) {
 	now := found{object: object}
 	var said Diagnostics

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Object is what a state has of one object: the current one of a resource, or a deposed one that a
-// replacement with create_before_destroy left behind.
+// Object is an object in the state: the current one of a resource, or a deposed one left by a replacement with
+// create_before_destroy.
 type Object struct {
 	SchemaVersion       int64
 	Attributes          json.RawMessage
@@ -21,7 +21,7 @@ type Object struct {
 	CreateBeforeDestroy bool
 }
 
-// Instance is what a state has of one resource.
+// Instance is a resource in the state.
 type Instance struct {
 	Current *Object
 	Deposed []*Object
@@ -187,7 +187,7 @@ func (p *process) decodeObject(ctx context.Context, address string, object *Obje
 	return value, problems
 }
 
-// encodeObject is what the state keeps of a value; nil of null.
+// encodeObject returns the object for the state; nil for null.
 func (p *process) encodeObject(address string, value tftypes.Value, private []byte, like *Object) (*Object, error) {
 	if value.IsNull() {
 		return nil, nil

@@ -40,8 +40,8 @@ var (
 // Now is the state.
 func (w *Workspace) Now() State { return w.State.Clone() }
 
-// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, so that
-// what it is asked can be recorded, and compared with what the stand-in asks.
+// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, so that its requests can
+// be recorded and compared with those of the stand-in.
 type Terraform struct {
 	tool, folder, source string
 	environment          []string
@@ -49,8 +49,8 @@ type Terraform struct {
 	plans                int // that were made
 }
 
-// NewInstalled is a workspace with a tool that installs the provider by itself, and starts a process of it for each
-// plan and each apply. What is given more is the environment in which it finds it.
+// NewInstalled returns a workspace with a tool that installs the provider, and starts a process of it for each plan and each
+// apply. The additional environment tells the tool where to find it.
 func NewInstalled(t *testing.T, tool, source string, environment ...string) *Terraform {
 	return &Terraform{
 		tool: tool, folder: t.TempDir(), source: source,
@@ -68,7 +68,7 @@ func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	}
 }
 
-// Serve serves a provider for a tool until the test ends. What it returns is the variable by which the tool finds it: "NAME=value".
+// Serve serves a provider for a tool until the test ends. It returns the variable by which the tool finds it: "NAME=value".
 func Serve(t *testing.T, tool, source string, start Start) string {
 	t.Helper()
 	server, err := start()
@@ -102,7 +102,7 @@ func Serve(t *testing.T, tool, source string, start Start) string {
 	}
 }
 
-// Plan refreshes the state and plans. Of a plan that changes nothing there is no more than that.
+// Plan refreshes the state and plans. A plan without changes has only that.
 func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
 	how := optionsOf(given)
 	if said := t.configure(ctx, configuration, how); said != nil {
@@ -144,7 +144,7 @@ func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given
 	return plan, said
 }
 
-// ApplyPlan applies a plan as it was saved.
+// ApplyPlan applies a saved plan.
 func (t *Terraform) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	said, _ := t.say(ctx, "apply", "-json", "-input=false", plan.file)
 	return said
@@ -223,7 +223,7 @@ func (t *Terraform) run(ctx context.Context, arguments ...string) ([]byte, error
 	return output, err
 }
 
-// say runs the tool and returns what it says in JSON, and the exit code that says whether there is something to apply.
+// say runs the tool, and returns its messages in JSON and the exit code that reports changes.
 func (t *Terraform) say(ctx context.Context, arguments ...string) (said Diagnostics, code int) {
 	output, failed := t.run(ctx, arguments...)
 	if exit := new(exec.ExitError); errors.As(failed, &exit) && exit.ExitCode() == 2 {
@@ -284,7 +284,7 @@ func parsePlan(text []byte) (*Plan, error) {
 	return plan, nil
 }
 
-// withUnknown puts what is not known into a value of Terraform's JSON, which has it beside.
+// withUnknown inserts unknown values into a value of Terraform's JSON, which has them beside it.
 func withUnknown(value, unknown any) any {
 	switch unknown := unknown.(type) {
 	case bool:
@@ -320,8 +320,8 @@ func withUnknown(value, unknown any) any {
 	return value
 }
 
-// json writes a configuration for Terraform. What is unknown while planning is the output of a resource that
-// is made by the same apply.
+// json writes a configuration for Terraform. A value that is unknown in the plan becomes the output of a resource of the same
+// apply.
 func (c Configuration) json(source string, how options) ([]byte, error) {
 	_, name, _ := strings.Cut(source, "/")
 	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}, data: map[string]map[string]any{}}

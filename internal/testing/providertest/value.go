@@ -12,8 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Unknown is a value of a configuration that is not known while planning. Then is what it turns out to be
-// when the plan is applied.
+// Unknown is a value that is unknown in the plan. Then is its value at apply.
 type Unknown struct{ Then any }
 
 // Call is the result of one of the provider's functions, in a configuration.
@@ -22,9 +21,8 @@ type Call struct {
 	Arguments []any
 }
 
-// toValue makes a value of a type, as core does of an expression: what has no type of its own becomes an
-// object, a tuple or a primitive; an attribute that is left out is null; an attribute of an object type
-// that does not exist is dropped without a word; primitives are converted into each other.
+// toValue converts a value to a type as core does for an expression: a value without a type becomes an object, a tuple or a
+// primitive; an absent attribute is null; an attribute that the type lacks is dropped silently; primitives are converted.
 func toValue(typ tftypes.Type, plain any) (tftypes.Value, error) {
 	switch plain := plain.(type) {
 	case nil:
@@ -186,8 +184,7 @@ func convert(typ tftypes.Type, value tftypes.Value) (tftypes.Value, error) {
 	return toValue(typ, plain)
 }
 
-// FromValue is the opposite of toValue: nil, bool, string, json.Number, []any, map[string]any, and Unknown
-// for what is not known.
+// FromValue reverses toValue. It returns nil, bool, string, json.Number, []any, map[string]any, or Unknown.
 func FromValue(value tftypes.Value) any {
 	if !value.IsKnown() {
 		return Unknown{}
@@ -306,7 +303,7 @@ func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	return true
 }
 
-// sameKind reports whether two types are of one kind. What is inside is compared with the values.
+// sameKind reports whether two types are of one kind. Their elements are compared with the values.
 func sameKind(a, b tftypes.Type) bool {
 	for _, kind := range []tftypes.Type{
 		tftypes.Object{}, tftypes.Map{}, tftypes.List{}, tftypes.Set{}, tftypes.Tuple{}, tftypes.String, tftypes.Number, tftypes.Bool,
@@ -318,7 +315,7 @@ func sameKind(a, b tftypes.Type) bool {
 	return false
 }
 
-// toJSON is a value as a state file has it: what has no type in the schema stands with the type that it has.
+// toJSON returns a value in the form of a state file: a value without a type in the schema has its type beside it.
 func toJSON(typ tftypes.Type, value tftypes.Value) (any, error) {
 	if !value.IsKnown() {
 		return nil, errors.New("a state holds no unknown values")
