@@ -1,8 +1,8 @@
-// Package credential finds what looks like a credential in plain configuration: private keys, tokens of known services,
-// URLs with a password, and texts whose key says that they are a password. It is pure.
+// Package credential finds likely credentials in plain configuration: private keys, tokens of known services, URLs with
+// a password, and passwords by the name of their key.
 //
-// What tokens look like is gitleaks' knowledge: rules.go has those of its rules that look at the token alone. Its rules
-// that look at names and at randomness find too much in configuration; names are judged in key.go instead.
+// The token rules in rules.go are gitleaks' rules that look at the token alone. Its rules for names and entropy report
+// too much in configuration; key.go judges names instead.
 package credential
 
 import (
@@ -12,34 +12,32 @@ import (
 	"strings"
 )
 
-// Finding is a value that looks like a credential. It does not have the value.
-type Finding struct {
-	// Path is that of the value: keys, with a dot before each but the first, and indices of lists in brackets, such as
-	// database.users[0].password.
+// Match is a value that looks like a credential, without the value.
+type Match struct {
+	// Path has keys, and indices or names of list elements: database.users[0].password.
 	Path string
-	// Line is that of a text of several lines, from 1; else 0.
+	// Line counts from 1 in a text of several lines; else it is 0.
 	Line int
-	// Rule is what found it: an identifier of gitleaks' rules, or "private-key", "password-in-url" or "password".
+	// Rule is an identifier of gitleaks, "private-key", "password-in-url" or "password".
 	Rule string
 }
 
-// Find returns the findings in a value that is made of map[string]any, []any and texts, sorted by path. It passes over other
-// types, such as numbers and unknown values. Each text has one finding at most. The value of an object with a name, as in the env
-// of a container, is judged by that name, and an argument by the flag before it. Elements of lists have their names in paths:
-// containers[till].env[PASSWORD].value. Find ignores the texts in known wherever they are.
-func Find(value any, known ...string) []Finding {
+// Find returns the matches in a value of map[string]any, []any and texts, sorted by path, at most one for each text. It
+// ignores other types, and the texts in known. The name of an object, such as an env entry, judges its value; a flag
+// judges the argument after it. Paths have names of list elements: containers[till].env[PASSWORD].value.
+func Find(value any, known ...string) []Match {
 	f := finder{known: known}
 	f.value("", "", value)
 	return f.found
 }
 
-// Masked returns a copy of a value in which mask replaces each text with a finding.
+// Masked returns a copy in which mask replaces each matching text.
 func Masked(value any, mask func(path, text string) string) any {
 	f := finder{mask: mask}
 	return f.value("", "", value)
 }
 
-// Texts returns the texts with findings in a value.
+// Texts returns the matching texts in a value.
 func Texts(value any) (texts []string) {
 	Masked(value, func(_, text string) string {
 		texts = append(texts, text)
@@ -48,8 +46,7 @@ func Texts(value any) (texts []string) {
 	return texts
 }
 
-// MayHave reports whether [Find] may find something in a value that text is the YAML or JSON of. It takes a fraction of the time
-// that parsing takes.
+// MayHave reports whether [Find] may match in the value of a YAML or JSON text. It is much faster than parsing.
 func MayHave(text string) bool {
 	start := 0
 	for i := 0; i <= len(text); i++ {
@@ -66,12 +63,12 @@ func MayHave(text string) bool {
 }
 
 type finder struct {
-	found []Finding
+	found []Match
 	known []string
 	mask  func(path, text string) string // nil: values are not copied
 }
 
-// value looks into the value of a key, and returns its copy. The elements of a list have the key of the list.
+// value searches the value of a key, and returns its copy. List elements inherit the list's key.
 func (f *finder) value(path, key string, value any) any {
 	switch value := value.(type) {
 	case string:
@@ -93,7 +90,7 @@ func (f *finder) text(path, key, text string) string {
 	if rule == "" {
 		return text
 	}
-	f.found = append(f.found, Finding{path, line, rule})
+	f.found = append(f.found, Match{path, line, rule})
 	if f.mask == nil {
 		return text
 	}
@@ -129,7 +126,7 @@ func (f *finder) list(path, key string, list []any) any {
 	return copied
 }
 
-// flagBefore returns the flag whose argument an element of a list is; "" if that cannot be a password.
+// flagBefore returns the flag before an argument; "" if the flag is harmless.
 func flagBefore(before, element any) string {
 	flag, _ := before.(string)
 	argument, _ := element.(string)
@@ -139,7 +136,7 @@ func flagBefore(before, element any) string {
 	return flag
 }
 
-// isShown reports whether a path may have a name: it is none of several lines, and no credential itself.
+// isShown reports whether a path may contain a name: a single line that is no credential.
 func isShown(name string) bool {
 	const longest = 253
 	if name == "" || len(name) > longest || strings.ContainsAny(name, "\r\n") {
@@ -149,7 +146,7 @@ func isShown(name string) bool {
 	return rule == ""
 }
 
-// hiddenKey stands in paths for a key that looks like a credential.
+// hiddenKey replaces a key that looks like a credential.
 const hiddenKey = "(hidden)"
 
 func (f *finder) object(path string, object map[string]any) any {
@@ -185,7 +182,7 @@ func (f *finder) object(path string, object map[string]any) any {
 	return copied
 }
 
-// inText returns the rule that finds a credential in the value of a key, and the line; "" for none.
+// inText returns the matching rule and line; "" if none.
 func inText(key, text string) (rule string, line int) {
 	if isPassword(key, text) {
 		return "password", 0

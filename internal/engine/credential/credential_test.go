@@ -155,7 +155,7 @@ func TestFindPassesOverReferencesAndPlaceholders(t *testing.T) {
 	}
 }
 
-func show(findings []credential.Finding) string {
+func show(findings []credential.Match) string {
 	var shown []string
 	for _, f := range findings {
 		shown = append(shown, fmt.Sprintf("%s %d %s", f.Path, f.Line, f.Rule))
@@ -171,7 +171,7 @@ func FuzzFind(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, text string) {
 		found := credential.Find(map[string]any{key: []any{text}})
-		found = slices.DeleteFunc(found, func(f credential.Finding) bool { return f.Path == "(hidden)" }) // the key
+		found = slices.DeleteFunc(found, func(f credential.Match) bool { return f.Path == "(hidden)" }) // the key
 		if len(found) > 1 {
 			t.Fatalf("%q: %v", text, found)
 		}
@@ -195,7 +195,7 @@ func TestALongTextWithoutEndsIsLookedAtOnce(t *testing.T) {
 	found := credential.Find(
 		map[string]any{"app": strings.Repeat("token=", 1<<17) + "\" # token: commented-7f3a91x\ntoken: present-7f3a91x\n"},
 	)
-	if want := []credential.Finding{{Path: "app", Line: 2, Rule: "password"}}; !slices.Equal(found, want) {
+	if want := []credential.Match{{Path: "app", Line: 2, Rule: "password"}}; !slices.Equal(found, want) {
 		t.Errorf("found %v, want %v", found, want)
 	}
 }

@@ -7,26 +7,26 @@ import (
 	"unicode"
 )
 
-// isPassword says whether a text is a literal under a key that says it is a password, a token or a key.
+// isPassword reports whether a text is a literal under a key for passwords, tokens or keys.
 func isPassword(key, text string) bool {
 	kind := kindOf(key)
 	return kind != plain && isLiteral(kind, text)
 }
 
-// kind is what the name of a key says of its value.
+// kind classifies a value by the name of its key.
 type kind int
 
 const (
 	plain kind = iota
-	// secret may as well be the name of a Secret.
+	// secret may also be the name of a Secret.
 	secret
-	// token is a text that is no number.
+	// token is a text, no number.
 	token
-	// password may be anything.
+	// password may be any value.
 	password
 )
 
-// endings are the last words of keys, in lower case and with nothing between them: the first that fits decides.
+// endings lists the last words of keys, joined in lower case. The first match wins.
 var endings = []struct {
 	ending string
 	kind   kind
@@ -44,10 +44,10 @@ var endings = []struct {
 	{"secret", secret}, {"credential", secret}, {"credentials", secret},
 }
 
-// referring are words of keys with the name of something, not the thing: existingSecret, imagePullSecret.
+// referring lists words of keys that name something else: existingSecret, imagePullSecret.
 var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf", "checksum"}
 
-// kindOf judges a key by its last words. A number may follow, as in password_2.
+// kindOf classifies a key by its last words. It ignores a trailing number, as in password_2.
 func kindOf(key string) kind {
 	for key != "" && strings.IndexByte("0123456789_-.", key[len(key)-1]) >= 0 { // strings.TrimRight took a third of the time of MayHave
 		key = key[:len(key)-1]
@@ -68,7 +68,7 @@ func kindOf(key string) kind {
 	return plain
 }
 
-// hasEnding reports whether a key ends with the last three letters of any of the endings.
+// hasEnding compares the last three letters with those of all endings.
 func hasEnding(key string) bool {
 	const length = 3
 	if len(key) < length {
@@ -82,7 +82,7 @@ func hasEnding(key string) bool {
 	return false
 }
 
-// wordsOf are the words of DB_PASSWORD, dbPassword, db-password and DBPassword, in lower case.
+// wordsOf splits DB_PASSWORD, dbPassword, db-password and DBPassword into words in lower case.
 func wordsOf(key string) (words []string) {
 	runes, start := []rune(key), 0
 	end := func(at int) {
@@ -104,7 +104,7 @@ func wordsOf(key string) (words []string) {
 	return words
 }
 
-// References to what holds the value, and what stands for a value that is filled in later.
+// References to the real value, and placeholders for a later one.
 var (
 	placeholder = regexp.MustCompile(`(?i)^(?:` + strings.Join([]string{
 		`\$[({]?[\w.:/-]*[)}]?`,                               // $NAME, ${NAME}, $(NAME)
@@ -121,7 +121,7 @@ var (
 	number  = regexp.MustCompile(`^[0-9.,_]+(?:[a-z]{1,3})?$`)
 	path    = regexp.MustCompile(`^(?:[a-z]+:/)?(?:/[a-z0-9._-]+){2,}/?$`)
 	envName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$`)
-	// object is the name of an object of Kubernetes that people give: words and numbers.
+	// object matches names of Kubernetes objects: words and numbers.
 	object  = regexp.MustCompile(`^(?:[a-z]+|v?[0-9]+)(?:[-./](?:[a-z]+|v?[0-9]+))*$`)
 	address = regexp.MustCompile(`^https?://[^@\s]+$`)
 	prose   = regexp.MustCompile(`^[\p{L}'’,.:;!?()-]+(?:\s+[\p{L}'’,.:;!?()-]+){2,}$`)
@@ -129,7 +129,7 @@ var (
 
 func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 
-// isLiteral says whether a text is a value of its kind itself.
+// isLiteral reports whether a text is itself a value of its kind.
 func isLiteral(kind kind, text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) ||
@@ -140,20 +140,19 @@ func isLiteral(kind kind, text string) bool {
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
 }
 
-// What follows a key in YAML, JSON, TOML, properties, an environment file or a connection string: a value in quotes, or one
-// word without, to the end of its line or list, or of its part of a connection string.
+// Values after a key in YAML, JSON, TOML, properties, environment files and connection strings: quoted, or one word up
+// to the end of the line, list or part.
 var (
 	quoted = regexp.MustCompile(`^[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')`)
 	bare   = regexp.MustCompile(`^(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)`)
 	ended  = regexp.MustCompile(`^[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=)`)
 )
 
-// userinfo is what follows the scheme of a URL with a password.
+// userinfo matches the rest of a URL with a password.
 var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
 
-// findPassword finds, within a text, a URL with a password, or a literal under a key that says that it is a password.
-// Of those in comments only URLs are found. What is a word under such a key is read as one value, so that the time is linear
-// in the length of the text.
+// findPassword finds a URL with a password, or a literal under a key for passwords. In comments it finds URLs only. It
+// skips a word after such a key as a whole, so its time is linear.
 func findPassword(text string) (rule string, at int) {
 	isComment := false // from "#" at the beginning of a line or after white space to the end of the line
 	end := 0           // of the last word
@@ -205,5 +204,5 @@ func isOfKey(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' || r == '.'
 }
 
-// expression is a reference in a program, such as var.token.
+// expression matches a reference in a program, such as var.token.
 var expression = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)

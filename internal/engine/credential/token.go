@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// rule finds a token in a text.
 type rule struct {
 	id, pattern string
-	// keywords are in lower case: without one of them, in whatever case, a text has no such token.
+	// keywords are in lower case. A text without any of them, in any case, has no such token.
 	keywords []string
-	// shortest is the length of the shortest text that the pattern matches.
+	// shortest is the length of the shortest match.
 	shortest int
-	// entropy is that above which a match is a token: bits for each character.
+	// entropy is the minimum in bits for each character.
 	entropy float64
 	allowed []string // patterns of what is none
 
@@ -24,9 +23,9 @@ type rule struct {
 	allows   []*regexp.Regexp
 }
 
-// ownRules are those that gitleaks does not have in this form.
+// ownRules are missing from gitleaks in this form.
 var ownRules = []*rule{
-	// Of a key, also a short one, or the beginning of one.
+	// This also matches short and truncated keys.
 	{
 		id:       "private-key",
 		pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
@@ -35,7 +34,7 @@ var ownRules = []*rule{
 	},
 }
 
-// tokens finds the rules that may find something in a text, by the first two characters of their keywords.
+// tokens indexes the rules by the first two characters of their keywords.
 type tokens struct {
 	starts   [1 << 14]uint8 // 0: no keyword begins so, else 1 and the index in the lists
 	keywords [][]keyword
@@ -68,7 +67,7 @@ var all = sync.OnceValue(func() *tokens {
 	return t
 })
 
-// startOf is the index of the two characters with which something begins, in whatever case.
+// startOf returns the index of two characters, ignoring case.
 func startOf(first, second byte) int { return int(lower(first)&127)<<7 | int(lower(second)&127) }
 
 func lower(c byte) byte {
@@ -78,7 +77,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// findToken returns the rule that finds a token in a text, and where; "" for none.
+// findToken returns the matching rule and its position; "" if none.
 func findToken(text string) (id string, at int) {
 	t := all()
 	if len(text) < t.shortest {
@@ -106,10 +105,9 @@ func findToken(text string) (id string, at int) {
 	return "", 0
 }
 
-// shortKeyword begins old tokens of Vault, and is in most names of hosts: trying its rule took half of the time.
+// shortKeyword begins old tokens of Vault and occurs in most host names: trying its rule took half of the time.
 const shortKeyword = "s."
 
-// beginsVaultToken reports whether a text begins with the letters and digits that follow shortKeyword in a token.
 func beginsVaultToken(text string) bool {
 	const length = 24
 	if len(text) < length {
@@ -123,12 +121,12 @@ func beginsVaultToken(text string) bool {
 	return true
 }
 
-// hasPrefixFold is strings.HasPrefix in whatever case.
+// hasPrefixFold is strings.HasPrefix ignoring case.
 func hasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-// find returns where a rule finds a token.
+// find returns the position of a token.
 func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 	r.once.Do(func() {
 		r.compiled = regexp.MustCompile(r.pattern)
@@ -137,7 +135,7 @@ func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 		}
 	})
 	for _, match := range r.compiled.FindAllStringSubmatchIndex(text, -1) {
-		// The first group with something in it is the token, as with gitleaks; without groups all is.
+		// The token is the first non-empty group, as in gitleaks; without groups, the whole match.
 		token := text[match[0]:match[1]]
 		for i := 2; i < len(match); i += 2 {
 			if match[i] >= 0 && match[i] < match[i+1] {
@@ -158,7 +156,7 @@ func matchesAny(patterns []*regexp.Regexp, text string) bool {
 	return slices.ContainsFunc(patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(text) })
 }
 
-// entropyOf is Shannon's: bits for each byte.
+// entropyOf returns Shannon's entropy in bits for each byte.
 func entropyOf(text string) (bits float64) {
 	var counts [256]int
 	for i := range len(text) {

@@ -1,5 +1,5 @@
-// Package encrypted checks files that somebody else has encrypted: SOPS documents and SealedSecrets, each of which becomes a
-// Secret on a cluster. It checks that nothing in them is plain, and decrypts nothing. It is pure.
+// Package encrypted checks files encrypted by other tools, SOPS documents and SealedSecrets, each of which becomes a
+// Secret on a cluster. It checks that no value is plain, and never decrypts.
 package encrypted
 
 import (
@@ -13,10 +13,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Method is how a file is encrypted.
+// Method identifies the encryption.
 type Method string
 
-// The methods.
 const (
 	SOPS         Method = "sops"
 	SealedSecret Method = "sealed-secret"
@@ -27,15 +26,15 @@ type File struct {
 	Method          Method
 	Name, Namespace string // of the Secret
 	Text            string // as it was given
-	// Container and Index are the config container that gives the file, and the file's number there.
+	// Container names the config container with the file, and Index the file's position there.
 	Container string
 	Index     int
 }
 
-// FileName is the name of the file in a folder.
+// FileName returns the file's name in a folder.
 func (f *File) FileName() string { return "encrypted-" + f.Name + ".yaml" }
 
-// Object is the API group and the kind of the object in the file.
+// Object returns the API group and kind of the encrypted object.
 func (f *File) Object() (group, kind string) {
 	if f.Method == SealedSecret {
 		return "bitnami.com", "SealedSecret"
@@ -43,8 +42,8 @@ func (f *File) Object() (group, kind string) {
 	return "", "Secret"
 }
 
-// Check returns what a document is, without its text and where it was given. The document is one that JSON also has. The
-// error has everything that is wrong with it, and no value of it.
+// Check checks a decoded document. It does not set Text, Container and Index. The error lists all problems without
+// values.
 func Check(document any) (File, error) {
 	c := &check{}
 	file := c.file(document)
@@ -82,15 +81,15 @@ func (c *check) file(document any) File {
 		return file
 	case object["apiVersion"] == "v1" && object["kind"] == "Secret":
 		file.Method = SOPS
-		c.sops(object)
+		c.checkSOPS(object)
 	case object["apiVersion"] == "bitnami.com/v1alpha1" && object["kind"] == "SealedSecret":
 		file.Method = SealedSecret
-		c.sealed(object)
+		c.checkSealed(object)
 	default:
 		c.report("is neither a Secret of apiVersion v1 that SOPS has encrypted nor a SealedSecret of apiVersion bitnami.com/v1alpha1")
 		return file
 	}
-	c.applied("metadata", metadata)
+	c.checkLastApplied("metadata", metadata)
 	file.Name, file.Namespace = c.required(metadata, "name"), c.required(metadata, "namespace")
 	return file
 }
@@ -103,8 +102,8 @@ func (c *check) required(metadata map[string]any, name string) string {
 	return text
 }
 
-// applied refuses a copy of the object that kubectl or kubecfg has left in an annotation, with the plain values.
-func (c *check) applied(path string, metadata map[string]any) {
+// checkLastApplied refuses a copy of the plain object that kubectl or kubecfg left in an annotation.
+func (c *check) checkLastApplied(path string, metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for key := range annotations {
 		if strings.HasSuffix(key, "/last-applied-configuration") {
@@ -116,16 +115,15 @@ func (c *check) applied(path string, metadata map[string]any) {
 	}
 }
 
-// only refuses members that an object does not have: they are plain, or nobody reads them.
-func (c *check) only(path string, object map[string]any, known ...string) {
+// allowOnly refuses other members: they are plain, or ignored.
+func (c *check) allowOnly(path string, object map[string]any, known ...string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, name) {
-			c.report("%s is not one of what it can have: %s", at(path, name), strings.Join(known, ", "))
+			c.report("%s is not one of what it can have: %s", memberPath(path, name), strings.Join(known, ", "))
 		}
 	}
 }
 
-// object returns a member that is a map, or null.
 func (c *check) object(path string, value any) map[string]any {
 	object, isObject := value.(map[string]any)
 	if value != nil && !isObject {
@@ -134,7 +132,7 @@ func (c *check) object(path string, value any) map[string]any {
 	return object
 }
 
-// entries returns the keys of a map of a Secret, sorted. A key that no Secret can have is not repeated.
+// entries returns the valid keys of a Secret's map, sorted. Messages do not repeat an invalid key.
 func (c *check) entries(path string, value any) (map[string]any, []string) {
 	entries := c.object(path, value)
 	var keys []string
@@ -153,8 +151,8 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// at is the path of a member of an object. What cannot be the name of a field is not repeated.
-func at(path, name string) string {
+// memberPath returns the path of a member. It does not repeat invalid names.
+func memberPath(path, name string) string {
 	switch {
 	case !fieldName.MatchString(name) && path == "":
 		return "a field"

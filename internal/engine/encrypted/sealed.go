@@ -5,15 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// sealed checks a SealedSecret.
-// https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/apis/sealedsecrets/v1alpha1/types.go
-func (c *check) sealed(object map[string]any) {
-	c.only("", object, "apiVersion", "kind", "metadata", "spec", "status")
+// checkSealed follows https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/apis/sealedsecrets/v1alpha1/types.go
+func (c *check) checkSealed(object map[string]any) {
+	c.allowOnly("", object, "apiVersion", "kind", "metadata", "spec", "status")
 	spec := c.object("spec", object["spec"])
 	if _, old := spec["data"]; old {
 		c.report("spec.data is not supported by current controllers: seal the Secret with a newer kubeseal, which writes spec.encryptedData")
 	} else {
-		c.only("spec", spec, "encryptedData", "template")
+		c.allowOnly("spec", spec, "encryptedData", "template")
 	}
 	entries, keys := c.entries("spec.encryptedData", spec["encryptedData"])
 	if len(entries) == 0 {
@@ -25,17 +24,17 @@ func (c *check) sealed(object map[string]any) {
 		}
 	}
 	template := c.object("spec.template", spec["template"])
-	c.applied("spec.template.metadata", c.object("spec.template.metadata", template["metadata"]))
+	c.checkLastApplied("spec.template.metadata", c.object("spec.template.metadata", template["metadata"]))
 	for _, name := range []string{"data", "stringData"} {
 		if len(c.object("spec.template."+name, template[name])) > 0 {
 			c.report("spec.template.%s is plain: give all values in spec.encryptedData", name)
 		}
 	}
-	c.only("spec.template", template, "metadata", "type", "immutable", "data", "stringData")
+	c.allowOnly("spec.template", template, "metadata", "type", "immutable", "data", "stringData")
 }
 
-// isSealed says whether a value has the form of what kubeseal writes: two bytes with the length of an RSA ciphertext,
-// which follows and has the length of an RSA key, then what AES-GCM has encrypted, with a tag of 16 bytes.
+// isSealed reports whether a value has kubeseal's form: two bytes with the length of an RSA ciphertext, the ciphertext,
+// and AES-GCM output with a tag of 16 bytes.
 // https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/crypto/crypto.go
 func isSealed(text string) bool {
 	const smallestKey, largestKey, tag = 128, 2048, 16

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// cipher is a value that SOPS has encrypted, with its type.
-// https://getsops.io/docs/#encryption-protocol
+// cipher matches a value encrypted by SOPS. https://getsops.io/docs/#encryption-protocol
 var cipher = regexp.MustCompile(
 	`^ENC\[AES256_GCM,data:[A-Za-z0-9+/]+={0,2},iv:[A-Za-z0-9+/]+={0,2},tag:[A-Za-z0-9+/]+={0,2},type:([a-z]+)\]$`,
 )
 
-// sops checks a Secret that SOPS has encrypted. SOPS leaves an empty text and null as they are.
-func (c *check) sops(secret map[string]any) {
+// checkSOPS checks a Secret. SOPS does not encrypt empty texts and null.
+func (c *check) checkSOPS(secret map[string]any) {
 	if _, given := secret["sops"]; !given {
 		c.report("is a Secret that is not encrypted: sops is missing")
 		return
 	}
-	c.only("", secret, "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData", "sops")
+	c.allowOnly("", secret, "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData", "sops")
 	count := 0
 	for _, name := range []string{"data", "stringData"} {
 		entries, keys := c.entries(name, secret[name])
@@ -37,11 +36,11 @@ func (c *check) sops(secret map[string]any) {
 	if count == 0 {
 		c.report("has neither data nor stringData")
 	}
-	c.sopsMetadata(secret["sops"])
+	c.checkSOPSMetadata(secret["sops"])
 }
 
-// sopsMetadata checks that all is there that decrypting needs.
-func (c *check) sopsMetadata(value any) {
+// checkSOPSMetadata checks the fields that decryption needs.
+func (c *check) checkSOPSMetadata(value any) {
 	metadata, isObject := value.(map[string]any)
 	if !isObject {
 		c.report("sops is not what SOPS writes")
@@ -62,8 +61,7 @@ func (c *check) sopsMetadata(value any) {
 	}
 }
 
-// hasDataKey looks for a key of any kind, which has the data key encrypted: sops.age[0].enc, or
-// sops.key_groups[0].age[0].enc.
+// hasDataKey looks for an encrypted data key: sops.age[0].enc, or sops.key_groups[0].age[0].enc.
 func hasDataKey(value any, depth int) bool {
 	const deepest = 4 // of sops.key_groups[0].age[0].enc
 	if depth > deepest {

@@ -27,8 +27,8 @@ type Expression struct {
 	program cel.Program
 }
 
-// Compile compiles an expression that must give a value of one of the wanted types, and whose evaluation may cost [MaxCost].
-// Where it cannot, the expression is nil, and the sentences say why, without a subject: `line 1, column 7: there is no …`.
+// Compile compiles an expression with a result of a wanted type, and limits its cost to [MaxCost]. The sentences explain
+// errors without a subject: `line 1, column 7: there is no …`.
 func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []string) {
 	compiled, wrong := l.Check(source, wanted...)
 	if len(wrong) > 0 {
@@ -36,7 +36,7 @@ func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []s
 	}
 	var program cel.Program
 	var err error
-	// Counting takes longer than most evaluations. It is left out where the form of the expression shows that it costs little.
+	// Counting costs more than most evaluations, so cheap expressions run without it.
 	if estimate, unknown := l.Env.EstimateCost(compiled, estimator); unknown == nil && estimate.Max <= lightCost {
 		program, err = l.Env.Program(compiled, cel.EvalOptions(cel.OptOptimize))
 	} else {
@@ -48,23 +48,23 @@ func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []s
 	return &Expression{source: source, ast: compiled, program: program}, nil
 }
 
-// lightCost is below what counting is left out.
+// lightCost is the estimate below which costs are not counted.
 const lightCost = 1000
 
-// estimator knows no sizes of variables: what goes over a text, a list or a map of one may cost any amount.
+// estimator assumes that sizes of variables are unbounded.
 var estimator = &library.CostEstimator{SizeEstimator: unknownSizes{}}
 
 type unknownSizes struct{}
 
-// EstimateSize is nil: it is not known.
+// EstimateSize returns nil: the size is unknown.
 func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
 
-// EstimateCallCost is nil: it is what cel-go says.
+// EstimateCallCost returns nil: cel-go's own estimate applies.
 func (unknownSizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
 
-// Check is [Language.Compile] without the program.
+// Check type-checks an expression without building a program.
 func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string) {
 	if strings.TrimSpace(source) == "" {
 		return nil, []string{"must be an expression, and is empty"}
@@ -110,7 +110,7 @@ func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string
 	return compiled, nil
 }
 
-// explain is a message of the compiler in one line, with a suggestion for a misspelt name.
+// explain shortens a compiler message to one line, and suggests a name for a misspelt one.
 func (l *Language) explain(message string) string {
 	message = wording.OneLine(message)
 	if name, ok := quotedAfter(message, "undefined field "); ok {
@@ -125,7 +125,7 @@ func (l *Language) explain(message string) string {
 	return message
 }
 
-// mixed matches what the compiler says of arithmetic and equality of a double and an int, which CEL does not have.
+// mixed matches errors about operators between double and int, which CEL lacks.
 var mixed = regexp.MustCompile(`'_(?:[-+*/%]|==|!=)_' applied to '\((int, [^,]*double.*|[^,]*double.*, int)\)'`)
 
 func quotedAfter(message, start string) (string, bool) {
@@ -137,7 +137,7 @@ func quotedAfter(message, start string) (string, bool) {
 	return name, ok
 }
 
-// createdObject is the name of a type of which the expression creates an object; "" where it creates none.
+// createdObject returns the type of an object that the expression creates, or "".
 func createdObject(compiled *cel.Ast) string {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
 		return expr.AsStruct().TypeName()
@@ -145,7 +145,7 @@ func createdObject(compiled *cel.Ast) string {
 	return ""
 }
 
-// Names says whether an expression has a variable in it.
+// Names reports whether an expression uses a variable.
 func (e *Expression) Names(variable string) bool {
 	for _, reference := range e.ast.NativeRep().ReferenceMap() {
 		if reference.Name == variable {
@@ -155,7 +155,8 @@ func (e *Expression) Names(variable string) bool {
 	return false
 }
 
-// Fields returns the fields of a variable that an expression selects, as in variable.field or variable["field"], each once, in order.
+// Fields returns the fields of a variable that an expression selects, as variable.field or variable["field"], sorted
+// without duplicates.
 func (e *Expression) Fields(variable string) []string {
 	isOf := func(expr ast.Expr) bool { return expr.Kind() == ast.IdentKind && expr.AsIdent() == variable }
 	var fields []string
@@ -179,8 +180,7 @@ func (e *Expression) Fields(variable string) []string {
 	return slices.Compact(fields)
 }
 
-// Bool evaluates an expression that gives a bool. The variables are by name: texts, bools, numbers, nil, and maps and
-// lists of them as JSON has them. The error says why there is no bool; it has no value of a variable in it.
+// Bool evaluates an expression to a bool. Variables are JSON values by name. Errors contain no value of a variable.
 func (e *Expression) Bool(variables map[string]any) (bool, error) {
 	value, err := e.value(variables)
 	if err != nil {
@@ -192,7 +192,7 @@ func (e *Expression) Bool(variables map[string]any) (bool, error) {
 	return false, errors.New("cannot be evaluated: it gives no bool")
 }
 
-// Number is [Expression.Bool] for an expression that gives a number, or a bool, which is 1 or 0.
+// Number evaluates an expression to a number; true is 1 and false 0.
 func (e *Expression) Number(variables map[string]any) (float64, error) {
 	value, err := e.value(variables)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Failure says why an expression cannot be evaluated, and where. Messages of the interpreter have values in them, which
-// may be secrets. So only the kind of the failure is shown, and a key only where the expression itself has it.
+// Failure explains an evaluation error with its position. Interpreter messages contain values, which may be secrets, so
+// it shows only the kind of failure, and a key only if the expression contains it.
 func Failure(compiled *cel.Ast, source string, err error) string {
 	where := ""
 	var failed *types.Err
@@ -23,7 +23,7 @@ func Failure(compiled *cel.Ast, source string, err error) string {
 	return fmt.Sprintf("cannot be evaluated%s: %s", where, kindOf(source, err.Error()))
 }
 
-// failures are the kinds of failures, by the beginnings of the interpreter's messages.
+// failures lists explanations by the start of the interpreter's message.
 var failures = []struct{ start, said string }{
 	{"too large: ", "what it would make is too large"},
 	{"lists.range: ", "the result is too large, or negative"},
@@ -54,7 +54,7 @@ func kindOf(source, message string) string {
 	return "a function does not take this value"
 }
 
-// hasKey says whether a key is in the expression, as a name or in quotes.
+// hasKey reports whether the expression contains a key.
 func hasKey(source, key string) bool {
 	return key != "" && (strings.Contains(source, "."+key) || strings.Contains(source, "'"+key+"'") || strings.Contains(source, `"`+key+`"`))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// The cost of a function is counted after it has run. A few functions can take all memory, or hours, in one call: their
-// arguments are checked before the call.
+// CEL counts the cost of a function after the call. Guards check the arguments of functions that could take all memory,
+// or hours, in one call over texts and lists of tenants' objects.
 const (
 	maxText     = 1 << 20    // bytes of a text that a function makes
 	maxElements = 100_000    // of a list that a function makes
@@ -22,10 +22,10 @@ const (
 	maxQuantity = 64         // bytes of the text of a quantity
 )
 
-// guard checks the arguments of a call. It returns the error in place of the call's result, or nil.
+// guard returns an error in place of the call's result, or nil.
 type guard func(args []ref.Val) ref.Val
 
-// guards are by function.
+// guards holds the guards by function.
 var guards = map[string]guard{
 	"replace": func(args []ref.Val) ref.Val {
 		text, old, replacement := textOf(args[0]), textOf(args[1]), textOf(args[2])
@@ -77,7 +77,7 @@ func ofPattern(args []ref.Val) ref.Val {
 	return limit(float64(len(textOf(args[0])))*float64(len(textOf(args[1]))), maxMatching)
 }
 
-// isPlainQuantity refuses large exponents, with which a comparison of quantities can take hours.
+// isPlainQuantity refuses large exponents: comparing such quantities takes hours.
 func isPlainQuantity(text string) bool {
 	at := strings.LastIndexAny(text, "eE")
 	return len(text) <= maxQuantity && (at < 0 || len(strings.TrimLeft(text[at+1:], "+-0")) <= 2)
@@ -116,10 +116,10 @@ func each(value ref.Val, visit func(ref.Val) bool) {
 	}
 }
 
-// maxWeightDepth bounds the levels of a value that weight reads.
+// maxWeightDepth bounds the levels that weight visits.
 const maxWeightDepth = 20
 
-// weight is about how many bytes of text a value has. It stops a little above most.
+// weight estimates the bytes of text in a value. It stops above most.
 func weight(value ref.Val, depth int, most float64) float64 {
 	if depth > maxWeightDepth {
 		return most + 1
@@ -144,7 +144,7 @@ func weight(value ref.Val, depth int, most float64) float64 {
 	return all
 }
 
-// guarded redefines the functions that have guards.
+// guarded redefines functions with their guards.
 func guarded(env *cel.Env) ([]cel.EnvOption, error) {
 	var options []cel.EnvOption
 	for name, guard := range guards {

@@ -1,5 +1,5 @@
-// Package expression has the language of the expressions that users write: CEL with the functions of Kubernetes, over
-// variables that each place names. Length, cost and memory are bounded, so that no expression can block a plan.
+// Package expression implements the expression language for users: CEL with the functions of Kubernetes, over the
+// variables of each place. Length, cost and memory are bounded.
 package expression
 
 import (
@@ -15,31 +15,30 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Bounds of expressions. Costs are counted as in Kubernetes, where a unit is about a tenth of a microsecond.
+// Bounds. Costs are Kubernetes' units, about a tenth of a microsecond.
 const (
-	// MaxExpression is how many characters an expression may have.
+	// MaxExpression is the longest expression, in characters.
 	MaxExpression = 16 << 10
-	// MaxCost is what one evaluation may cost: a fifth of what Kubernetes allows, since counting itself becomes slow for
-	// high costs.
+	// MaxCost limits one evaluation: a fifth of Kubernetes' limit, since counting itself becomes slow for high costs.
 	MaxCost = 200_000
 )
 
-// Variable is a variable that expressions can name.
+// Variable is a variable of expressions.
 type Variable struct {
 	Name    string
 	Type    *cel.Type
 	Meaning string // for people; may be empty
 }
 
-// Language is the language of the expressions of one place.
+// Language is the expression language with one set of variables.
 type Language struct {
 	Env *cel.Env
-	// Fields are the names of the fields of the variables, where the compiler knows them, to suggest one for a misspelt name.
+	// Fields lists known fields of variables, for suggestions.
 	Fields []string
 	names  []string
 }
 
-// New makes the language with these variables. The options come after those that all languages have.
+// New creates a language. The options in more follow the common ones.
 func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	adapter, err := NewAdapter()
 	if err != nil {
@@ -93,7 +92,7 @@ func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	return l, nil
 }
 
-// Program makes a program of an expression. Its evaluation fails beyond a cost of most.
+// Program builds a program whose evaluation fails beyond a cost of most.
 func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) {
 	return l.Env.Program(compiled,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
@@ -104,25 +103,25 @@ func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) 
 	)
 }
 
-// costOfDistinct is the cost of distinct(): each element is compared with all different ones before it. The library counts
-// each element with each, which would be too much for the labels of a thousand hosts.
+// costOfDistinct compares each element with the distinct ones before it. The library counts all pairs, which is too much
+// for the labels of a thousand hosts.
 func costOfDistinct(args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(sizeOf(args[0]) * (sizeOf(result) + 1))
 	return &cost
 }
 
-// Adapter converts JSON values to values of CEL.
+// Adapter converts JSON values to CEL values.
 type Adapter struct {
 	*types.Registry
 }
 
-// NewAdapter makes an adapter that knows the types of CEL.
+// NewAdapter creates an adapter with the types of CEL.
 func NewAdapter() (*Adapter, error) {
 	registry, err := types.NewRegistry()
 	return &Adapter{registry}, err
 }
 
-// NativeToValue converts what the parsers of YAML and JSON return. Whole numbers that fit are ints, all others doubles.
+// NativeToValue converts a JSON value. Whole numbers that fit become ints, other numbers doubles.
 func (a *Adapter) NativeToValue(value any) ref.Val {
 	switch value := value.(type) {
 	case nil:

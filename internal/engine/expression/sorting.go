@@ -8,13 +8,13 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// sortable are the types by which lists can be sorted.
+// sortable lists the types of sort keys.
 var sortable = []*cel.Type{
 	cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.DurationType, cel.TimestampType, cel.StringType, cel.BytesType,
 }
 
-// costsOfSorting count what sorting costs, as the library does. The library's own counting panics where there is no list:
-// it is asked also where what is to be sorted is not known yet, or an error.
+// costsOfSorting counts like the library, whose own functions panic if the argument is unknown or an error instead of a
+// list.
 func costsOfSorting() []interpreter.CostTrackerOption {
 	cost := func(keys int) interpreter.FunctionTracker {
 		return func(args []ref.Val, _ ref.Val) *uint64 {

@@ -73,7 +73,7 @@ func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 
 // isProse reports whether a finding is a setting in the description of a CRD's field, such as
 // `automountServiceAccountToken: true`.
-func isProse(o *objects.Object, found *credential.Finding) bool {
+func isProse(o *objects.Object, found *credential.Match) bool {
 	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
 }
 

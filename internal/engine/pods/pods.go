@@ -1,6 +1,5 @@
-// Package pods finds the pods in Kubernetes objects of any kind, and compares them with Kubernetes' Pod Security Standards.
-// It recognizes a pod by its fields, not by the kind of the object: a CronJob has its template elsewhere than a Deployment,
-// and operators define kinds of their own.
+// Package pods finds pods in Kubernetes objects of any kind, and checks them by the Pod Security Standards. It
+// recognizes a pod by its fields, since kinds differ in the place of the template, and operators define new kinds.
 package pods
 
 import (
@@ -11,49 +10,48 @@ import (
 	"strings"
 )
 
-// Pod is a pod, or a template of pods, in an object.
+// Pod is a pod or pod template in an object.
 type Pod struct {
-	// Path is where the object has the pod's spec: "spec.template.spec".
+	// Path locates the pod's spec in the object: "spec.template.spec".
 	Path string
-	// Metadata is that of the pod or the template; nil if it has none.
+	// Metadata belongs to the pod or template; nil if absent.
 	Metadata map[string]any
-	// Spec is the pod's spec. As in Kubernetes, a field that is null is absent.
+	// Spec has no null fields: Kubernetes treats them as absent.
 	Spec map[string]any
-	// Containers are all containers of the spec, whatever list they are in.
+	// Containers come from all lists of the spec.
 	Containers []map[string]any
 }
 
-// lists are the fields with the containers of a Kubernetes pod.
+// lists are the container fields of a Kubernetes pod.
 var lists = []string{"containers", "initContainers", "ephemeralContainers"}
 
-// Fields in which other kinds, such as those of Argo Workflows and Tekton, have containers: lists of them, or one container.
-// They count only if they have an image.
+// Container fields of other kinds, such as those of Argo Workflows and Tekton. They count only with an image.
 var (
 	otherLists = []string{"sidecars", "steps"}
 	single     = []string{"container", "script"}
 )
 
-// words has one text for each way to recognize a pod: without any of them, an object has none.
+// words has a text for each way to recognize a pod.
 var words = []string{"ontainers", "image", "hostNetwork", "hostPID", "hostIPC", "hostPath"}
 
-// MayBeIn reports whether an object may have pods, from its text in YAML or JSON. It is much faster than [Find], and errs
-// only by reporting true.
+// MayBeIn reports whether a YAML or JSON text may have pods. It is much faster than [Find], and errs only by reporting
+// true.
 func MayBeIn(text string) bool {
-	// A key can also be written with escapes, with a tag, or in another encoding.
+	// Escapes, tags and other encodings can hide a key.
 	if strings.ContainsAny(text, "\\!\x00") {
 		return true
 	}
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// Find returns the pods of an object, or of a list of objects, in the order of their paths.
+// Find returns the pods of an object or list, in path order.
 func Find(object map[string]any) []Pod {
 	var found []Pod
 	find(object, nil, nil, &found)
 	return found
 }
 
-// find adds the pods in a value to found. at is the path of the value, and metadata that of the object around it.
+// find appends pods to found. metadata belongs to the object around value.
 func find(value any, at []string, metadata map[string]any, found *[]Pod) {
 	switch value := value.(type) {
 	case []any:
@@ -83,7 +81,7 @@ func newPod(spec map[string]any, at []string, metadata map[string]any) Pod {
 	return p
 }
 
-// containersIn returns the containers of a pod's spec; none if the value has no list of containers.
+// containersIn returns the containers of a spec.
 func containersIn(spec map[string]any) []map[string]any {
 	var all []map[string]any
 	add := func(value any, needsImage bool) {
@@ -104,8 +102,7 @@ func containersIn(spec map[string]any) []map[string]any {
 	return all
 }
 
-// sharesHost reports whether a spec has a field with which only a pod reaches the machine. Some kinds have no containers,
-// which their operator adds.
+// sharesHost reports whether a spec reaches the machine. Some kinds get their containers from an operator.
 func sharesHost(spec map[string]any) bool {
 	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
 		if spec[field] == true {
@@ -126,7 +123,7 @@ func volumes(spec map[string]any) []map[string]any {
 	return all
 }
 
-// Images returns the images that pods pull, for their containers and as volumes, sorted.
+// Images returns the images of containers and volumes, sorted.
 func Images(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, pod := range pods {
@@ -144,7 +141,7 @@ func Images(pods []Pod) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// withoutNulls returns a copy of a value without fields that are null.
+// withoutNulls returns a deep copy without null fields.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case []any:
@@ -165,7 +162,6 @@ func withoutNulls(value any) any {
 	return value
 }
 
-// containerName identifies a container in messages.
 func containerName(container map[string]any) string {
 	name, _ := container["name"].(string)
 	return cmp.Or(name, "unnamed")

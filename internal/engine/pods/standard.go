@@ -17,22 +17,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Standard is one of Kubernetes' Pod Security Standards.
-// https://kubernetes.io/docs/concepts/security/pod-security-standards/
+// Standard is a Pod Security Standard. https://kubernetes.io/docs/concepts/security/pod-security-standards/
 type Standard string
 
-// The standards. Privileged, the third, allows everything.
+// The third standard, Privileged, allows everything.
 const (
 	Baseline   Standard = "baseline"
 	Restricted Standard = "restricted"
 )
 
-// evaluator is Kubernetes' own: the API server admits pods by it.
+// evaluator is the API server's.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// Violations returns what a standard forbids of the pod, in Kubernetes' words: `host namespaces (hostNetwork=true)`. The
-// standard is that of a version of Kubernetes such as "1.34"; "" for the newest that is known. A pod that cannot be read
-// violates every standard.
+// Violations returns the violations of a standard in Kubernetes' words: `host namespaces (hostNetwork=true)`. The
+// standard depends on the version of Kubernetes, such as "1.34"; "" is the newest. An unreadable pod violates every
+// standard.
 func (p *Pod) Violations(standard Standard, kubernetesVersion string) []string {
 	checks, err := evaluator()
 	if err != nil {
@@ -65,8 +64,8 @@ func versionOf(kubernetesVersion string) api.Version {
 	return api.MajorMinorVersion(1, int(parsed.Minor()))
 }
 
-// decode returns the pod as Kubernetes' types have it. Like the API server, it distinguishes the case of keys, so that a
-// key "privileged" is not hidden by one "Privileged".
+// decode converts the pod to Kubernetes' types. Keys are case-sensitive as in the API server: "Privileged" must not hide
+// "privileged".
 func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	spec := maps.Clone(p.Spec)
 	var regular []any
@@ -92,7 +91,7 @@ func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	return metadata, decoded, nil
 }
 
-// regularContainers are those that start with the pod: all but init containers and ephemeral containers.
+// regularContainers returns the containers except init and ephemeral ones.
 func (p *Pod) regularContainers() []map[string]any {
 	spec := maps.Clone(p.Spec)
 	delete(spec, "initContainers")

@@ -2,11 +2,11 @@ package secretservice
 
 import "strings"
 
-// providers are those whose lists of objects the template secrets-store-csi writes: as of vault-csi-provider 1.7,
+// providers are supported by the template secrets-store-csi: vault-csi-provider 1.7,
 // secrets-store-csi-driver-provider-azure 1.8, -aws 3 and -gcp 1.15.
 var providers = []Provider{
 	{
-		// Without a property the provider gives the whole answer of Vault, which also has what is new in each answer.
+		// Without a property, the provider returns Vault's whole response, which changes each time.
 		Name: "vault", Objects: "objects", Required: [][]string{{"roleName"}},
 		Cannot: func(_ Store, reference Reference) (attribute, problem string) {
 			switch {

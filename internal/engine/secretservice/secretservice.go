@@ -1,5 +1,5 @@
-// Package secretservice is what is known of secret services, which bring the secrets that references name onto clusters: the
-// kinds of their objects, and what their stores and providers can do. What has to know that asks this package. It is pure.
+// Package secretservice describes the services that bring referenced secrets onto clusters: the kinds of their objects,
+// their stores and their providers.
 package secretservice
 
 import (
@@ -9,62 +9,60 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Service is what is known of one secret service.
+// Service describes a secret service.
 type Service struct {
-	// Name is what a cluster type has as `secret_service`.
+	// Name is the value of `secret_service` of a cluster type.
 	Name string
-	// Kind is that of the object that the folder of an assignment has.
-	Kind Kind
-	// OneStore says that an object gets secrets of one store only.
+	// Kind is the kind of the object in an assignment's folder.
+	Kind ObjectKind
+	// OneStore limits an object to secrets of one store.
 	OneStore bool
-	// NoValues says why it cannot make a Secret with values of a chart; "" where it can.
+	// NoValues is the reason why the service cannot write a Secret with chart values, or "".
 	NoValues string
-	// Providers are those that a store has to be of one; none where stores are objects on the clusters.
+	// Providers lists the valid providers of a store; nil if stores are objects on the clusters.
 	Providers []Provider
 }
 
-// Kind is a kind of objects. Where they have a status that is read, Versions are those of the API, the newest first, separated
-// by commas, and Resource is its name in the API's paths.
-type Kind struct{ Group, Kind, Versions, Resource string }
+// ObjectKind is a kind of objects. For a readable status, Versions lists API versions, the newest first, separated by
+// commas, and Resource is the name in API paths.
+type ObjectKind struct{ Group, Kind, Versions, Resource string }
 
-// Provider is what is known of a provider of Secrets Store CSI Driver.
+// Provider describes a provider of Secrets Store CSI Driver.
 type Provider struct {
 	Name string
-	// Required are parameters without which it reads nothing; of several names for one, each is enough.
+	// Required lists required parameters, each with alternative names.
 	Required [][]string
-	// Objects is the parameter that lists what it reads, which Flotilla writes.
+	// Objects is the parameter that Flotilla writes: the list of secrets to read.
 	Objects string
-	// Cannot says which attribute of a reference is wrong, and why; "" where none is.
+	// Cannot returns the invalid attribute of a reference and the problem, or "".
 	Cannot func(store Store, reference Reference) (attribute, problem string)
 }
 
-// Store is a store of a cluster type, as package fleet has it, which this package does not know.
+// Store mirrors fleet.SecretStore, which this package cannot import.
 type Store struct {
 	Name, Kind string
 	Provider   string
 	Parameters map[string]string
 }
 
-// Reference names a secret in a store, as package fleet has it.
+// Reference mirrors fleet.SecretReference.
 type Reference struct{ Store, Key, Property, Version string }
 
-// ExternalSecret is the kind of External Secrets Operator that gets a Secret from stores. Its status says whether the Secret is
-// there.
-var ExternalSecret = Kind{Group: "external-secrets.io", Kind: "ExternalSecret", Versions: "v1,v1beta1", Resource: "externalsecrets"}
+// ExternalSecret is the kind whose status tells whether the Secret exists.
+var ExternalSecret = ObjectKind{Group: "external-secrets.io", Kind: "ExternalSecret", Versions: "v1,v1beta1", Resource: "externalsecrets"}
 
-// The secret services.
 var (
-	// ExternalSecrets is External Secrets Operator 0.16 and later, which have the version v1 of its kinds.
+	// ExternalSecrets is External Secrets Operator 0.16 or later, with version v1 of its kinds.
 	ExternalSecrets = Service{Name: "external-secrets", Kind: ExternalSecret}
-	// SecretsStoreCSI is Secrets Store CSI Driver 1.0 and later.
+	// SecretsStoreCSI is Secrets Store CSI Driver 1.0 or later.
 	SecretsStoreCSI = Service{
 		Name: "secrets-store-csi", OneStore: true, Providers: providers,
-		Kind:     Kind{Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClass"},
+		Kind:     ObjectKind{Group: "secrets-store.csi.x-k8s.io", Kind: "SecretProviderClass"},
 		NoValues: "Secrets Store CSI Driver makes a Secret only for a pod that mounts it",
 	}
 )
 
-// Named returns the built-in secret service of a name; nil where there is none.
+// Named returns a built-in secret service, or nil.
 func Named(name string) *Service {
 	for _, one := range []*Service{&ExternalSecrets, &SecretsStoreCSI} {
 		if one.Name == name {
@@ -74,22 +72,22 @@ func Named(name string) *Service {
 	return nil
 }
 
-// The kinds of the objects that are stores of External Secrets Operator.
+// The kinds of stores of External Secrets Operator.
 const (
 	ClusterStore    = "ClusterSecretStore" // for all namespaces; the default
 	NamespacedStore = "SecretStore"
 )
 
-// Problem is what is wrong with an attribute of a store.
-type Problem struct {
+// StoreProblem is a problem with an attribute of a store.
+type StoreProblem struct {
 	Attribute []string // its path
 	Message   string
 }
 
-// CheckStore returns what is wrong with a store of a cluster type that has the service.
-func (s *Service) CheckStore(store Store) []Problem {
-	var found []Problem
-	report := func(message string, attribute ...string) { found = append(found, Problem{attribute, message}) }
+// CheckStore returns the problems of a cluster type's store.
+func (s *Service) CheckStore(store Store) []StoreProblem {
+	var found []StoreProblem
+	report := func(message string, attribute ...string) { found = append(found, StoreProblem{attribute, message}) }
 	if s.Providers == nil {
 		if store.Provider != "" {
 			report("is for secret services with providers: a store of "+s.Name+" is an object on the clusters", "provider")
@@ -125,7 +123,7 @@ func (s *Service) CheckStore(store Store) []Problem {
 	return found
 }
 
-// Provider returns the provider of a store; nil where it is not known.
+// Provider returns the provider of a store, or nil.
 func (s *Service) Provider(store Store) *Provider {
 	i := slices.IndexFunc(s.Providers, func(one Provider) bool { return one.Name == store.Provider })
 	if i < 0 {

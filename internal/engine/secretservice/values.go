@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Values is the text of Helm values with secrets in them, as a template of External Secrets Operator: keys are those of the
-// Secret, and below are keys above them. What people have written is text in it, and never an action of the template. A secret
-// is written as JSON, so that none of its characters means anything in YAML.
+// Values returns Helm values as a template of External Secrets Operator. keys name secrets in the Secret, below the keys
+// above them. Names are escaped, so that none becomes a template action. Secrets are written as JSON, so that no
+// character has a meaning in YAML.
 func Values(below, keys []string) string {
 	var text strings.Builder
 	indent := ""
@@ -22,7 +22,7 @@ func Values(below, keys []string) string {
 	return text.String()
 }
 
-// literal is a key in YAML that stands for itself in a template of Go.
+// literal quotes a key for YAML in a Go template.
 func literal(key string) string {
 	return strings.ReplaceAll(strconv.QuoteToASCII(key), "{{", `{{ "{{" }}`)
 }

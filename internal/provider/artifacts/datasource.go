@@ -106,7 +106,7 @@ type artifactsModel struct {
 	Newest          types.Map     `tfsdk:"newest"`
 }
 
-var pins = table.Object[*pinned]{
+var pins = table.Definition[*pinned]{
 	table.TextOrNull("commit", "Id of the commit; null for what is not in Git.", func(p *pinned) string { return p.Pin.Commit }),
 	table.TextOrNull("version", "Version of the chart, or tag of the artifact; null in Git.", func(p *pinned) string { return p.Pin.Version }),
 	table.TextOrNull(

@@ -39,7 +39,7 @@ type row struct {
 	without map[string]string // labels that it lacks, with the reasons
 }
 
-var clusters = table.Object[*row]{
+var clusters = table.Definition[*row]{
 	table.Texts("sources", "where it was found: `cluster`, `argocd`, `cluster_profiles`.", func(r *row) []string {
 		names := []string{}
 		for _, source := range r.Sources {
@@ -87,7 +87,7 @@ var clusters = table.Object[*row]{
 }
 
 // factsTable has an attribute for each fact, null while it is unknown.
-func factsTable() (object table.Object[*row]) {
+func factsTable() (object table.Definition[*row]) {
 	for _, fact := range facts.All {
 		name := fact.Name
 		isUnknown := func(r *row) bool { return r.Facts[name] == nil }
@@ -150,7 +150,7 @@ func factsText() string {
 // totals has the numbers of clusters.
 type totals struct{ clusters, ready, progressing, unknown int }
 
-var summary = table.Object[totals]{
+var summary = table.Definition[totals]{
 	table.Number("clusters", "How many there are.", func(t totals) int { return t.clusters }),
 	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
 	table.Number(

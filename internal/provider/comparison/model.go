@@ -33,7 +33,7 @@ type comparisonModel struct {
 	JSON              types.String  `tfsdk:"json"`
 }
 
-var summary = table.Object[*comparison.Result]{
+var summary = table.Definition[*comparison.Result]{
 	table.Number(
 		"different",
 		"Deployment targets that both sides have and that differ.",
@@ -56,7 +56,7 @@ var summary = table.Object[*comparison.Result]{
 	),
 }
 
-var side = table.Object[*comparison.Seen]{
+var side = table.Definition[*comparison.Seen]{
 	table.Bool("written", "Whether the assignment has been written there.", func(s *comparison.Seen) *bool { return &s.Written }),
 	table.TextOrNull(
 		"commit",
@@ -67,7 +67,7 @@ var side = table.Object[*comparison.Seen]{
 	table.Number("assignments", "Assignments.", func(s *comparison.Seen) int { return s.Assignments }),
 }
 
-var targets = table.Object[*comparison.Target]{
+var targets = table.Definition[*comparison.Target]{
 	table.Text("name", "Full name of the deployment target.", func(t *comparison.Target) string { return t.Name }),
 	table.TextOrNull(
 		"right_name",
@@ -108,7 +108,7 @@ var targets = table.Object[*comparison.Target]{
 	}),
 }
 
-var part = table.Object[*comparison.Part]{
+var part = table.Definition[*comparison.Part]{
 	table.Objects("versions", "The manifests that it has, each with its hosts; that of the most hosts first.", versions,
 		func(p *comparison.Part) []*comparison.Version { return pointers(p.Versions) }),
 	table.Texts(
@@ -123,7 +123,7 @@ var part = table.Object[*comparison.Part]{
 	),
 }
 
-var versions = table.Object[*comparison.Version]{
+var versions = table.Definition[*comparison.Version]{
 	table.ObjectOrNull(
 		"manifests",
 		"Its manifests, in the words of the deployment target; null where the records do not say.",
@@ -133,7 +133,7 @@ var versions = table.Object[*comparison.Version]{
 	table.Texts("hosts", "The hosts that have these.", func(v *comparison.Version) []string { return v.Hosts }),
 }
 
-var keys = table.Object[*comparison.Key]{
+var keys = table.Definition[*comparison.Key]{
 	table.Text("key", "The key, such as `DATABASE.URL`.", func(k *comparison.Key) string { return k.Key }),
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(k *comparison.Key) string { return string(k.State) }),
 	table.Texts(

@@ -180,7 +180,7 @@ func asksNoCluster(feedback types.Dynamic) bool {
 func (m *complianceModel) question(c *connection.Connection, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	location, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
-	value := fleetvalue.Of(m.Fleet, diagnostics)
+	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	q.Owner = delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment, Location: location}
 	q.Feedback = decodeFeedback(m.Feedback, value.Environment, diagnostics)
 	goal = decodeWait(m.Wait, diagnostics)

@@ -38,7 +38,7 @@ type complianceModel struct {
 	Metrics     types.String  `tfsdk:"metrics"`
 }
 
-var summary = table.Object[observe.Summary]{
+var summary = table.Definition[observe.Summary]{
 	table.Number("clusters", "How many there are.", func(s observe.Summary) int { return s.Clusters }),
 	table.Number("ready", "How many are ready.", func(s observe.Summary) int { return s.ByVerdict[verdict.Ready] }),
 	table.Number("progressing", "How many are progressing.", func(s observe.Summary) int { return s.ByVerdict[verdict.Progressing] }),
@@ -53,7 +53,7 @@ var summary = table.Object[observe.Summary]{
 
 type cluster = *observe.ClusterResult
 
-var clusters = table.Object[cluster]{
+var clusters = table.Definition[cluster]{
 	table.Text("cluster_type", "name of its type.", func(c cluster) string { return c.Type }),
 	table.Text(
 		"verdict",
@@ -82,7 +82,7 @@ var clusters = table.Object[cluster]{
 	}),
 }
 
-var assignments = table.Object[observe.UnreadyAssignment]{
+var assignments = table.Definition[observe.UnreadyAssignment]{
 	table.Text("verdict", "the worst of all clusters.", func(t observe.UnreadyAssignment) string { return string(t.Verdict) }),
 	table.Text("since",
 		"since when, on the first of these clusters.", func(t observe.UnreadyAssignment) string { return tfvalue.TimeText(t.Since) }),
@@ -91,7 +91,7 @@ var assignments = table.Object[observe.UnreadyAssignment]{
 		"names of the clusters on which it is not ready.", func(t observe.UnreadyAssignment) []string { return t.Clusters }),
 }
 
-var running = table.Object[*observe.TargetRun]{
+var running = table.Definition[*observe.TargetRun]{
 	table.Text("deployment_target", "its full name.", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
 	table.TextOrNull(
 		"wanted",
@@ -134,7 +134,7 @@ var running = table.Object[*observe.TargetRun]{
 	table.Texts("clusters", "names of the clusters of other hosts that run it.", func(r *observe.TargetRun) []string { return r.Names }),
 }
 
-var drift = table.Object[observe.Difference]{
+var drift = table.Definition[observe.Difference]{
 	table.TextOrNull(
 		"assignment",
 		"key of the assignment; null for objects of none.",

@@ -56,7 +56,7 @@ type configSnapshotsModel struct {
 	Advice    types.Map    `tfsdk:"advice"`
 }
 
-var snapshots = table.Object[*hydrate.Snapshot]{
+var snapshots = table.Definition[*hydrate.Snapshot]{
 	table.Text(
 		"version",
 		"Hash of the values, of the references to secrets and of the encrypted files: equal ones, equal version.",
@@ -77,20 +77,20 @@ var snapshots = table.Object[*hydrate.Snapshot]{
 	),
 }
 
-var references = table.Object[fleet.SecretReference]{
+var references = table.Definition[fleet.SecretReference]{
 	table.Text("store", "The store, as the fleet calls it.", func(r fleet.SecretReference) string { return r.Store }),
 	table.Text("key", "Key of the secret in the store.", func(r fleet.SecretReference) string { return r.Key }),
 	table.TextOrNull("property", "The part of the secret; null for all of it.", func(r fleet.SecretReference) string { return r.Property }),
 	table.TextOrNull("version", "Version of the secret; null for the latest.", func(r fleet.SecretReference) string { return r.Version }),
 }
 
-var origins = table.Object[hydrate.Origin]{
+var origins = table.Definition[hydrate.Origin]{
 	table.Text("container", "Name of the config container that gave the value.", func(o hydrate.Origin) string { return o.Container }),
 	table.Texts("overridden", "Names of the config containers that gave it another value and lost, in the order of merging.",
 		func(o hydrate.Origin) []string { return o.Overridden }),
 }
 
-var advice = table.Object[*hydrate.Advice]{
+var advice = table.Definition[*hydrate.Advice]{
 	table.ObjectsByName("asked", "The keys that a schema names, also in alternatives and conditions, by their JSON pointers.", askedKeys,
 		func(a *hydrate.Advice) map[string]hydrate.Asked { return a.Asked }),
 	table.ObjectsByName("missing", "The keys that a schema requires and that have no value, by their JSON pointers.", missingKeys,
@@ -99,7 +99,7 @@ var advice = table.Object[*hydrate.Advice]{
 		func(a *hydrate.Advice) []string { return a.Unasked }),
 }
 
-var askedKeys = table.Object[hydrate.Asked]{
+var askedKeys = table.Definition[hydrate.Asked]{
 	table.Texts("schemas", "The schemas that name it, such as `config schema \"net\"`.", func(a hydrate.Asked) []string { return a.Schemas }),
 	table.Texts(
 		"containers",
@@ -108,7 +108,7 @@ var askedKeys = table.Object[hydrate.Asked]{
 	),
 }
 
-var missingKeys = table.Object[string]{
+var missingKeys = table.Definition[string]{
 	table.Text("reason", "Which schema requires it, and why it is not there.", func(reason string) string { return reason }),
 }
 
@@ -149,7 +149,7 @@ func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, 
 
 // compute computes the fleet. For advice it only hydrates it, so that missing values are no errors.
 func (m *configSnapshotsModel) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
-	value := fleetvalue.Of(m.Fleet, diagnostics)
+	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	if !m.Advise.ValueBool() {
 		return c.Compute(value, diagnostics)
 	}

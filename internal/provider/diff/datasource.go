@@ -81,7 +81,7 @@ type diffModel struct {
 // read renders the fleet, and compares it with the folders on the branch.
 func read(ctx context.Context, c *connection.Connection, m *diffModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
-	value := fleetvalue.Of(m.Fleet, diagnostics)
+	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	owner := delivery.Owner{Name: m.Name.ValueString(), Environment: value.Environment}
 	owner.Location, _ = repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	limit := tfvalue.WholeWithin("limit", m.Limit, defaultDiff, 1, maxDiff, diagnostics)

@@ -11,11 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Terraform drops what a fleet has besides the attributes that a data source names, so that an unknown value in that does not
-// defer the data source to apply.
+// Terraform drops members of a fleet that a data source does not name. Unknown values in them then do not defer the data
+// source to apply.
 
-// ModelAttribute is the fleet of a data source that needs only the model. further is added to what the documentation says
-// of the model.
+// ModelAttribute returns the attribute fleet with the model alone. further extends the description of the model.
 func ModelAttribute(further string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
@@ -28,22 +27,22 @@ func ModelAttribute(further string) schema.SingleNestedAttribute {
 	}
 }
 
-// ValuedAttribute is a fleet with its configuration values, but without manifests.
+// ValuedAttribute adds configuration values.
 func ValuedAttribute() schema.SingleNestedAttribute {
 	attribute := ModelAttribute("")
 	attribute.Attributes["config"] = EntriesAttribute(true, "The data of the config containers.")
 	return attribute
 }
 
-// RenderedAttribute is a fleet with all that is needed to render files.
+// RenderedAttribute adds manifests, which rendering needs.
 func RenderedAttribute() schema.SingleNestedAttribute {
 	attribute := ValuedAttribute()
 	attribute.Attributes["manifests"] = EntriesAttribute(false, "The manifests of the deployment targets, by full name.")
 	return attribute
 }
 
-// EntriesAttribute is the attribute for the entries of one kind. Without pending, a data source would be read before all of
-// them are known.
+// EntriesAttribute returns the attribute for entries. With pending, Terraform reads the data source only after all are
+// known.
 func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: required, Optional: !required, MarkdownDescription: what,
@@ -54,7 +53,7 @@ func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	}
 }
 
-// Hashed is a fleet with a hash of its model in place of its contents, so that another fleet is a difference in the state.
+// Hashed replaces the contents of a fleet by a hash of its model, so that the state differs if the fleet does.
 func Hashed(of types.Object) types.Object {
 	attributes := of.Attributes()
 	for name, value := range attributes {

@@ -11,27 +11,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Path is the path of the fleet in every resource and data source.
+// Path is the path of the attribute fleet.
 var Path = path.Root("fleet")
 
-// MaxDiagnostics bounds how many of one kind are listed.
+// MaxDiagnostics bounds diagnostics of one kind.
 const MaxDiagnostics = 50
 
-// AddErrors reports findings as errors of the attribute fleet.
+// AddErrors adds findings as errors of the attribute fleet.
 func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	for _, finding := range found {
 		once.Error(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
-// AddWarnings reports findings as warnings of the attribute fleet.
+// AddWarnings adds findings as warnings of the attribute fleet.
 func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	for _, finding := range found {
 		once.Warning(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
-// AddLimited reports the first of many findings, and how many others there are.
+// AddLimited adds the first [MaxDiagnostics] findings, and counts the others.
 func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
 	for i, finding := range findings {
 		if i == MaxDiagnostics {

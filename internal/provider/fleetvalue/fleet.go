@@ -1,4 +1,4 @@
-// Package fleetvalue is the value that provider::flotilla::fleet returns: as a result of functions, and as an attribute of
+// Package fleetvalue converts the value of provider::flotilla::fleet: the result of functions, and an attribute of
 // resources and data sources.
 package fleetvalue
 
@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// fleetTypes are the attributes of what provider::flotilla::fleet and control_plane return.
+// attributeTypes are the attributes of a fleet.
 var attributeTypes = map[string]attr.Type{
 	"format":      types.StringType,
 	"environment": types.StringType,
@@ -29,16 +29,16 @@ var attributeTypes = map[string]attr.Type{
 	"constraints": types.ObjectType{AttrTypes: EntriesTypes},
 }
 
-// EntriesTypes are the attributes of the entries of one kind, which package fleet describes.
+// EntriesTypes are the attributes of entries: see package fleet.
 var EntriesTypes = map[string]attr.Type{"known": types.StringType, "pending": types.MapType{ElemType: types.StringType}}
 
-// Return is that type as the return value of a function.
+// Return is the return value of a function.
 func Return() function.Return {
 	return function.ObjectReturn{AttributeTypes: attributeTypes}
 }
 
-// Result is a decoded fleet as the result of a function. What may still change is unknown. An unknown value of a config
-// container, of manifests or of a constraint makes only that object's entry unknown.
+// Result returns a decoded fleet as a function result. Parts that may still change are unknown; an unknown value of a
+// config container, deployment target or constraint makes only its entry unknown.
 func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncError) {
 	known, err := decoded.Value()
 	if err != nil {
@@ -64,7 +64,7 @@ func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncErr
 	return value, function.FuncErrorFromDiags(ctx, diags)
 }
 
-// EntriesOf is the object for the entries of one kind. complete is false where there may be others.
+// EntriesOf returns the object for entries. complete reports that no others may follow.
 func EntriesOf(known map[string]string, pending []string, complete bool) (types.Object, error) {
 	text, unknown := types.StringUnknown(), make(map[string]attr.Value, len(pending))
 	if complete {
@@ -83,7 +83,6 @@ func EntriesOf(known map[string]string, pending []string, complete bool) (types.
 	), nil
 }
 
-// knownEntries parses the text of entries of a fleet.
 func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {
 	entries, err := fleet.ParseEntries(text)
 	if err != nil {
@@ -93,8 +92,7 @@ func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string 
 	return entries
 }
 
-// Decode reads what provider::flotilla::fleet or control_plane returned. known is false while its
-// model is not known.
+// Decode reads a fleet. known is false while its model is unknown.
 func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Value, known bool) {
 	given := tfvalue.Plain(attribute)
 	if !tfvalue.IsItselfKnown(given) {
@@ -118,8 +116,8 @@ func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Val
 	return value, value.Known() && !configUnknown
 }
 
-// Of is the value of the attribute fleet of a data source.
-func Of(attribute types.Object, diagnostics *diag.Diagnostics) fleet.Value {
+// DecodeObject reads the attribute fleet of a data source.
+func DecodeObject(attribute types.Object, diagnostics *diag.Diagnostics) fleet.Value {
 	value, _ := fields(tfvalue.PlainMap(attribute.Attributes()), diagnostics)
 	return value
 }
@@ -134,8 +132,7 @@ func fields(object map[string]any, diagnostics *diag.Diagnostics) (value fleet.V
 	return value, configUnknown
 }
 
-// entriesIn returns the entries of one kind that are known, and the names of those that are not, sorted. all is true where
-// none is known.
+// entriesIn returns the known entries and the sorted names of unknown ones. all reports that every entry is unknown.
 func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]string, pending []string, all bool) {
 	object, _ := value.(map[string]any)
 	if !tfvalue.IsItselfKnown(value) || !tfvalue.IsItselfKnown(object["known"]) {
@@ -148,8 +145,7 @@ func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]strin
 	return known, slices.Sorted(maps.Keys(names)), false
 }
 
-// Constraints returns the known rules of a fleet, and the names of those that are not known. all is true where none is
-// known.
+// Constraints returns the known rules and the names of unknown ones. all reports that every rule is unknown.
 func Constraints(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
 	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
 	return entriesIn(tfvalue.Plain(object.Attributes()["constraints"]), diagnostics)

@@ -17,14 +17,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Narrowing is by what data sources can select assignments; null means any.
+// Narrowing selects assignments in data sources. null selects all.
 type Narrowing struct {
 	ClusterType      types.String `tfsdk:"cluster_type"`
 	Cluster          types.String `tfsdk:"cluster"`
 	DeploymentTarget types.String `tfsdk:"deployment_target"`
 }
 
-// NarrowingAttributes are the attributes of a Narrowing.
+// NarrowingAttributes returns the attributes of a Narrowing.
 func NarrowingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster_type":      schemas.OptionalText("Only assignments to this cluster type, or to clusters of it."),
@@ -33,7 +33,7 @@ func NarrowingAttributes() map[string]schema.Attribute {
 	}
 }
 
-// Check reports names that the fleet does not have: the result would be empty without an error.
+// Check reports names that the fleet lacks, which would silently select nothing.
 func (n Narrowing) Check(scheduled *schedule.Decisions, diagnostics *diag.Diagnostics) {
 	var clusterTypes, clusters, targets []string
 	for _, host := range scheduled.Hosts {
@@ -62,7 +62,7 @@ func (n Narrowing) Check(scheduled *schedule.Decisions, diagnostics *diag.Diagno
 	}
 }
 
-// Includes says whether an assignment of the fleet is selected.
+// Includes reports whether an assignment is selected.
 func (n Narrowing) Includes(assignment *schedule.Assignment) bool {
 	cluster := ""
 	if assignment.Host.Cluster != nil {
@@ -71,7 +71,7 @@ func (n Narrowing) Includes(assignment *schedule.Assignment) bool {
 	return n.selects(assignment.Host.ClusterType.Name, cluster, assignment.Target.Name)
 }
 
-// IncludesGone says whether a folder is selected that the fleet does not want any more.
+// IncludesGone reports whether a folder is selected that the fleet no longer wants.
 func (n Narrowing) IncludesGone(key folder.Key, f *fleet.Fleet) bool {
 	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
 	if !isCluster {

@@ -58,7 +58,7 @@ type historyModel struct {
 	Commits          types.List    `tfsdk:"commits"`
 }
 
-var commits = table.Object[gitops.HistoryCommit]{
+var commits = table.Definition[gitops.HistoryCommit]{
 	table.Text("commit", "Id of the commit.", func(c gitops.HistoryCommit) string { return c.Commit }),
 	table.Text("author_name", "Name of its author.", func(c gitops.HistoryCommit) string { return c.Author.Name }),
 	table.Text("author_email", "Email address of its author.", func(c gitops.HistoryCommit) string { return c.Author.Email }),
@@ -90,7 +90,7 @@ var commits = table.Object[gitops.HistoryCommit]{
 	table.Objects("changes", "Folders that it changed.", changes, func(c gitops.HistoryCommit) []gitops.HistoryChange { return c.Changes }),
 }
 
-var changes = table.Object[gitops.HistoryChange]{
+var changes = table.Definition[gitops.HistoryChange]{
 	table.Text("assignment", "The assignment that owns the folder.", func(c gitops.HistoryChange) string { return c.Owner }),
 	table.Text("host", "The host.", func(c gitops.HistoryChange) string { return c.Host }),
 	table.Text("deployment_target", "Full name of the deployment target.", func(c gitops.HistoryChange) string { return c.DeploymentTarget }),

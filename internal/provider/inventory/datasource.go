@@ -98,12 +98,12 @@ type inventoryModel struct {
 	Assignments types.List    `tfsdk:"assignments"`
 }
 
-var owners = table.Object[gitops.Owner]{
+var owners = table.Definition[gitops.Owner]{
 	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(o gitops.Owner) string { return o.Path }),
 	table.Text("name", "Name of the owner.", func(o gitops.Owner) string { return o.Name }),
 }
 
-var claims = table.Object[gitops.Claim]{
+var claims = table.Definition[gitops.Claim]{
 	table.TextOrNull("path", "Path of the claim in the repository; null for the root.", func(c gitops.Claim) string { return c.Path }),
 	table.Text("name", "Name of the claim.", func(c gitops.Claim) string { return c.Name }),
 	table.TextOrNull(
@@ -120,7 +120,7 @@ type assignment struct {
 	verdict.Status
 }
 
-var assignments = table.Object[assignment]{
+var assignments = table.Definition[assignment]{
 	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(a assignment) string { return a.Owner.Path }),
 	table.Text("owner", "Name of the owner.", func(a assignment) string { return a.Owner.Name }),
 	table.TextOrNull(
@@ -206,7 +206,7 @@ var assignments = table.Object[assignment]{
 // clusterHosts is the prefix of hosts that are clusters.
 const clusterHosts = "clusters/"
 
-var objects = table.Object[folder.ObjectRef]{
+var objects = table.Definition[folder.ObjectRef]{
 	table.Text("kind", "Kind of the object.", func(o folder.ObjectRef) string { return o.Kind }),
 	table.TextOrNull("namespace", "Namespace of the object; null where it has none.", func(o folder.ObjectRef) string { return o.Namespace }),
 	table.Text("name", "Name of the object.", func(o folder.ObjectRef) string { return o.Name }),

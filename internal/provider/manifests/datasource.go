@@ -77,7 +77,7 @@ type object struct {
 	assignment, text string
 }
 
-var objectsTable = table.Object[object]{
+var objectsTable = table.Definition[object]{
 	table.Text("assignment", "Key of the assignment, `<host>/<deployment target>`.", func(o object) string { return o.assignment }),
 	table.Text("api_version", "`apps/v1`.", func(o object) string {
 		if o.Group == "" {
@@ -119,7 +119,7 @@ func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diag
 		tfvalue.AddFindings(diagnostics, path.Root("gitops_repo"), "Invalid GitOps repository", tfvalue.Inner(findings))
 		repo = repository.ForTemplates(at, known)
 	}
-	result := c.Compute(fleetvalue.Of(m.Fleet, diagnostics), diagnostics)
+	result := c.Compute(fleetvalue.DecodeObject(m.Fleet, diagnostics), diagnostics)
 	if result == nil || diagnostics.HasError() {
 		return
 	}

@@ -70,7 +70,7 @@ type measurementsModel struct {
 // maxListed bounds the listed figures of a check.
 const maxListed = 100
 
-var results = table.Object[*measure.Measurement]{
+var results = table.Definition[*measure.Measurement]{
 	table.Text("name", "Its name.", func(r *measure.Measurement) string { return r.Name }),
 	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Measurement) string { return string(r.Of) }),
 	table.TextOrNull(
@@ -112,7 +112,7 @@ func validate(m *measurementsModel, diagnostics *diag.Diagnostics) {
 
 func read(ctx context.Context, c *connection.Connection, m *measurementsModel, diagnostics *diag.Diagnostics) {
 	checks := decodeChecks(m.Checks, diagnostics)
-	value := fleetvalue.Of(m.Fleet, diagnostics)
+	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	subjects := subjectsOf(value, diagnostics)
 	if diagnostics.HasError() {
 		return

@@ -130,7 +130,7 @@ func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagn
 		m.readOwners(ctx, c, diagnostics)
 		return
 	}
-	question, value := m.decode(diagnostics), fleetvalue.Of(m.Fleet, diagnostics)
+	question, value := m.decode(diagnostics), fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	question.in.Owner.Environment = value.Environment
 	computed := c.Compute(value, diagnostics)
 	if computed == nil || diagnostics.HasError() {

@@ -61,7 +61,7 @@ func verdicts(name, what string, of verdict.Verdict) table.Attribute[numbers] {
 	return table.Number(name, what, func(n numbers) int { return n.Verdicts[of] })
 }
 
-var summary = table.Object[numbers]{
+var summary = table.Definition[numbers]{
 	table.Number("hosts", "Hosts that have a folder.", func(n numbers) int { return n.Hosts }),
 	table.Number("clusters", "Clusters of the fleet.", func(n numbers) int { return n.Clusters }),
 	table.Number("deployment_targets", "Deployment targets of the environment.", func(n numbers) int { return n.DeploymentTargets }),
@@ -88,7 +88,7 @@ var summary = table.Object[numbers]{
 // reports have the audit in both formats.
 type reports struct{ json, markdown string }
 
-var auditors = table.Object[reports]{
+var auditors = table.Definition[reports]{
 	table.Text(
 		"json",
 		"The report as JSON, of the format `\"1\"`, which the guide to alerts describes.",

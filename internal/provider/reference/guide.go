@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Fleet returns the guide "Reference of the fleet", Markdown.
+// Fleet returns the guide "Reference: the fleet" in Markdown.
 func Fleet() string {
 	return sections(fleetIntroduction, nil, fleet.RootTable())
 }
@@ -52,15 +52,15 @@ locals {
 Names, versions, tags, refs and labels are text: a number in place of one is an error, since ` + "`1.10`" + ` would become 1.1. Durations are text such as ` + "`\"90s\"`" + `.
 `
 
-// Settings returns the guide "Reference: settings", Markdown, of the tables by which attributes of resources, data sources and the
-// provider are read.
+// Settings returns the guide "Reference: settings" in Markdown, from the tables of attributes of resources, data sources
+// and the provider.
 func Settings(tables ...*fleet.Table) string {
 	inFleet := map[*fleet.Table]bool{}
 	eachTable(inFleet, func(*fleet.Table) {}, fleet.RootTable())
 	return sections(settingsIntroduction, inFleet, tables...)
 }
 
-// eachTable calls do with each of some tables and of those of the objects in them, but for those that were seen.
+// eachTable calls do for tables and nested tables that are not in seen.
 func eachTable(seen map[*fleet.Table]bool, do func(*fleet.Table), tables ...*fleet.Table) {
 	for _, table := range tables {
 		if table == nil || seen[table] {
@@ -91,8 +91,7 @@ All other attributes are on the pages of the resources and data sources. Objects
 Durations are text such as ` + "`\"90s\"`" + `; times are text such as ` + "`\"2026-01-31T18:00:00Z\"`" + `.
 `
 
-// sections returns an introduction, and a section for each table: those given, each with those of the objects in it. Some are in
-// the reference of the fleet.
+// sections writes a section for each table and nested table, except those in the fleet's reference.
 func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fleet.Table) string {
 	var b strings.Builder
 	b.WriteString(introduction)

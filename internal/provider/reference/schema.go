@@ -1,5 +1,4 @@
-// Package reference makes what people and editors look things up in, guides and JSON Schemas, of the tables by which code
-// reads.
+// Package reference generates guides and JSON Schemas from tables of attributes.
 package reference
 
 import (
@@ -10,16 +9,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// SchemasURL is where the schemas are published.
+// SchemasURL is the folder of the published schemas.
 const SchemasURL = "https://raw.githubusercontent.com/flotilla/terraform-provider-flotilla/main/docs/schemas/"
 
-// schema is a part of a JSON Schema.
 type schema map[string]any
 
-// definitions are the objects that a schema refers to, by the names of their tables.
+// definitions holds the schemas of referenced objects by table name.
 type definitions map[string]schema
 
-// refer refers to the schema of an object.
+// refer returns a reference to an object's schema.
 func (d definitions) refer(table *fleet.Table) schema {
 	name := strings.ReplaceAll(table.Name, " ", "_")
 	if _, has := d[name]; !has {
@@ -28,8 +26,8 @@ func (d definitions) refer(table *fleet.Table) schema {
 	return schema{"$ref": "#/definitions/" + name}
 }
 
-// Schemas returns a JSON Schema, of draft 7, for each kind of object of a fleet, for the lists of them, and for a whole
-// fleet, by the names of their files.
+// Schemas returns JSON Schemas of draft 7 by file name: for each kind of a fleet's objects, for lists of them, and for a
+// fleet.
 func Schemas() map[string][]byte {
 	root := fleet.RootTable()
 	files := map[string][]byte{}
@@ -65,7 +63,6 @@ func Schemas() map[string][]byte {
 	return files
 }
 
-// fileOf is the name of the schema of one object.
 func fileOf(name string) string { return strings.ReplaceAll(name, " ", "_") + ".json" }
 
 func encode(value any) []byte {
@@ -79,7 +76,6 @@ func encode(value any) []byte {
 	return buffer.Bytes()
 }
 
-// object is the schema of one object.
 func (d definitions) object(table *fleet.Table) schema {
 	properties, required := schema{}, []string{}
 	for i := range table.Attributes {
@@ -111,8 +107,8 @@ func (d definitions) object(table *fleet.Table) schema {
 	return made
 }
 
-// formed adds the form of a text to its schema. An empty text is none, where it may be left out.
-func formed(text schema, form *fleet.Form, required bool) {
+// addForm adds the form of a text. An optional text may be empty.
+func addForm(text schema, form *fleet.Form, required bool) {
 	if form == nil {
 		return
 	}
@@ -125,7 +121,7 @@ func formed(text schema, form *fleet.Form, required bool) {
 	}
 }
 
-// attribute is the schema of an attribute. Null is the same as an attribute that is not there.
+// attribute returns the schema of an attribute. null means absent.
 func (d definitions) attribute(attribute *fleet.Attribute) schema {
 	if attribute.Computed {
 		return schema{"description": attribute.Meaning, "readOnly": true}
@@ -134,7 +130,7 @@ func (d definitions) attribute(attribute *fleet.Attribute) schema {
 	made["description"] = attribute.Meaning
 	switch attribute.Type {
 	case fleet.TextType, fleet.TextOrObjectType:
-		formed(made, attribute.Form, attribute.Required)
+		addForm(made, attribute.Form, attribute.Required)
 	}
 	if attribute.Default != nil {
 		made["default"] = attribute.Default
@@ -164,13 +160,12 @@ func (d definitions) attribute(attribute *fleet.Attribute) schema {
 	return made
 }
 
-// typed is the schema of an attribute's type.
 func (d definitions) typed(attribute *fleet.Attribute) schema {
 	mapOf := func(element schema) schema {
 		made := schema{"type": "object", "additionalProperties": element}
 		if attribute.Keys != nil {
 			keys := schema{}
-			formed(keys, attribute.Keys, true)
+			addForm(keys, attribute.Keys, true)
 			made["propertyNames"] = keys
 		}
 		return made
@@ -180,7 +175,7 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 			types = append(types, "null")
 		}
 		one := schema{"type": types}
-		formed(one, attribute.Form, true)
+		addForm(one, attribute.Form, true)
 		return one
 	}
 	switch attribute.Type {
@@ -195,7 +190,7 @@ func (d definitions) typed(attribute *fleet.Attribute) schema {
 		if !attribute.EmptyElements {
 			text["minLength"] = 1
 		}
-		formed(text, attribute.Form, true)
+		addForm(text, attribute.Form, true)
 		return schema{"type": "array", "items": text}
 	case fleet.TextMapType:
 		return mapOf(element("string"))

@@ -20,7 +20,7 @@ const (
 )
 
 // Summary describes a summary of one deployment target.
-var Summary = table.Object[rollout.Summary]{
+var Summary = table.Definition[rollout.Summary]{
 	table.Text("summary", "stage, hosts, since when, and the condition that it waits for, in words.", func(s rollout.Summary) string { return s.Text }),
 	table.Text("state", stateMeaning, func(s rollout.Summary) string { return string(s.Condition) }),
 	table.Text("waits_for", waitMeaning, func(s rollout.Summary) string { return string(s.WaitsFor) }),
@@ -32,7 +32,7 @@ var RollingOut = append(slices.Clone(Summary),
 	table.Number("others", "number of further deployment targets that the summary includes.", func(s rollout.Summary) int { return s.Others }))
 
 // Rollouts describes the objects of the attribute rollouts, one for each deployment target.
-var Rollouts = table.Object[rollout.Progress]{
+var Rollouts = table.Definition[rollout.Progress]{
 	table.Text("summary", "all of it in words.", rollout.Progress.Text),
 	table.Text("state", stateMeaning, func(p rollout.Progress) string { return string(p.Condition) }),
 	table.Text("waits_for", waitMeaning, func(p rollout.Progress) string { return string(p.WaitsFor) }),

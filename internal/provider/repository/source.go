@@ -6,13 +6,13 @@ import (
 )
 
 // Source is the commit of the Terraform configuration that caused a change.
-var Source = table.Object[folder.Source]{
+var Source = table.Definition[folder.Source]{
 	table.Text("url", "URL of the repository that has the configuration of Terraform.", folder.Source.URL),
 	table.Text("commit", "Full id of the commit there.", folder.Source.Commit),
 }
 
 // Manifests locates the manifests of a deployment target.
-var Manifests = table.Object[*folder.Manifests]{
+var Manifests = table.Definition[*folder.Manifests]{
 	table.Text("storage", "`git`, `helm` or `oci`.", func(m *folder.Manifests) string { return m.Storage }),
 	table.Text("repo", "URL of the repository.", func(m *folder.Manifests) string { return m.Repo }),
 	table.TextOrNull("branch", "The branch.", func(m *folder.Manifests) string { return m.Branch }),
@@ -26,7 +26,7 @@ var Manifests = table.Object[*folder.Manifests]{
 		func(m *folder.Manifests) folder.Pin { return m.Pin }),
 }
 
-var pin = table.Object[folder.Pin]{
+var pin = table.Definition[folder.Pin]{
 	table.TextOrNull("commit", "The commit, of Git.", func(p folder.Pin) string { return p.Commit }),
 	table.TextOrNull("version", "The exact version of the chart or artifact, or its tag.", func(p folder.Pin) string { return p.Version }),
 	table.TextOrNull("digest", "Digest of the artifact, or of the chart's archive.", func(p folder.Pin) string { return p.Digest }),

@@ -47,7 +47,7 @@ func constraintResultsAttribute() schema.MapNestedAttribute {
 
 type rule = *constraint.RuleResult
 
-var results = table.Object[rule]{
+var results = table.Definition[rule]{
 	table.Text("mode", "`enforce` or `inform`.", func(r rule) string { return r.Mode }),
 	table.Text(
 		"over",
@@ -68,7 +68,7 @@ var results = table.Object[rule]{
 	),
 }
 
-var violations = table.Object[constraint.RuleViolation]{
+var violations = table.Definition[constraint.RuleViolation]{
 	table.TextOrNull("assignment", "Key of the assignment.", func(v constraint.RuleViolation) string { return v.Subject.Assignment }),
 	table.TextOrNull("host", "The host, as in an assignment's key.", func(v constraint.RuleViolation) string { return v.Subject.Host }),
 	table.TextOrNull(
@@ -103,7 +103,7 @@ func (m *schedulingModel) evaluate(
 	if m.Contents.IsNull() || !program.NeedsContents() {
 		evaluated, found = pipeline.ScheduledConstraints(ctx, value, scheduled)
 	} else {
-		contents := fleetvalue.Of(m.Contents, diagnostics)
+		contents := fleetvalue.DecodeObject(m.Contents, diagnostics)
 		if contents.Model != value.Model {
 			diagnostics.AddAttributeError(path.Root("contents"), "Another fleet", "This must be the same fleet as the attribute fleet has.")
 			return none

@@ -72,7 +72,7 @@ type schedulingModel struct {
 }
 
 // assignments lack values that many of them share, because Terraform prints each attribute on a line of its own.
-var assignments = table.Object[*schedule.Assignment]{
+var assignments = table.Definition[*schedule.Assignment]{
 	table.Text("cluster_type", "Name of the cluster type.", func(a *schedule.Assignment) string { return a.Host.ClusterType.Name }),
 	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a *schedule.Assignment) string {
 		if a.Host.Cluster == nil {
@@ -87,12 +87,12 @@ var assignments = table.Object[*schedule.Assignment]{
 
 const deciding = "Names of the target policies that decided it."
 
-var targets = table.Object[*fleet.Workload]{
+var targets = table.Definition[*fleet.Workload]{
 	table.Text("workload", "Name of the workload.", func(w *fleet.Workload) string { return w.Name }),
 	table.Text("workspace", "Name of the workspace that owns it.", func(w *fleet.Workload) string { return w.Workspace }),
 }
 
-var unscheduled = table.Object[schedule.Unscheduled]{
+var unscheduled = table.Definition[schedule.Unscheduled]{
 	table.Text("deployment_target", "Full name of the deployment target.", func(u schedule.Unscheduled) string { return u.DeploymentTarget }),
 	table.Text("reason", "Why it has no host.", func(u schedule.Unscheduled) string { return u.Reason }),
 	table.TextOrNull("nearest_host", "The host that came nearest; null where no policy selects the deployment target.",
@@ -101,20 +101,20 @@ var unscheduled = table.Object[schedule.Unscheduled]{
 		func(u schedule.Unscheduled) string { return u.FailedRequirement }),
 }
 
-var excluded = table.Object[schedule.Excluded]{
+var excluded = table.Definition[schedule.Excluded]{
 	table.Text("host", "The host, as in an assignment's key.", func(e schedule.Excluded) string { return e.Host }),
 	table.Text("deployment_target", "Full name of the deployment target.", func(e schedule.Excluded) string { return e.DeploymentTarget }),
 	table.Texts("policies", deciding, func(e schedule.Excluded) []string { return e.Policies }),
 }
 
-var idlePolicies = table.Object[schedule.IdlePolicy]{
+var idlePolicies = table.Definition[schedule.IdlePolicy]{
 	table.Text("name", "Name of the policy.", func(p schedule.IdlePolicy) string { return p.Name }),
 	table.Text("reason", "The reason why it assigns nothing.", func(p schedule.IdlePolicy) string { return p.Reason }),
 }
 
 // read schedules the fleet.
 func read(ctx context.Context, c *connection.Connection, m *schedulingModel, diagnostics *diag.Diagnostics) {
-	value := fleetvalue.Of(m.Fleet, diagnostics)
+	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	result, idle, found := pipeline.Schedule(value)
 	if fleetvalue.AddErrors(diagnostics, found); diagnostics.HasError() {
 		return

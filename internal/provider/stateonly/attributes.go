@@ -12,8 +12,7 @@ import (
 
 type attributes = map[string]schema.Attribute
 
-// schemaOf is the schema of a resource, by the table by which a fleet reads its objects. Attributes that the resource has in another
-// way are given.
+// schemaOf derives the schema of a resource from the table of a collection. others replaces attributes.
 func schemaOf(collection string, others attributes) schema.Schema {
 	table := fleet.CollectionTable(collection)
 	all := make(attributes, len(table.Attributes))
@@ -24,9 +23,8 @@ func schemaOf(collection string, others attributes) schema.Schema {
 	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: all}
 }
 
-// attributeOf is an attribute of a table as a resource has it. What has objects in it is dynamic, since Terraform drops misspelt
-// keys of nested attributes without an error, and so are labels, since Terraform would make text of a number before it can be
-// refused: "1.1" of 1.10.
+// attributeOf converts an attribute of a table. Objects are dynamic, since Terraform silently drops misspelt keys of
+// nested attributes. Labels are dynamic, since Terraform would convert the number 1.10 to the text "1.1".
 func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	what := schemas.Described(attribute, "reference-fleet")
 	byDefault, hasDefault := attribute.Default.(string)
@@ -56,12 +54,12 @@ func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	return schema.DynamicAttribute{Required: attribute.Required, Optional: !attribute.Required, MarkdownDescription: what}
 }
 
-// described is the description of an attribute of a collection's objects.
-func described(collection, attribute string) string {
+// describeAttribute returns the description of an attribute of a collection.
+func describeAttribute(collection, attribute string) string {
 	return schemas.Described(fleet.CollectionTable(collection).Find(attribute), "reference-fleet")
 }
 
-// ofOneEnvironment is the attribute environment of what a fleet takes without it, too, but where a resource says which it is of.
+// ofOneEnvironment makes environment required: a fleet takes objects without it, a resource does not.
 var ofOneEnvironment = attributes{
 	"environment": schemas.RequiredText("Name of the environment that it belongs to."),
 }

@@ -13,30 +13,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// The resources, each by the collection of a fleet that has such objects.
+// The resources, one for each collection of a fleet.
 var (
-	Cluster         = newResource(object{collection: "clusters", others: ofOneEnvironment})
-	ClusterType     = newResource(object{collection: "cluster_types", others: ofOneEnvironment})
+	Cluster         = newResource(definition{collection: "clusters", others: ofOneEnvironment})
+	ClusterType     = newResource(definition{collection: "cluster_types", others: ofOneEnvironment})
 	ConfigContainer = newResource(
-		object{collection: "config_containers", derive: deriveJSON, others: attributes{ // lists: findings name their elements by number
-			"encrypted":   schemas.OptionalDynamic(described("config_containers", "encrypted")),
-			"allow_plain": schemas.OptionalDynamic(described("config_containers", "allow_plain")),
+		definition{collection: "config_containers", derive: deriveJSON, others: attributes{ // lists: findings name their elements by number
+			"encrypted":   schemas.OptionalDynamic(describeAttribute("config_containers", "encrypted")),
+			"allow_plain": schemas.OptionalDynamic(describeAttribute("config_containers", "allow_plain")),
 		}},
 	)
-	ConfigSchema = newResource(object{collection: "config_schemas", check: checkSchema, others: attributes{
-		"schema": schemas.RequiredText(described("config_schemas", "schema")),
+	ConfigSchema = newResource(definition{collection: "config_schemas", check: checkSchema, others: attributes{
+		"schema": schemas.RequiredText(describeAttribute("config_schemas", "schema")),
 	}})
-	Constraint  = newResource(object{collection: "constraints", check: checkConstraint})
-	Environment = newResource(object{collection: "environments", check: checkEnvironment, others: attributes{
-		"gitops_repo": schemas.RequiredDynamic(described("environments", "gitops_repo")),
+	Constraint  = newResource(definition{collection: "constraints", check: checkConstraint})
+	Environment = newResource(definition{collection: "environments", check: checkEnvironment, others: attributes{
+		"gitops_repo": schemas.RequiredDynamic(describeAttribute("environments", "gitops_repo")),
 	}})
-	TargetPolicy = newResource(object{collection: "target_policies", others: ofOneEnvironment})
-	Template     = newResource(object{collection: "templates", check: checkTemplate})
-	Workload     = newResource(object{collection: "workloads"})
-	Workspace    = newResource(object{collection: "workspaces"})
+	TargetPolicy = newResource(definition{collection: "target_policies", others: ofOneEnvironment})
+	Template     = newResource(definition{collection: "templates", check: checkTemplate})
+	Workload     = newResource(definition{collection: "workloads"})
+	Workspace    = newResource(definition{collection: "workspaces"})
 )
 
-// deriveJSON sets the text of a config container.
+// deriveJSON computes json of a config container.
 func deriveJSON(values map[string]attr.Value) {
 	data := tfvalue.Plain(values["data"])
 	values["json"] = types.StringUnknown()
@@ -51,8 +51,7 @@ func deriveJSON(values map[string]attr.Value) {
 	}
 }
 
-// checkSchema compiles the JSON Schema, once it is known. A text that is not JSON is reported by the
-// checks of package fleet.
+// checkSchema compiles a known JSON Schema. Package fleet reports invalid JSON.
 func checkSchema(given map[string]any) fleet.Findings {
 	text, ok := given["schema"].(string)
 	if !ok || len(fleet.CheckObject("config_schemas", given)) > 0 {
@@ -76,7 +75,7 @@ func checkEnvironment(given map[string]any) fleet.Findings {
 	return repository.CheckGitopsRepo("gitops_repo", given["gitops_repo"])
 }
 
-// checkTemplate parses the manifests, once all of them are known.
+// checkTemplate parses the manifests once all are known.
 func checkTemplate(given map[string]any) fleet.Findings {
 	manifests, _ := given["manifests"].([]any)
 	template := &fleet.Template{}

@@ -1,4 +1,4 @@
-// Package stateonly has the resources that describe an object of a fleet, and exist only in the state.
+// Package stateonly implements the resources that describe objects of a fleet and exist only in the state.
 package stateonly
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// object describes one kind of state-only resource: its schema, its checks, and what it derives.
-type object struct {
+// definition defines a state-only resource.
+type definition struct {
 	collection string                                    // of a fleet that has such objects
 	others     attributes                                // that the resource has in another way than the table of the collection
 	check      func(given map[string]any) fleet.Findings // what the fleet's own checks do not know; may be nil
@@ -28,9 +28,9 @@ type object struct {
 	schema schema.Schema
 }
 
-// newResource returns the constructor of a resource that exists only in the state. All its computed attributes are known at
-// plan, so that objects that refer to them can be planned, too.
-func newResource(o object) func() resource.Resource {
+// newResource returns the constructor of a resource. Computed attributes are known at plan, so that dependent objects
+// can be planned, too.
+func newResource(o definition) func() resource.Resource {
 	o.schema = schemaOf(o.collection, o.others)
 	framed := frame.Resource[types.Object]{
 		Name: strings.ReplaceAll(o.schema.Description, " ", "_"), Schema: o.schema, Validate: o.validate, Create: o.store, Update: o.store,
@@ -41,8 +41,8 @@ func newResource(o object) func() resource.Resource {
 	return framed.New
 }
 
-// validate checks the object as a fleet would, at the resource that is wrong.
-func (o object) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
+// validate checks the object as a fleet does.
+func (o definition) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
 	configured := given.Attributes()
 	maps.DeleteFunc(configured, func(name string, value attr.Value) bool {
 		return value.IsNull() || !o.schema.Attributes[name].IsRequired() && !o.schema.Attributes[name].IsOptional()
@@ -55,8 +55,8 @@ func (o object) validate(_ context.Context, given *types.Object, diagnostics *di
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid "+o.schema.Description, findings)
 }
 
-// complete sets the computed attributes, so that they are known at plan wherever that is possible.
-func (o object) complete(ctx context.Context, c *frame.Call[types.Object]) {
+// complete sets the computed attributes as far as they are known.
+func (o definition) complete(ctx context.Context, c *frame.Call[types.Object]) {
 	attributes := c.Model.Attributes()
 	o.derive(attributes)
 	completed, wrong := types.ObjectValue(c.Model.AttributeTypes(ctx), attributes)
@@ -66,8 +66,8 @@ func (o object) complete(ctx context.Context, c *frame.Call[types.Object]) {
 	*c.Model = completed
 }
 
-// store completes the object again: what was unknown at plan is known now.
-func (o object) store(ctx context.Context, c *frame.Call[types.Object]) {
+// store computes attributes again that were unknown at plan.
+func (o definition) store(ctx context.Context, c *frame.Call[types.Object]) {
 	if o.validate(ctx, c.Model, c.Diagnostics); o.derive != nil && !c.Diagnostics.HasError() {
 		o.complete(ctx, c)
 	}

@@ -1,6 +1,5 @@
-// Package table describes the objects that data sources return, each attribute once: its name, its text in the
-// documentation, and how its value follows from a result. Schema, type and value of an object follow from that, in the form
-// of the plugin framework and in that of package wire.
+// Package table describes objects that data sources return. Each attribute has its name, documentation and value in one
+// place; schema, type and value follow, for the plugin framework and for package wire.
 package table
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
-// Object is an object that is made of a T, by its attributes.
-type Object[T any] []Attribute[T]
+// Definition defines objects made of a T.
+type Definition[T any] []Attribute[T]
 
-// Attribute is one attribute of an object that is made of a T.
+// Attribute is an attribute of such objects.
 type Attribute[T any] struct {
 	name  string
 	typ   attr.Type
@@ -29,7 +28,7 @@ type Attribute[T any] struct {
 	value func(T) any // a string, an int, a bool, nil for null, a list of strings, what is nested, or any other as an attr.Value
 }
 
-// Text is an attribute that is a text.
+// Text is a text.
 func Text[T any](name, what string, of func(T) string) Attribute[T] {
 	return Attribute[T]{
 		name,
@@ -39,7 +38,7 @@ func Text[T any](name, what string, of func(T) string) Attribute[T] {
 	}
 }
 
-// TextOrNull is an attribute that is a text, null where the text is empty.
+// TextOrNull is a text; null if empty.
 func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
 	attribute := Text(name, what, of)
 	attribute.value = func(row T) any {
@@ -51,7 +50,7 @@ func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
 	return attribute
 }
 
-// Number is an attribute that is a whole number.
+// Number is a whole number.
 func Number[T any](name, what string, of func(T) int) Attribute[T] {
 	return Attribute[T]{
 		name,
@@ -61,7 +60,7 @@ func Number[T any](name, what string, of func(T) int) Attribute[T] {
 	}
 }
 
-// Bool is an attribute that is true or false; null where of returns nil.
+// Bool is a bool; null if of returns nil.
 func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
 	return Attribute[T]{name, types.BoolType, schema.BoolAttribute{Computed: true, MarkdownDescription: what}, func(row T) any {
 		if is := of(row); is != nil {
@@ -71,18 +70,18 @@ func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
 	}}
 }
 
-// Texts is an attribute that is a list of texts.
+// Texts is a list of texts.
 func Texts[T any](name, what string, of func(T) []string) Attribute[T] {
 	attribute := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return of(row) }}
 }
 
-// TextsByName is an attribute that is a map of texts; null where of returns nil.
+// TextsByName is a map of texts; null if of returns nil.
 func TextsByName[T any](name, what string, of func(T) map[string]string) Attribute[T] {
 	return mapOf(name, what, types.StringType, of, func(text string) attr.Value { return types.StringValue(text) })
 }
 
-// NumbersByName is an attribute that is a map of numbers; null where of returns nil.
+// NumbersByName is a map of numbers; null if of returns nil.
 func NumbersByName[T any](name, what string, of func(T) map[string]float64) Attribute[T] {
 	return mapOf(name, what, types.Float64Type, of, func(number float64) attr.Value { return types.Float64Value(number) })
 }
@@ -102,8 +101,8 @@ func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string
 	}}
 }
 
-// Objects is an attribute that is a list of objects.
-func Objects[T, U any](name, what string, object Object[U], of func(T) []U) Attribute[T] {
+// Objects is a list of objects.
+func Objects[T, U any](name, what string, object Definition[U], of func(T) []U) Attribute[T] {
 	attribute := object.ListAttribute(what)
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
 		rows := of(row)
@@ -111,14 +110,14 @@ func Objects[T, U any](name, what string, object Object[U], of func(T) []U) Attr
 	}}
 }
 
-// ObjectsByName is an attribute that is a map of objects.
-func ObjectsByName[T, U any](name, what string, object Object[U], of func(T) map[string]U) Attribute[T] {
+// ObjectsByName is a map of objects.
+func ObjectsByName[T, U any](name, what string, object Definition[U], of func(T) map[string]U) Attribute[T] {
 	attribute := object.MapAttribute(what)
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
 }
 
-// ObjectOrNull is an attribute that is one object, null where of returns the zero value.
-func ObjectOrNull[T any, U comparable](name, what string, object Object[U], of func(T) U) Attribute[T] {
+// ObjectOrNull is an object; null for the zero value.
+func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], of func(T) U) Attribute[T] {
 	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any {
 		one := of(row)
 		if one == *new(U) {
@@ -140,8 +139,8 @@ func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
 	return a
 }
 
-// Attributes are the attributes in the form of a schema.
-func (o Object[T]) Attributes() map[string]schema.Attribute {
+// Attributes returns the attributes for a schema.
+func (o Definition[T]) Attributes() map[string]schema.Attribute {
 	attributes := make(map[string]schema.Attribute, len(o))
 	for i := range o {
 		attributes[o[i].name] = o[i].what
@@ -149,8 +148,8 @@ func (o Object[T]) Attributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// ListAttribute is a list of such objects as an attribute.
-func (o Object[T]) ListAttribute(what string) schema.ListNestedAttribute {
+// ListAttribute is a list of the objects.
+func (o Definition[T]) ListAttribute(what string) schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: what,
@@ -158,8 +157,8 @@ func (o Object[T]) ListAttribute(what string) schema.ListNestedAttribute {
 	}
 }
 
-// MapAttribute is a map of such objects as an attribute.
-func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
+// MapAttribute is a map of the objects.
+func (o Definition[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: what,
@@ -167,19 +166,19 @@ func (o Object[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	}
 }
 
-// PlainList is ListAttribute without nested attributes, which mocks in Terraform's tests do not support: what they are is said
-// in the description of the list.
-func (o Object[T]) PlainList(what string) schema.ListAttribute {
+// PlainList avoids nested attributes, which mocks in Terraform's tests do not support. The description lists the
+// attributes.
+func (o Definition[T]) PlainList(what string) schema.ListAttribute {
 	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// PlainMap is MapAttribute as PlainList is ListAttribute.
-func (o Object[T]) PlainMap(what string) schema.MapAttribute {
+// PlainMap is the map without nested attributes.
+func (o Definition[T]) PlainMap(what string) schema.MapAttribute {
 	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
 // Meanings lists the attributes with their descriptions, in Markdown.
-func (o Object[T]) Meanings() string {
+func (o Definition[T]) Meanings() string {
 	list := "\n"
 	for i := range o {
 		list += fmt.Sprintf("\n* `%s`: %s", o[i].name, o[i].what.GetMarkdownDescription())
@@ -187,13 +186,12 @@ func (o Object[T]) Meanings() string {
 	return list
 }
 
-// Attribute is such an object as an attribute.
-func (o Object[T]) Attribute(what string) schema.SingleNestedAttribute {
+// Attribute is a single object.
+func (o Definition[T]) Attribute(what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: what, Attributes: o.Attributes()}
 }
 
-// Type is the type of such an object.
-func (o Object[T]) Type() types.ObjectType {
+func (o Definition[T]) Type() types.ObjectType {
 	attributes := make(map[string]attr.Type, len(o))
 	for i := range o {
 		attributes[o[i].name] = o[i].typ
@@ -201,12 +199,12 @@ func (o Object[T]) Type() types.ObjectType {
 	return types.ObjectType{AttrTypes: attributes}
 }
 
-// Value is the object that is made of a row.
-func (o Object[T]) Value(row T) types.Object {
+// Value converts a row.
+func (o Definition[T]) Value(row T) types.Object {
 	return o.valueOf(o.Type(), row)
 }
 
-func (o Object[T]) valueOf(typ types.ObjectType, row T) types.Object {
+func (o Definition[T]) valueOf(typ types.ObjectType, row T) types.Object {
 	values := make(map[string]attr.Value, len(o))
 	for i := range o {
 		values[o[i].name] = valueOf(o[i].typ, o[i].value(row))
@@ -214,8 +212,8 @@ func (o Object[T]) valueOf(typ types.ObjectType, row T) types.Object {
 	return types.ObjectValueMust(typ.AttrTypes, values)
 }
 
-// List is the list of the objects that are made of rows.
-func (o Object[T]) List(rows []T) types.List {
+// List converts rows.
+func (o Definition[T]) List(rows []T) types.List {
 	typ, values := o.Type(), make([]attr.Value, len(rows))
 	for i, row := range rows {
 		values[i] = o.valueOf(typ, row)
@@ -223,8 +221,8 @@ func (o Object[T]) List(rows []T) types.List {
 	return types.ListValueMust(typ, values)
 }
 
-// MapOf is the map of the objects that are made of named rows.
-func (o Object[T]) MapOf(rows map[string]T) types.Map {
+// MapOf converts named rows.
+func (o Definition[T]) MapOf(rows map[string]T) types.Map {
 	typ, values := o.Type(), make(map[string]attr.Value, len(rows))
 	for name, row := range rows {
 		values[name] = o.valueOf(typ, row)
@@ -232,16 +230,16 @@ func (o Object[T]) MapOf(rows map[string]T) types.Map {
 	return types.MapValueMust(typ, values)
 }
 
-// WriteList writes what List returns.
-func (o Object[T]) WriteList(w *wire.Writer, rows []T) {
+// WriteList writes the result of List.
+func (o Definition[T]) WriteList(w *wire.Writer, rows []T) {
 	w.List(len(rows))
 	for _, row := range rows {
 		o.write(w, row)
 	}
 }
 
-// WriteMap writes what MapOf returns.
-func (o Object[T]) WriteMap(w *wire.Writer, rows map[string]T) {
+// WriteMap writes the result of MapOf.
+func (o Definition[T]) WriteMap(w *wire.Writer, rows map[string]T) {
 	w.Map(len(rows))
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		w.Text(name)
@@ -249,7 +247,7 @@ func (o Object[T]) WriteMap(w *wire.Writer, rows map[string]T) {
 	}
 }
 
-func (o Object[T]) write(w *wire.Writer, row T) {
+func (o Definition[T]) write(w *wire.Writer, row T) {
 	w.Map(len(o))
 	for i := range o {
 		w.Text(o[i].name)
@@ -271,7 +269,7 @@ func (o Object[T]) write(w *wire.Writer, row T) {
 	}
 }
 
-// nested is the value of an attribute that is an object or a list of objects, in both forms.
+// nested is an object or a list of objects in both forms.
 type nested struct {
 	value func() attr.Value
 	write func(w *wire.Writer)

@@ -1,4 +1,4 @@
-// Package tfvalue turns values of Terraform into plain ones and back, and findings about them into diagnostics.
+// Package tfvalue converts Terraform values from and to plain ones, and findings to diagnostics.
 package tfvalue
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Plain turns a Terraform value into what internal/engine/fleet reads: nil, bool, string, json.Number, []any,
-// map[string]any, and fleet.Unknown wherever something is not known yet.
+// Plain converts a Terraform value to a value of package fleet: nil, bool, string, json.Number, []any, map[string]any,
+// or fleet.Unknown.
 func Plain(value attr.Value) any {
 	if value == nil || value.IsNull() {
 		return nil
@@ -54,7 +54,7 @@ func Plain(value attr.Value) any {
 	panic(fmt.Sprintf("no attribute of this provider has a value of type %T", value))
 }
 
-// PlainMap is Plain for the elements of a map, or the attributes of an object.
+// PlainMap converts elements of a map, or attributes of an object.
 func PlainMap(elements map[string]attr.Value) map[string]any {
 	object := make(map[string]any, len(elements))
 	for key, element := range elements {
@@ -71,7 +71,7 @@ func plainList(elements []attr.Value) []any {
 	return list
 }
 
-// AddFindings turns findings into errors at the attributes that they are about, below root.
+// AddFindings adds findings as errors of their attributes below root.
 func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, findings fleet.Findings) {
 	for _, finding := range findings {
 		at, rest := attributePath(root, finding.Path)
@@ -90,7 +90,7 @@ func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, 
 	}
 }
 
-// Sentence gives a message the form of one, unless it starts with a path or a name.
+// Sentence capitalizes a message, unless it starts with a path or name, and adds a full stop.
 func Sentence(message string) string {
 	if message == "" {
 		return message
@@ -105,8 +105,8 @@ func Sentence(message string) string {
 	return message
 }
 
-// attributePath reads a path as fleet.Path writes it. Terraform has no path for an element of a set or for a value
-// inside of a dynamic value: then the result is the path of the attribute, and rest is the path inside of it.
+// attributePath converts a path of package fleet. Terraform has no path for an element of a set or inside of a dynamic
+// value: rest is the path inside of the attribute.
 func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	at = root
 	name, rest, inside := cutName(text)
@@ -131,7 +131,7 @@ func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	return at, text
 }
 
-// cutName cuts the first attribute's name from a path.
+// cutName cuts the first attribute's name off a path.
 func cutName(text string) (name, rest string, inside bool) {
 	if i := strings.IndexAny(text, ".["); i >= 0 {
 		return text[:i], text[i:], true
@@ -139,7 +139,6 @@ func cutName(text string) (name, rest string, inside bool) {
 	return text, "", false
 }
 
-// Texts is a list of texts.
 func Texts(texts []string) basetypes.ListValue {
 	values := make([]attr.Value, len(texts))
 	for i, text := range texts {
@@ -148,8 +147,7 @@ func Texts(texts []string) basetypes.ListValue {
 	return basetypes.NewListValueMust(basetypes.StringType{}, values)
 }
 
-// ReadStrictly reads an attribute that is an object whose type Terraform does not check, by its table. read is called where
-// there is one.
+// ReadStrictly reads a dynamic object by its table. It calls read unless the object is null or unknown.
 func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.ObjectReader)) {
 	given := Plain(value)
 	if given == nil {
@@ -163,7 +161,7 @@ func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, dia
 	AddFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, Inner(reader.Findings))
 }
 
-// Inner marks a path inside of a dynamic value, so that attributePath does not look for it in Terraform's schema.
+// Inner moves paths into messages, because Terraform has no paths inside of dynamic values.
 func Inner(findings fleet.Findings) fleet.Findings {
 	inner := make(fleet.Findings, len(findings))
 	for i, finding := range findings {
@@ -172,14 +170,13 @@ func Inner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
-// CheckOpenText reports a credential in a text that others can read.
 func CheckOpenText(attribute string, value types.String, diagnostics *diag.Diagnostics) {
 	if problem := fleet.CheckOpenText(value.ValueString()); problem != "" {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence("the text "+problem))
 	}
 }
 
-// CheckOneOf reports a text that is none of those allowed.
+// CheckOneOf reports a text that is not allowed.
 func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnostics, allowed ...string) {
 	if text := value.ValueString(); !value.IsNull() && !value.IsUnknown() && !slices.Contains(allowed, text) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute,
@@ -187,14 +184,14 @@ func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnost
 	}
 }
 
-// IsItselfKnown says whether a value itself is known. Values inside of it may not be.
+// IsItselfKnown reports whether a value is known, regardless of its parts.
 func IsItselfKnown(value any) bool {
 	_, unknown := value.(fleet.Unknown)
 	return !unknown
 }
 
-// Fraction says what is wrong with a value that is a number with a fraction: it is a version without quotes, as 1.40, which is 1.4. ""
-// where nothing is wrong.
+// Fraction returns the problem of a number with a fraction, or "": it is a version without quotes, such as 1.40, which
+// is 1.4.
 func Fraction(plain any) string {
 	number, ok := plain.(json.Number)
 	if !ok || !strings.Contains(number.String(), ".") {
@@ -203,14 +200,13 @@ func Fraction(plain any) string {
 	return fmt.Sprintf("is the number %s: put it in quotes, since 1.40 would become 1.4; where it is a variable, write tostring(...)", number)
 }
 
-// CheckFraction reports a [Fraction].
 func CheckFraction(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) {
 	if problem := Fraction(Plain(value)); problem != "" {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence(attribute+" "+problem))
 	}
 }
 
-// IsGiven reports whether a configuration has a value. One that is not known yet may turn out to be null.
+// IsGiven reports whether a value is set and known: an unknown one may turn out null.
 func IsGiven(value attr.Value) bool {
 	if dynamic, ok := value.(basetypes.DynamicValue); ok && (dynamic.IsUnderlyingValueNull() || dynamic.IsUnderlyingValueUnknown()) {
 		return false
@@ -218,7 +214,7 @@ func IsGiven(value attr.Value) bool {
 	return !value.IsNull() && !value.IsUnknown()
 }
 
-// TimeText writes a time; "" for none.
+// TimeText formats a time; "" for none.
 func TimeText(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -226,7 +222,7 @@ func TimeText(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// Time is a time as a value; null for none.
+// Time returns a time as a value; null for none.
 func Time(at time.Time) types.String {
 	if at.IsZero() {
 		return types.StringNull()
@@ -234,7 +230,7 @@ func Time(at time.Time) types.String {
 	return types.StringValue(at.UTC().Format(time.RFC3339))
 }
 
-// Content is a short hash of a value, for approvals.
+// Content returns a short hash of a value, for approvals.
 func Content(value any) string {
 	text, err := fleet.CanonicalJSON(value)
 	if err != nil {
@@ -243,19 +239,18 @@ func Content(value any) string {
 	return gate.Content(text)
 }
 
-// Hash is what the state has in place of a text that is not needed there.
+// Hash replaces a text in the state.
 func Hash(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
-// CheckLimit reports a limit that is less than 1.
 func CheckLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
 	if !limit.IsNull() && limit.ValueInt64() < 1 {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")
 	}
 }
 
-// WholeWithin reads a whole number within bounds. It returns the default for one that is not set, not known or outside of them.
+// WholeWithin reads a whole number. It returns the default if the number is null, unknown or out of bounds.
 func WholeWithin(attribute string, value types.Int64, byDefault, least, most int, diagnostics *diag.Diagnostics) int {
 	if value.IsNull() || value.IsUnknown() {
 		return byDefault

@@ -8,7 +8,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// reader reads MessagePack with the library that Terraform and the plugin framework read it with.
+// reader reads MessagePack with the library of Terraform and the plugin framework.
 type reader struct {
 	*msgpack.Decoder
 	rest *bytes.Reader
@@ -19,20 +19,20 @@ func newReader(message []byte) *reader {
 	return &reader{msgpack.NewDecoder(rest), rest}
 }
 
-// ended is the error for a message that goes on after its value.
-func (r *reader) ended() error {
+// checkEnd refuses data after the value.
+func (r *reader) checkEnd() error {
 	if r.rest.Len() > 0 {
 		return fmt.Errorf("%d bytes after the value: %w", r.rest.Len(), errForm)
 	}
 	return nil
 }
 
-func (r *reader) arrayLength() (int, error) { return r.within(r.DecodeArrayLen()) }
+func (r *reader) arrayLength() (int, error) { return r.checkLength(r.DecodeArrayLen()) }
 
-func (r *reader) mapLength() (int, error) { return r.within(r.DecodeMapLen()) }
+func (r *reader) mapLength() (int, error) { return r.checkLength(r.DecodeMapLen()) }
 
-// within refuses a length that the message does not have: each element has a byte at least.
-func (r *reader) within(length int, err error) (int, error) {
+// checkLength refuses a length beyond the message: each element takes at least a byte.
+func (r *reader) checkLength(length int, err error) (int, error) {
 	if err == nil && (length < 0 || length > r.rest.Len()) {
 		err = fmt.Errorf("length %d: %w", length, errForm)
 	}
@@ -54,7 +54,7 @@ func isMap(code byte) bool {
 	return msgpcode.IsFixedMap(code) || code == msgpcode.Map16 || code == msgpcode.Map32
 }
 
-// isSigned says whether a code is that of a signed number, which may be the number itself.
+// isSigned reports whether a code begins a signed number; small numbers are their own code.
 func isSigned(code byte) bool {
 	return msgpcode.IsFixedNum(code) || code >= msgpcode.Int8 && code <= msgpcode.Int64
 }

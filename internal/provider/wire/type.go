@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// valueType is a type of Terraform's, as far as it decides how a value is read.
+// valueType has the parts of a Terraform type that determine decoding.
 type valueType struct {
 	kind     byte
 	element  *valueType   // of lists, sets and maps
@@ -28,7 +28,6 @@ const (
 	kindObject
 )
 
-// The types by their JSON.
 var (
 	scalarTypes = map[string]*valueType{
 		`"string"`: {kind: kindString}, `"number"`: {kind: kindNumber}, `"bool"`: {kind: kindBool}, `"dynamic"`: {kind: kindDynamic},
@@ -38,8 +37,8 @@ var (
 	}
 )
 
-// attribute returns the type of the attribute of this name, nil where there is none. Attributes come in the
-// order of their type, so that most are at the index where they are looked for.
+// attribute returns the type of an attribute, or nil. Attributes mostly come in the order of their type, so it looks at
+// the expected index first.
 func (t *valueType) attribute(name string, index int) *valueType {
 	if t.names[index] == name {
 		return t.elements[index]
@@ -52,14 +51,14 @@ func (t *valueType) attribute(name string, index int) *valueType {
 	return nil
 }
 
-// types are the types that were read, by their JSON. The elements of a tuple often have the same.
+// types caches types by their JSON: elements of a tuple often share a type.
 type types map[string]*valueType
 
-// maxShared is the depth down to which types are looked up by their JSON, which is read once more at each level.
+// maxShared is the deepest level of the cache. Each level reads the JSON once more.
 const maxShared = 8
 
-// parseType reads the JSON of a type, such as ["object",{"name":"string","tags":["map","string"]}]. The
-// type of a fleet is a megabyte of it, with a type for each object of each list.
+// parseType reads the JSON of a type, such as ["object",{"name":"string","tags":["map","string"]}]. A fleet's type is a
+// megabyte, with a type for each object of each list.
 func parseType(text []byte) (*valueType, error) {
 	tokens := newTokens(text)
 	typ, err := types{}.read(tokens, 0)
@@ -76,7 +75,7 @@ func newTokens(text []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
 }
 
-// next reads the type that comes next, unless one of the same JSON was read.
+// next reads the next type, or returns a cached one.
 func (t types) next(tokens *jsontext.Decoder, depth int) (*valueType, error) {
 	if depth > maxShared || tokens.PeekKind() != '[' {
 		return t.read(tokens, depth)
@@ -130,7 +129,7 @@ func (t types) read(tokens *jsontext.Decoder, depth int) (*valueType, error) {
 	return typ, expect(tokens, ']') // optional attributes are in no value's type
 }
 
-// elements reads the types of a tuple's elements, or the names and the types of an object's attributes.
+// elements reads the types of a tuple's elements, or of an object's attributes.
 func (t types) elements(of *valueType, tokens *jsontext.Decoder, begin jsontext.Kind, depth int) error {
 	if err := expect(tokens, begin); err != nil {
 		return err
@@ -153,7 +152,6 @@ func (t types) elements(of *valueType, tokens *jsontext.Decoder, begin jsontext.
 	return err
 }
 
-// expect reads a token that must be of a kind.
 func expect(tokens *jsontext.Decoder, kind jsontext.Kind) error {
 	token, err := tokens.ReadToken()
 	if err == nil && token.Kind() != kind {

@@ -1,11 +1,9 @@
-// Package wire reads and writes large values in the form in which Terraform and a provider exchange them:
-// MessagePack, as Terraform defines it for values of its own type system.
+// Package wire reads and writes large values in the exchange format of Terraform and providers: MessagePack.
 //
-// The plugin framework does the same for every value, but it makes three trees of it: one of its types,
-// one of tftypes and one of its own values, and walks each of them several times. For the fleet of 20,000
-// assignments that is 0.7 s of processor for each call of provider::flotilla::fleet, of which the function
-// itself takes 0.1 s, and 1.2 s for the assignments of flotilla_scheduling. What is small stays with the
-// framework; package provider says what goes past it.
+// The plugin framework builds three trees for every value (types, tftypes, its own values) and walks each several times.
+// For the fleet of 20,000 assignments that takes 0.7 s of processor time for each call of provider::flotilla::fleet, of
+// which the function itself takes 0.1 s, and 1.2 s for the assignments of flotilla_scheduling. Small values stay with
+// the framework.
 package wire
 
 import (
@@ -22,17 +20,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// errForm is about everything that is not in the expected form. Callers leave such values to the framework,
-// which has words for it.
+// errForm is the error for any unexpected form. Callers pass such values to the framework, which explains the error.
 var errForm = errors.New("not in the expected form")
 
 // maxDepth bounds the nesting of values and types.
 const maxDepth = 1000
 
-// Plain reads a value whose type travels with it, an argument of a dynamic parameter, as what [fleet.Decode]
-// takes: nil, bool, string, json.Number, []any, map[string]any, and [fleet.Unknown] wherever something is
-// not known yet. What it does not read is an error: a value without a type, which is null or unknown as a
-// whole, and collections of values of any type, which only a provider's own schema could have.
+// Plain reads the argument of a dynamic parameter as a value of [fleet.Decode]: nil, bool, string, json.Number, []any,
+// map[string]any, or [fleet.Unknown]. A value without a type (null or unknown as a whole) is an error, and so are
+// collections of any type, which only a provider's own schema can have.
 func Plain(message []byte) (any, error) {
 	r := newReader(message)
 	if length, err := r.arrayLength(); err != nil || length != 2 {
@@ -53,10 +49,10 @@ func Plain(message []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value, r.ended()
+	return value, r.checkEnd()
 }
 
-// value reads what comes next, which is of a type.
+// value reads the next value by its type.
 func (r *reader) value(typ *valueType, depth int) (any, error) {
 	code, err := r.PeekCode()
 	if err != nil {
@@ -140,7 +136,7 @@ func (r *reader) object(typ *valueType, depth int) (any, error) {
 	return object, nil
 }
 
-// Replace returns an object with another value of one of its attributes.
+// Replace returns an object with another value of one attribute.
 func Replace(object []byte, name string, value []byte) ([]byte, error) {
 	r := newReader(object)
 	length, err := r.mapLength()
@@ -167,7 +163,7 @@ func Replace(object []byte, name string, value []byte) ([]byte, error) {
 	return slices.Concat(object[:from], value, object[to:]), nil
 }
 
-// number reads a number as exactly as Terraform has it.
+// number reads a number with Terraform's precision.
 func (r *reader) number(code byte) (*big.Float, error) {
 	switch {
 	case isSigned(code):
@@ -194,14 +190,14 @@ func (r *reader) number(code byte) (*big.Float, error) {
 	return number, err
 }
 
-// NumbersAsText returns a message in which each number is a text, the form in which Terraform sends those that have no
-// other. Terraform then reads it as it reads the number from a state, and finds both the same.
+// NumbersAsText converts each number to text, which Terraform uses for numbers without another form. Terraform then
+// reads the number as it reads the state, and finds both equal.
 func NumbersAsText(message []byte) ([]byte, error) {
 	r, w := newReader(message), NewWriter()
 	if err := r.numbersAsText(message, w, 0); err != nil {
 		return nil, err
 	}
-	return w.Bytes(), r.ended()
+	return w.Bytes(), r.checkEnd()
 }
 
 func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {

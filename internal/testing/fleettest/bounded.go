@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// How much memory and time reading any input of less than maxInput bytes may take.
+// Limits for an input of less than maxInput bytes.
 const (
 	maxInput  = 1 << 20
 	maxMemory = 64 << 20
 	maxTime   = 2 * time.Second
 )
 
-// Bounded fails a test in which reading an input of less than 1 MiB takes more than 64 MiB, or 2 s of a
-// processor. All allocations count, including garbage, so nothing else may run at the same time.
+// Bounded fails the test if reading an input of less than 1 MiB takes more than 64 MiB or 2 s of processor time. All
+// allocations count, so it must not run in parallel.
 func Bounded(t testing.TB, input string, read func()) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// dimension is a label by which config containers select. An assignment matches one value of a dimension, and no
-// two dimensions have the same priority, so nothing is ambiguous.
+// dimension is a label that config containers select by. An assignment has one value of each, and priorities differ, so
+// nothing is ambiguous.
 type dimension struct {
 	key    string
 	values int
@@ -18,7 +18,7 @@ type dimension struct {
 	share  int // containers for a hundred values
 }
 
-// containers adds two containers for each workload. An assignment matches seven or eight of them, at any size.
+// containers adds two containers for each workload. An assignment matches seven or eight of them at any size.
 func (g *reference) containers() {
 	g.container("platform", nil, 0, 0)
 	dimensions := []dimension{
@@ -45,7 +45,7 @@ func (g *reference) containers() {
 	slices.SortFunc(g.fleet.ConfigContainers, func(a, b fleet.ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// container adds a container whose keys overlap only with those of containers of other priorities.
+// container adds a container whose keys overlap only with other priorities.
 func (g *reference) container(name string, labels fleet.Labels, priority, copies int) {
 	container := fleet.ConfigContainer{Name: name, Labels: labels}
 	if priority > 0 {
@@ -78,7 +78,7 @@ func (g *reference) container(name string, labels fleet.Labels, priority, copies
 	g.config[name] = text
 }
 
-// targetSchema is a deployment target's own; all values of a reference fleet satisfy it.
+// targetSchema holds for all values of a reference fleet.
 const targetSchema = `{"type":"object","required":["DATABASE_URL"],"properties":{"DATABASE_URL":{"type":"string","pattern":"^postgres://"}}}`
 
 func (g *reference) schemas() {

@@ -10,19 +10,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// In a dense fleet, each host and each deployment target has a value of each of these labels.
+// Labels of each host and deployment target in a dense fleet.
 const (
 	denseLabels = 8
 	denseValues = 3
 )
 
-// denseSettings are how many keys a container has besides one whose value is an object.
+// denseSettings is the number of keys of a container, except one whose value is an object.
 const denseSettings = 3
 
-// Dense returns a fleet and its configuration, in which about 27 of a hundred config containers reach each
-// assignment, and nearly every assignment has another set of them. Each host has ten deployment targets.
-// Several of the matching containers have each key, and objects that merge. Like the reference fleet it decodes,
-// schedules and hydrates without a finding: containers of the same priority share no leaf.
+// Dense returns a fleet in which about 27 of a hundred config containers match each assignment, and almost every
+// assignment matches another set. Each host has ten deployment targets. Matching containers share keys and objects that
+// merge. It decodes, schedules and hydrates without a finding: containers of equal priority share no leaf.
 func Dense(assignments, containers, keys int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	d := &dense{
 		samePriority: max(1, keys/denseSettings),
@@ -71,7 +70,7 @@ func (d *dense) hosts(count int) {
 	}
 }
 
-// workloads are a fifth as many as the hosts, and ten at least; each has one deployment target.
+// workloads number a fifth of the hosts, at least ten, each with one deployment target.
 func (d *dense) workloads(assignments int) {
 	count := max(10, assignments/50)
 	for i := range count {
@@ -93,7 +92,7 @@ func (d *dense) workloads(assignments int) {
 	slices.SortFunc(d.fleet.Assignments, fleet.CompareExplicitAssignments)
 }
 
-// container adds a container that selects by a label of hosts, of deployment targets, or of both.
+// container adds a container that selects hosts, deployment targets, or both.
 func (d *dense) container(number int) {
 	labels := fleet.Labels{}
 	sides := []string{"host", "target"}

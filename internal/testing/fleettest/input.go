@@ -7,9 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Input returns what a user would pass to provider::flotilla::fleet for this fleet and configuration.
-// The caller may change it. It panics where no such argument exists: for a deployment target with several schemas, or
-// containers read from ConfigMaps.
+// Input returns the argument of provider::flotilla::fleet for a fleet. The caller may modify it. It panics if no
+// argument gives the fleet: several schemas of a target, or containers from ConfigMaps.
 func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 	model, err := f.Model()
 	if err != nil {
@@ -69,7 +68,7 @@ func mustParse(text string) any {
 	return value
 }
 
-// objects returns the elements of a list of objects, which may be absent.
+// objects returns the elements of an optional list.
 func objects(parent map[string]any, name string) []map[string]any {
 	list, _ := parent[name].([]any)
 	objects := make([]map[string]any, len(list))

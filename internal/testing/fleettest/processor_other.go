@@ -4,5 +4,5 @@ package fleettest
 
 import "time"
 
-// ProcessorTime is the time of the clock, on systems where the processor time is not read.
+// ProcessorTime returns the wall-clock time on systems without processor time.
 func ProcessorTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// ProcessorTime is the processor time that this process has used until now. Unlike the clock, it does not depend on how
-// busy the machine is.
+// ProcessorTime returns the processor time of this process, which does not depend on other load.
 func ProcessorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -1,4 +1,4 @@
-// Package fleettest generates fleets for tests and benchmarks: the same seed gives the same fleet.
+// Package fleettest generates fleets for tests and benchmarks. Equal seeds give equal fleets.
 package fleettest
 
 import (
@@ -11,34 +11,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// The sizes of the reference fleet, and of the stretch fleet that is five times as large.
+// Sizes of the reference fleet and of the stretch fleet.
 const (
 	ReferenceAssignments = 20_000
 	StretchAssignments   = 100_000
 )
 
-// referenceEnvironment is that of every reference fleet.
 const referenceEnvironment = "prod"
 
-// Of each group of ten cluster types in a region and ten clusters at a site, a policy selects all.
-// Two policies of two deployment targets each make forty assignments per workload.
+// A policy selects ten cluster types in a region and ten clusters at a site. Two policies with two deployment targets
+// each give forty assignments for each workload.
 const (
 	typesPerRegion         = 10
 	clustersPerSite        = 10
 	assignmentsPerWorkload = 40
 )
 
-// targetNames are the deployment targets of every workload. Each policy selects those of one ring.
+// targetNames are the deployment targets of every workload. A policy selects one ring.
 var targetNames = []struct{ name, ring string }{
 	{"batch", "outer"}, {"canary", "inner"}, {"live", "outer"}, {"smoke", "inner"},
 }
 
-// Reference returns the reference fleet, scaled to about that many assignments, and its
-// configuration. At [ReferenceAssignments] it has 500 cluster types, 3,000 clusters, 500 workloads of
-// four deployment targets, 1,000 target policies and 1,000 config containers; a deployment target
-// runs on about ten hosts at any size. It uses every form of selector, clusters as hosts, taints,
-// exclusion, requirements and schemas, and everything in it is valid: it decodes, schedules and
-// hydrates without a finding.
+// Reference returns the reference fleet, scaled to about the given number of assignments. At [ReferenceAssignments] it
+// has 500 cluster types, 3,000 clusters, 500 workloads with four deployment targets, 1,000 target policies and 1,000
+// config containers; a deployment target runs on about ten hosts at any size. It uses every form of selector, clusters
+// as hosts, taints, exclusion, requirements and schemas. It decodes, schedules and hydrates without a finding.
 func Reference(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	g := &reference{
 		random:  rand.New(rand.NewPCG(seed, 0)),
@@ -57,8 +54,7 @@ func Reference(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	return g.fleet, g.config
 }
 
-// ReferenceWithSecrets is [Reference] with a reference to a secret in every second config container. External Secrets Operator
-// brings the secrets to the clusters.
+// ReferenceWithSecrets adds a reference to a secret to every second config container, for External Secrets Operator.
 func ReferenceWithSecrets(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	f, config := Reference(assignments, seed)
 	for i := range f.ClusterTypes {
@@ -81,7 +77,7 @@ type reference struct {
 	random *rand.Rand
 	fleet  *fleet.Fleet
 	config fleet.Config
-	// groups is the number of cluster types, and of workloads.
+	// groups is the number of cluster types and of workloads.
 	groups, regions, sites int
 }
 
@@ -168,7 +164,7 @@ func (g *reference) workloads() {
 		if i%25 == 0 {
 			workload.DeploymentTargets[0].ConfigSchemas = []string{targetSchema}
 		}
-		// What requires another workload must run where that one runs.
+		// A workload must run on the hosts of the workload that requires it.
 		like := i
 		if i%20 == 1 {
 			workload.Requires = []string{workloadName(i - 1)}
@@ -200,10 +196,10 @@ func manifests(i int, workspace, workload, target string) fleet.Manifests {
 	}
 }
 
-// policies makes the two policies of a workload; their hosts are those of the workload that it is like.
+// policies adds the two policies of a workload, with the hosts of another workload.
 func (g *reference) policies(i, like int) {
 	for ring, ringName := range []string{"inner", "outer"} {
-		// Of a workload's two rings each has a region of its own, wherever there are so many.
+		// Each ring of a workload has its own region if there are enough.
 		group := like*2 + ring
 		policy := fleet.TargetPolicy{
 			Name: fmt.Sprintf("%s-%s", workloadName(i), ringName), Effect: "schedule",

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Sealed is a SealedSecret as far as can be seen without its key: an encrypted file in the form of JSON, which is YAML, too.
+// Sealed returns a SealedSecret in JSON with the right form and no real content.
 func Sealed(name, namespace string) string {
 	sealed := make([]byte, 2+256+16)
 	sealed[0] = 1

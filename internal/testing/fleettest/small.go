@@ -10,9 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Small returns a random fleet of a few objects of every kind, and its configuration: for oracles,
-// that try every combination. Few labels with few values make matches likely. It decodes without a
-// finding; what is scheduled may lack what it requires, and containers may be ambiguous.
+// Small returns a random fleet with a few objects of every kind, for oracles that try every combination. Few labels and
+// values make matches likely. It decodes without a finding; requirements may be missing, and containers ambiguous.
 func Small(seed uint64) (*fleet.Fleet, fleet.Config) {
 	s := &small{Rand: rand.New(rand.NewPCG(seed, 1)), fleet: &fleet.Fleet{Environment: "dev"}, config: fleet.Config{}}
 	s.workspaces()
@@ -34,7 +33,7 @@ type small struct {
 	config fleet.Config
 }
 
-// vocabulary are the labels that anything may have.
+// vocabulary holds the labels of all objects.
 var vocabulary = []struct {
 	key    string
 	values []string
@@ -45,7 +44,7 @@ var vocabulary = []struct {
 	{"example.com/tier", []string{"1", "2", "3"}},
 }
 
-// reserved are labels that selectors and containers see on what has them.
+// reserved holds labels that only selectors and containers see.
 var reserved = []struct {
 	key    string
 	values []string
@@ -62,7 +61,7 @@ func (s *small) chance(percent int) bool { return s.IntN(100) < percent }
 
 func pick[T any](s *small, from []T) T { return from[s.IntN(len(from))] }
 
-// label returns one that things may have or, now and then, a reserved one.
+// label returns a label, sometimes a reserved one.
 func (s *small) label() (key, value string) {
 	if s.chance(25) {
 		label := pick(s, reserved)
@@ -184,7 +183,7 @@ func (s *small) policies() {
 	}
 }
 
-// selector returns one of up to two requirements, each in one of the three forms.
+// selector returns a selector with up to two requirements in one of three forms.
 func (s *small) selector() *fleet.Selector {
 	selector := &fleet.Selector{}
 	for range s.IntN(3) {
