@@ -33,7 +33,7 @@ func newSite(t *testing.T) *site {
 
 // process is a new client: nothing is remembered between two of them. Git serves its repositories in `make acceptance`.
 func (s *site) process() *delivery.Service {
-	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(gittest.Options())})})
+	return delivery.New(delivery.ServiceOptions{Git: gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(gittest.Options())})})
 }
 
 func (s *site) location(name, branch string) folder.Location {

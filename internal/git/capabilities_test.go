@@ -27,7 +27,7 @@ func like(t *testing.T, server *gittest.StandIn) (remote git.Remote, directory s
 // change writes a file, by one commit.
 func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
 	t.Helper()
-	client := git.NewClient(git.Options{})
+	client := git.NewConnector(git.ConnectorOptions{})
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, name, content)
 	result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack)
@@ -39,7 +39,7 @@ func change(t *testing.T, remote git.Remote, name, content string) git.Hash {
 
 func opened(t *testing.T, remote git.Remote) *git.Tip {
 	t.Helper()
-	tip, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 2)
+	tip, err := git.NewConnector(git.ConnectorOptions{}).Open(t.Context(), remote, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestACommitIsOpenedByIDWhereItMayBe(t *testing.T) {
 		old := change(t, remote, "dev/file", "first").String()
 		tip := change(t, remote, "dev/file", "second").String()
 		for _, ref := range []string{old, tip, "", "main"} {
-			opened, err := git.NewClient(git.Options{}).OpenRef(t.Context(), remote, ref, 2)
+			opened, err := git.NewConnector(git.ConnectorOptions{}).OpenRef(t.Context(), remote, ref, 2)
 			if ref == old && noIDs {
 				if missing := (*git.RefError)(nil); !errors.As(err, &missing) ||
 					!strings.Contains(missing.Why, "there is no commit "+old+", or its server does not give it") {
@@ -263,7 +263,7 @@ func TestABigPushGoesThroughAndATooBigOneSaysWhy(t *testing.T) {
 		}
 		tip := opened(t, remote)
 		commit, pack := commitOf(t, tip, "dev/large", string(content))
-		return git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack)
+		return git.NewConnector(git.ConnectorOptions{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack)
 	}
 	if result, err := push(20 << 20); err != nil || !result.Applied {
 		t.Errorf("%+v, %v", result, err)
@@ -285,7 +285,7 @@ func TestWhoeverIsFasterOnAServerThatInsistsIsNoticed(t *testing.T) {
 	tip := opened(t, remote)
 	commit, pack := commitOf(t, tip, "dev/ours", "x")
 	change(t, remote, "dev/theirs", "y")
-	if result, err := git.NewClient(git.Options{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved ||
+	if result, err := git.NewConnector(git.ConnectorOptions{}).Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Moved ||
 		result.Applied {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -309,7 +309,7 @@ func TestTokensOfAzureGoAsItWantsThem(t *testing.T) {
 		{"https://dev.azure.com.example.com/p/repo", git.Credentials{Login: git.Login{Token: jwt}}, "x-access-token:" + jwt, ""},
 	} {
 		var asked *http.Request
-		client := git.NewClient(git.Options{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
+		client := git.NewConnector(git.ConnectorOptions{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked = r
 			return &http.Response{
 				StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r,
@@ -353,7 +353,7 @@ func TestBitbucketCloudGetsTheUsernameThatItWants(t *testing.T) {
 		{"https://git.example.com/w/r.git", git.Credentials{Login: git.Login{Token: "t"}}, "x-access-token:t"},
 	} {
 		var sent string
-		client := git.NewClient(git.Options{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
+		client := git.NewConnector(git.ConnectorOptions{Over: roundTrip(func(r *http.Request) (*http.Response, error) {
 			username, password, _ := r.BasicAuth()
 			sent = username + ":" + password
 			return &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{}, Request: r, Body: http.NoBody}, nil
@@ -381,7 +381,7 @@ func TestAPageToSignInIsNoRepository(t *testing.T) {
 	} {
 		remote := served(t, func(w http.ResponseWriter, r *http.Request) bool { before(w, r); return true })
 		remote.Credentials = git.Credentials{Login: git.Login{Token: "expired"}}
-		_, err := git.NewClient(git.Options{}).Open(context.Background(), remote, 1)
+		_, err := git.NewConnector(git.ConnectorOptions{}).Open(context.Background(), remote, 1)
 		if !errors.Is(git.Classify(err), git.ErrUnauthorized) || !strings.Contains(err.Error(), "it asks to sign in") {
 			t.Errorf("%s: %v", name, err)
 		}

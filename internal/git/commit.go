@@ -21,7 +21,7 @@ type Signature struct {
 	Email string
 }
 
-// Check reports characters that a commit cannot hold.
+// Check returns an error for characters that a commit cannot contain.
 func (s Signature) Check() error {
 	for _, text := range []string{s.Name, s.Email} {
 		if strings.ContainsAny(text, "<>") || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -31,7 +31,7 @@ func (s Signature) Check() error {
 	return nil
 }
 
-// ParseSignature reads "Name <email> 1700000000 +0100", as far as it can be read.
+// ParseSignature parses "Name <email> 1700000000 +0100". Parts that cannot be parsed stay zero.
 func ParseSignature(line string) (Signature, time.Time) {
 	line = strings.ToValidUTF8(line, "")
 	name, rest, _ := strings.Cut(line, "<")
@@ -48,8 +48,8 @@ func ParseSignature(line string) (Signature, time.Time) {
 	return by, time.Unix(seconds, 0).UTC()
 }
 
-// Commit is a commit to be created.
-type Commit struct {
+// NewCommit is a commit to be created.
+type NewCommit struct {
 	Tree    Hash
 	Parents []Hash
 	Author  Signature // and committer
@@ -57,14 +57,13 @@ type Commit struct {
 	Message string
 }
 
-// encode writes the commit object.
-func (c Commit) encode() []byte {
+func (c NewCommit) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
 	for _, parent := range c.Parents {
 		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
-	// UTC: the machine's time zone is not published.
+	// UTC does not publish the machine's time zone.
 	for _, role := range []string{"author", "committer"} {
 		fmt.Fprintf(&b, "%s %s <%s> %d +0000\n", role, c.Author.Name, c.Author.Email, c.Time.Unix())
 	}
@@ -72,8 +71,8 @@ func (c Commit) encode() []byte {
 	return b.Bytes()
 }
 
-// AddCommit adds the commit to the pack, signed if there is a signer.
-func (p *Pack) AddCommit(c Commit, signer *Signer) (Hash, error) {
+// AddCommit adds the commit to the pack. The signer may be nil.
+func (p *Pack) AddCommit(c NewCommit, signer *Signer) (Hash, error) {
 	content := c.encode()
 	if signer != nil {
 		signature, err := signer.sign(content, c.Time)
@@ -87,16 +86,16 @@ func (p *Pack) AddCommit(c Commit, signer *Signer) (Hash, error) {
 	return id, nil
 }
 
-// CommitHead is what a commit refers to, and when it was committed.
+// CommitHead has the references and the time of a commit.
 type CommitHead struct {
 	Tree    Hash
 	Parents []Hash
-	Time    time.Time // of the committer; zero where it cannot be read
+	Time    time.Time // of the committer; zero if it cannot be parsed
 }
 
 var errMalformedCommit = errors.New("is malformed (git fsck tells more)")
 
-// ParseCommitHead reads what a commit refers to, and its time.
+// ParseCommitHead parses the header of a commit.
 func ParseCommitHead(content []byte) (CommitHead, error) {
 	line, rest, _ := bytes.Cut(content, []byte("\n"))
 	text, ok := bytes.CutPrefix(line, []byte("tree "))
@@ -126,7 +125,7 @@ func ParseCommitHead(content []byte) (CommitHead, error) {
 	return head, nil
 }
 
-func commitHeads(objects map[Hash]Object) (map[Hash]CommitHead, error) {
+func commitHeads(objects map[Hash]RawObject) (map[Hash]CommitHead, error) {
 	commits := map[Hash]CommitHead{}
 	for id, o := range objects {
 		if o.Kind != plumbing.CommitObject {
@@ -141,8 +140,8 @@ func commitHeads(objects map[Hash]Object) (map[Hash]CommitHead, error) {
 	return commits, nil
 }
 
-// CheckCommit reports what is wrong with the id of a commit. Only a full id will
-// do: a short one may come to mean another commit when the branch grows.
+// CheckCommit returns an error unless the text is the full id of a commit. A short id may become ambiguous
+// when the branch grows.
 func CheckCommit(text string) error {
 	if _, err := ParseID(text); err != nil {
 		return fmt.Errorf("%w; it is the full id of a commit, 40 hexadecimal digits", err)
@@ -150,14 +149,7 @@ func CheckCommit(text string) error {
 	return nil
 }
 
-// CommitText reads a commit that is here, as it is hashed.
-func (f *fetcher) CommitText(id Hash) ([]byte, bool) {
-	o, ok := f.objects[id]
-	return o.Content, ok && o.Kind == plumbing.CommitObject
-}
-
-// Beyond returns the given commit and those of its ancestors that the tip does
-// not contain; none when the tip contains it, and all where the tip has no commit. It takes one request.
+// Beyond returns the commit and its ancestors that the tip does not contain. It makes one request.
 func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, error) {
 	if commit.IsZero() || commit == t.Commit {
 		return nil, nil
@@ -175,10 +167,10 @@ func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, err
 	return commits, nil
 }
 
-// fetchCommits fetches commits, with as little else as the server lets us leave
-// out, and returns those that came.
+// fetchCommits fetches commits, with as few other objects as the server allows, and returns the received
+// ones.
 func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPackRequest) (map[Hash]CommitHead, error) {
-	objects := map[Hash]Object{}
+	objects := map[Hash]RawObject{}
 	err := f.inSteps(ctx, func() error {
 		clear(objects)
 		return f.fetchInto(ctx, ask(), objects)
@@ -186,7 +178,7 @@ func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPack
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(f.objects, objects)
+	maps.Copy(f.objectStore, objects)
 	return commitHeads(objects)
 }
 
@@ -200,8 +192,7 @@ func HasParent(commits map[Hash]CommitHead, parent Hash) bool {
 	return false
 }
 
-// RootOf returns the tree of a commit that the tip contains, having fetched the
-// commit. ErrCommit says that the tip does not contain it.
+// RootOf fetches a commit and returns its tree. ErrCommit means that the tip does not contain the commit.
 func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
 	if commit == t.Commit {
@@ -213,7 +204,7 @@ func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	if !t.takesIDs() {
 		return t.rootBehind(ctx, commit, unreachable)
 	}
-	asked := t.apart() // a commit that the server does not know
+	asked := t.apart() // the server may not know the commit
 	ahead, err := asked.Beyond(ctx, commit)
 	if err == nil && len(ahead) > 0 {
 		return Hash{}, unreachable
@@ -234,8 +225,7 @@ func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	return Hash{}, unreachable
 }
 
-// rootBehind is RootOf where the server gives what a branch refers to and
-// nothing else.
+// rootBehind is RootOf for servers that give only commits to which a branch refers.
 func (t *Tip) rootBehind(ctx context.Context, commit Hash, unreachable error) (Hash, error) {
 	known := map[Hash]CommitHead{}
 	for depth := FirstDepth; ; depth *= 4 {

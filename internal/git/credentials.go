@@ -15,44 +15,43 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Credentials are the logins for servers. The zero value is anonymous. Package access decides which of them a URL gets.
+// Credentials are the logins for servers. The zero value is anonymous. Package access decides which login a
+// URL gets.
 type Credentials struct {
 	// Login has the plain credentials, which belong to the origin of the GitOps repository.
 	Login
-	// ByURL has those of single servers, groups or repositories. The longest prefix wins.
+	// ByURL has the credentials of servers, groups or repositories. The longest prefix wins.
 	ByURL []URLCredentials
 }
 
-// URLCredentials are those of all repositories whose URLs begin with a prefix.
+// URLCredentials are for all repositories whose URLs begin with a prefix.
 type URLCredentials struct {
-	// URL is the prefix: https://git.example.com/platform is for
-	// https://git.example.com/platform/gitops.git, and not for
-	// https://git.example.com/platform-evil. A .git at the end of both does not matter. A prefix of http:// is for http, one of
-	// ssh:// or host:path for both forms of ssh. The user of ssh does not matter,
-	// unless the prefix has one.
+	// URL is the prefix. https://git.example.com/platform matches
+	// https://git.example.com/platform/gitops.git, but not https://git.example.com/platform-evil. A .git at
+	// the end makes no difference. A prefix with http:// is for http, one with ssh:// or host:path for both
+	// forms of ssh. The user of ssh is ignored unless the prefix has one.
 	URL string
 	Login
 }
 
-// Login is what is sent to one server.
+// Login authenticates to one server.
 type Login struct {
-	// Username, Password and Token are for http basic authentication. A Token wins
-	// over a Password.
+	// Username, Password and Token are for http basic authentication. A Token wins over a Password.
 	Username string
 	Password string
 	Token    string
-	// App gets tokens for http, in place of the three above. It is for GitHub: servers that are known to be others get nothing of it.
+	// App gets tokens for http instead. Servers known to be other Git hosts than GitHub receive none of them.
 	App *forge.GitHubApp
-	// SSH is for ssh only, and ssh uses nothing else.
+	// SSH is for ssh, which uses none of the others.
 	SSH SSHCredentials
 }
 
-// Web is what is sent by http, and to the APIs of Git hosts.
+// Web returns the credentials for http and for the APIs of Git hosts.
 func (l Login) Web() forge.Credentials {
 	return forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token, App: l.App}
 }
 
-// auth is what is sent to a server by https; nil for anonymous access.
+// auth returns the authentication for https, or nil for anonymous access.
 func (l Login) auth(server string) transport.AuthMethod {
 	username, password, bearer := forge.GitLogin(server, l.Web())
 	switch {
@@ -64,20 +63,19 @@ func (l Login) auth(server string) transport.AuthMethod {
 	return nil
 }
 
-// String keeps credentials out of anything that prints a Remote.
+// String hides the credentials.
 func (c Credentials) String() string { return "(credentials)" }
 
-// GoString does the same for %#v.
+// GoString hides the credentials from %#v.
 func (c Credentials) GoString() string { return "git.Credentials{}" }
 
-// String keeps credentials out of anything that prints them.
+// String hides the credentials.
 func (l Login) String() string { return "(credentials)" }
 
-// GoString does the same for %#v.
+// GoString hides the credentials from %#v.
 func (l Login) GoString() string { return "git.Login{}" }
 
-// Check reports what is wrong with the prefixes: one that is not a URL, or that
-// is there twice. Its errors have no credentials in them.
+// Check returns an error if a prefix is not a URL, or is there twice. The error contains no credentials.
 func (c Credentials) Check() error {
 	var seen []access.Location
 	for _, by := range c.ByURL {
@@ -93,9 +91,8 @@ func (c Credentials) Check() error {
 	return nil
 }
 
-// CheckCredentialsURL reports what is wrong with a prefix that credentials are for:
-// it is a URL of a repository, of a group of them, or of a server. Its errors
-// never repeat the URL, which may hold a secret.
+// CheckCredentialsURL returns an error unless the prefix is the URL of a repository, a group or a server. The
+// error does not repeat the URL, which may contain a secret.
 func CheckCredentialsURL(raw string) error {
 	trimmed := strings.TrimRight(raw, "/")
 	if _, rest, ok := strings.Cut(trimmed, "://"); ok && !strings.Contains(rest, "/") {
@@ -114,13 +111,13 @@ func CheckCredentialsURL(raw string) error {
 	return nil
 }
 
-// Permit is what a request that may be sent gets.
+// Permit is the decision about a request that may be sent.
 type Permit struct {
 	access.Grant
 	Login Login
 }
 
-// Decide asks [access.Decide] about a URL, and returns the login that the request gets.
+// Decide asks [access.Decide] about a URL and adds the login.
 func (c Credentials) Decide(request access.Request) (Permit, error) {
 	grant, err := access.Decide(request, c.prefixes())
 	permit := Permit{Grant: grant}
@@ -131,7 +128,7 @@ func (c Credentials) Decide(request access.Request) (Permit, error) {
 		permit.Login = c.Login
 	case grant.Login >= 0:
 		permit.Login = c.ByURL[grant.Login].Login
-		// Which keys hosts have is no secret, and one list is enough.
+		// Host keys are no secret, and one list is enough.
 		if ssh := &permit.Login.SSH; ssh.KnownHosts == "" && ssh.KnownHostsFile == "" {
 			ssh.KnownHosts, ssh.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
 		}
@@ -144,8 +141,8 @@ func (c Credentials) Decide(request access.Request) (Permit, error) {
 	return permit, nil
 }
 
-// Web returns what is sent by http to a repository, and to the API of its Git host. plainFor is the URL of the GitOps
-// repository, if the repository is that one.
+// Web returns the http credentials for a repository and the API of its Git host. plainFor is the URL of the
+// GitOps repository if the repository is that one.
 func (c Credentials) Web(repository, plainFor string) forge.Credentials {
 	permit, err := c.Decide(access.Request{URL: repository, PlainFor: plainFor})
 	if err != nil {
@@ -162,8 +159,8 @@ func (c Credentials) prefixes() []string {
 	return prefixes
 }
 
-// Spelling is equal for URLs that name one repository in different ways: by http, https or ssh, with and without a user, the
-// default port, and a .git at the end; for local ones, by whatever path. Two repositories may be the same in spite of it.
+// Spelling normalizes the URL of a repository: scheme (http, https, ssh), user, default port, .git at the
+// end, and local paths. Two URLs may still name one repository if their spellings differ.
 func Spelling(repository string) string {
 	if at, err := access.Parse(repository); err == nil && !at.IsLocal() {
 		return at.Server() + "/" + strings.TrimSuffix(at.Path(), ".git")

@@ -166,7 +166,7 @@ func shown(t *testing.T, tls bool) (*httptest.Server, func() []string) {
 func open(t *testing.T, remote git.Remote, server *httptest.Server) error {
 	t.Helper()
 	remote.Branch, remote.IsGitOps = "main", true
-	_, err := git.NewClient(git.Options{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
+	_, err := git.NewConnector(git.ConnectorOptions{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
 	return err
 }
 
@@ -187,7 +187,7 @@ func TestPlainCredentialsGoToThisMachineByHTTPAndToNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return address, nil }}
-	client := git.NewClient(git.Options{Over: transport})
+	client := git.NewConnector(git.ConnectorOptions{Over: transport})
 	for _, test := range []struct {
 		credentials git.Credentials
 		sent        bool
@@ -310,7 +310,7 @@ func TestARepositoryOfOthersGetsNoPlainCredentials(t *testing.T) {
 	t.Parallel()
 	server, seen := shown(t, false)
 	remote := git.Remote{URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{Login: git.Login{Token: "canary"}}}
-	_, err := git.NewClient(git.Options{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
+	_, err := git.NewConnector(git.ConnectorOptions{Over: server.Client().Transport}).Open(t.Context(), remote, 1)
 	if got := seen(); len(got) != 1 || got[0] != "" {
 		t.Errorf("it was shown %q", got)
 	}
@@ -319,7 +319,7 @@ func TestARepositoryOfOthersGetsNoPlainCredentials(t *testing.T) {
 	}
 	remote.URL = "ssh://git@127.0.0.1:1/r"
 	remote.Credentials.SSH.Key = "canary"
-	if _, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 1); !errors.Is(git.Classify(err), git.ErrUnauthorized) ||
+	if _, err := git.NewConnector(git.ConnectorOptions{}).Open(t.Context(), remote, 1); !errors.Is(git.Classify(err), git.ErrUnauthorized) ||
 		!strings.Contains(err.Error(), "git.credentials") {
 		t.Errorf("by ssh: %v", err)
 	}

@@ -82,7 +82,7 @@ func TestAnSSHAgentOrServerThatSaysNothingEndsWithTheContext(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", agent.Addr().String())
 	remote := Remote{IsGitOps: true, URL: "ssh://git@" + server.Addr().String() + "/r", Branch: "main"}
 	endsWith(t, func(ctx context.Context) error {
-		_, err := NewClient(Options{}).Open(ctx, remote, 1)
+		_, err := NewConnector(ConnectorOptions{}).Open(ctx, remote, 1)
 		return err
 	})
 	// The agent itself, as the handshake asks it.
@@ -106,7 +106,7 @@ func TestAServerThatTricklesEndsWithTheContext(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	endsWith(t, func(ctx context.Context) error {
-		_, err := NewClient(Options{}).OpenPatiently(ctx, Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
+		_, err := NewConnector(ConnectorOptions{}).OpenPatiently(ctx, Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
 		return err
 	})
 }

@@ -15,48 +15,46 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// What can be wrong with a repository; compare with errors.Is and errors.As.
-// Errors of this package may hold credentials until Remote.Describe has removed
-// them.
+// Compare these with errors.Is and errors.As. Errors of this package may contain credentials until
+// Remote.Describe has removed them.
 var (
-	// ErrNotFound: the repository does not exist, or is hidden from this credential.
+	// ErrNotFound means that the repository does not exist, or is hidden from this credential.
 	ErrNotFound = errors.New("repository not found")
-	// ErrUnauthorized: the server wants another credential (401, 403).
+	// ErrUnauthorized means that the server requires another credential (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrKey: it is an ErrUnauthorized of ssh, which takes keys and no tokens.
+	// ErrKey is an ErrUnauthorized of ssh, which takes keys and no tokens.
 	ErrKey = errors.New("the ssh key is not accepted")
-	// ErrUnreachable: no answer, or none that makes sense: DNS, refused, timeout, TLS, 5xx.
+	// ErrUnreachable means no answer or an invalid one: DNS, refused, timeout, TLS, 5xx.
 	ErrUnreachable = errors.New("repository unreachable")
-	// ErrRefused: the server rejected the push; the text has the server's reason.
+	// ErrRefused means that the server rejected the push. The text has the server's reason.
 	ErrRefused = errors.New("push refused")
-	// ErrHostKey: the host key that the ssh server presented is not among the known ones.
+	// ErrHostKey means that the host key of the ssh server is not a known one.
 	ErrHostKey = errors.New("host key not verified")
-	// ErrTooLarge: the server sent more than this package accepts.
+	// ErrTooLarge means that the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
-	// ErrCommit: nothing can be read or restored at that commit: it is not a commit, is
-	// not in the history of the branch, or has nothing of the owner.
+	// ErrCommit means that the commit cannot be used: it is no commit, is not in the history of the branch,
+	// or has no files of the owner.
 	ErrCommit = errors.New("the commit cannot be used")
-	// ErrNoBranch: the repository has no such branch. The text begins with the branch.
+	// ErrNoBranch means that the repository has no such branch. The text begins with the branch.
 	ErrNoBranch = errors.New("does not exist")
-	// ErrUnknown: a push was sent, and the server did not answer whether it was applied.
+	// ErrUnknown means that a push was sent, and the server did not report its result.
 	ErrUnknown = errors.New("is not known")
 )
 
-// BlockedError says that the repository has something else where a folder or a
-// file has to be written: a symbolic link, a submodule, a file or a folder.
+// BlockedError means that another kind of entry is in the place of a folder or a file: a symbolic link, a
+// submodule, a file or a folder.
 type BlockedError struct {
 	Path string // from the root of the repository
-	Kind string // what is there: "a symbolic link"
-	Want string // what has to be there: "a folder"
+	Kind string // of the existing entry: "a symbolic link"
+	Want string // the required kind: "a folder"
 }
 
 func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
 }
 
-// failure is an error as it leaves the package: its text without credentials, and
-// the sentinel errors that it matches. It keeps no cause, because a cause could
-// still be printed.
+// failure is an error without credentials. It matches sentinel errors but does not wrap the cause, which
+// could still be printed.
 type failure struct {
 	text  string
 	kinds []error
@@ -65,9 +63,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.kinds }
 
-// Describe returns err in a form that may be shown: with the repository as its
-// subject, without credentials, and matching the one of this package's errors, the
-// context's error and those of more that err matches. A *BlockedError is returned
+// Describe returns an error for users: with the repository as its subject, without credentials, and matching
+// the errors of this package, of the context and of more that err matches. It returns a *BlockedError
 // unchanged.
 func (r Remote) Describe(err error, more ...error) error {
 	if err == nil {
@@ -78,7 +75,7 @@ func (r Remote) Describe(err error, more ...error) error {
 	}
 	text := fmt.Sprintf("repository %q: %v", r.URL, err)
 	if CheckURL(r.URL) != nil {
-		text = fmt.Sprintf("repository: %v", err) // such a URL may hold a secret
+		text = fmt.Sprintf("repository: %v", err) // the URL may contain a secret
 	}
 	described := &failure{text: wording.Visible(r.Credentials.Scrub(text))}
 	if kind := Classify(err); kind != nil {
@@ -101,8 +98,7 @@ var kinds = []error{
 	access.ErrDenied, ErrNotFound, ErrUnauthorized, ErrRefused, ErrHostKey, ErrTooLarge, ErrUnreachable,
 }
 
-// Classify returns the error of this package, or of the context, that err
-// matches; nil when it matches none.
+// Classify returns the error of this package or of the context that err matches, or nil.
 func Classify(err error) error {
 	if errors.As(err, new(*slowError)) {
 		return ErrUnreachable

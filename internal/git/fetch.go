@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,40 +12,40 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// fetchStep is a way to fetch; the first fetches least. When a server answers one
-// with an error, the next is tried.
+// fetchStep is a way to fetch, from the smallest to the largest. If a server answers one with an error, the
+// next is tried.
 type fetchStep int
 
 const (
-	// topTrees: the top levels of trees and no blob, then single objects by id.
+	// topTrees fetches the top levels of trees and no blob, then single objects by id.
 	topTrees fetchStep = iota
-	// treesByDepth: the same with the blobs that these levels have.
+	// treesByDepth also fetches the blobs of these levels.
 	treesByDepth
-	// allTrees: every tree of the tip, no blob but those asked for by id.
+	// allTrees fetches every tree of the tip, and blobs by id.
 	allTrees
-	// everything: the tip with all its blobs.
+	// everything fetches the tip with all its blobs.
 	everything
 )
 
-// String is what a log says.
 func (s fetchStep) String() string {
 	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
 }
 
 // fetcher fetches objects of one repository, and keeps them.
 type fetcher struct {
-	wire         wire // nil when the repository does not exist
-	objects      map[Hash]Object
-	capabilities *capability.List // none when the repository is empty or does not exist
+	objectStore
+	wire         wire             // nil if the repository does not exist
+	capabilities *capability.List // empty if the repository is empty or does not exist
 	references   map[string]Hash
 	step         fetchStep
 	gaveIDs      bool // the server has given single objects by id
 	log          Logger
 }
 
-// newFetcher returns a fetcher without objects. advertised is nil when the repository is empty or does not exist.
+// newFetcher returns a fetcher without objects. advertised is nil if the repository is empty or does not
+// exist.
 func newFetcher(w wire, advertised *packp.AdvRefs, log Logger) *fetcher {
-	f := &fetcher{wire: w, objects: map[Hash]Object{}, capabilities: capability.NewList(), log: log}
+	f := &fetcher{wire: w, objectStore: objectStore{}, capabilities: capability.NewList(), log: log}
 	if advertised != nil {
 		f.references, f.capabilities = advertised.References, advertised.Capabilities
 	}
@@ -65,23 +64,20 @@ func (f *fetcher) firstStep() fetchStep {
 	}
 }
 
-// takesIDs reports whether the server gives single objects by id: it has done so,
-// or it advertises it. Servers with uploadpack.allowAnySHA1InWant advertise both
-// of these.
+// takesIDs reports whether the server gives single objects by id: it has done so, or advertises it. Servers
+// with uploadpack.allowAnySHA1InWant advertise both capabilities.
 func (f *fetcher) takesIDs() bool {
 	return f.gaveIDs || f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayTakeIDs reports whether the server may be asked for single objects by id.
-// Azure Repos gives people's git the files that their partial clones lack, and
-// advertises no more than this; see capabilities.go.
+// mayTakeIDs reports whether it makes sense to request single objects by id. Azure Repos gives files by id
+// without advertising more; see capabilities.go.
 func (f *fetcher) mayTakeIDs() bool {
 	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayStepDown reports whether the next step might succeed after this error. A
-// server's 500 is one such error.
+// mayStepDown reports whether the next step might succeed after this error, for example after a 500.
 func mayStepDown(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
 }
@@ -90,14 +86,14 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	if err := t.fetch(ctx, t.shallow(t.Commit, 1, levels)); err != nil {
 		return err
 	}
-	if _, ok := t.objects[t.Commit]; !ok {
+	if _, ok := t.objectStore[t.Commit]; !ok {
 		return errors.New("the server did not send the commit")
 	}
 	t.whole = t.step == everything
 	return nil
 }
 
-// inSteps asks, and asks again for more while the server answers with an error.
+// inSteps asks, and asks for more as long as the server answers with an error.
 func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -108,7 +104,7 @@ func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	}
 }
 
-// filter leaves out what the step can: files, and the trees below so many levels.
+// filter returns the filter of the step: no files, and trees down to a number of levels.
 func (f *fetcher) filter(levels int) packp.Filter {
 	trees := packp.FilterTreeDepth(uint64(levels))
 	switch f.step {
@@ -125,7 +121,7 @@ func (f *fetcher) filter(levels int) packp.Filter {
 	return trees
 }
 
-// shallow asks for a commit and those before it, so many of each line of them, or all where the server cannot give fewer.
+// shallow requests a commit and its history to a depth, or all of it if the server has no shallow fetches.
 func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackRequest {
 	request := f.request([]Hash{commit}, levels)
 	if f.capabilities.Supports(capability.Shallow) {
@@ -135,7 +131,7 @@ func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackReque
 	return request
 }
 
-// request asks for objects, and for the trees that they refer to down to so many levels, as far as the step leaves out others.
+// request requests objects and their trees down to a number of levels. The step may have to fetch more.
 func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequest()
 	request.Wants, request.Filter = wants, f.filter(levels)
@@ -144,8 +140,8 @@ func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 			_ = request.Capabilities.Set(wanted)
 		}
 	}
-	// Nothing is negotiated: no request lists objects that we have, and the answer
-	// is "NAK" with and without these. Some servers insist on one of them.
+	// No request lists objects that we have, so the answer is "NAK" with and without these. Some servers
+	// require one of them.
 	switch {
 	case f.capabilities.Supports(capability.MultiACKDetailed):
 		_ = request.Capabilities.Set(capability.MultiACKDetailed)
@@ -164,13 +160,13 @@ func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	return request
 }
 
-// fetch tries once more after a dropped connection or a busy server, before it
-// takes the next step, which may fetch the whole repository.
+// fetch tries once more after a dropped connection or a busy server before it takes the next step, which may
+// fetch the whole repository.
 func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
-	return f.fetchInto(ctx, request, f.objects)
+	return f.fetchInto(ctx, request, f.objectStore)
 }
 
-func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]Object) error {
+func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackRequest, objects map[Hash]RawObject) error {
 	read := func(r io.Reader) error { return ReadPack(demultiplexed(request.Capabilities, r, nil), objects) }
 	began, before := time.Now(), len(objects)
 	err := f.wire.fetch(ctx, request, read)
@@ -196,13 +192,13 @@ func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 	f.step = to
 }
 
-// wantsPerRequest bounds one request for objects by id: 32,768 are 1.6 MB,
-// above which proxies begin to object.
+// wantsPerRequest limits one request for objects by id: 32,768 ids are 1.6 MB, and proxies begin to object
+// above that.
 const wantsPerRequest = 32 << 10
 
-// Need makes sure that the objects are here, in as few requests as possible.
+// Need fetches missing objects in as few requests as possible.
 func (t *Tip) Need(ctx context.Context, ids []Hash) error {
-	missing := t.lacks(ids)
+	missing := t.missing(ids)
 	if all, err := t.tryIDs(ctx, missing); all || err != nil {
 		return err
 	}
@@ -216,16 +212,15 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 		if err != nil && (t.step == everything || !mayStepDown(ctx, err)) {
 			return err
 		}
-		if err == nil && t.has(missing) {
+		if err == nil && t.hasAll(missing) {
 			return nil
 		}
 	}
 	return errors.New("the server did not send objects that the branch consists of")
 }
 
-// Deepen fetches the upper levels of the commit's trees, counted from 1, the root
-// tree, and no file, in one request. Like NeedBelow it is for callers that know
-// that they will need them.
+// Deepen fetches the upper levels of the commit's trees, counted from 1, the root tree, and no file, in one
+// request. It saves requests if the caller will need them.
 func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	if t.Commit.IsZero() || t.step != topTrees {
 		return nil
@@ -236,12 +231,11 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	return nil
 }
 
-// NeedBelow fetches trees with so many levels of trees below them, counted from
-// the trees themselves, and no file, in one request. It is for callers that know
-// that they will need these levels. Where the server cannot leave files out, it
-// does nothing, and Need fetches what is missing.
+// NeedBelow fetches trees with a number of levels of trees below them, counted from the trees themselves, and
+// no file, in one request. It saves requests if the caller will need them. If the server cannot omit files,
+// it does nothing, and Need fetches what is missing.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
-	missing := t.lacks(ids)
+	missing := t.missing(ids)
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
 		return nil
 	}
@@ -251,7 +245,7 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	return nil
 }
 
-// tryIDs fetches objects by their ids, where the server may be asked for that, and reports whether it gave all of them.
+// tryIDs requests objects by id, if that makes sense, and reports whether all came.
 func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err error) {
 	switch {
 	case len(missing) == 0:
@@ -270,23 +264,12 @@ func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err err
 
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 	for wants := range slices.Chunk(missing, wantsPerRequest) {
-		// Objects that are asked for by id come whatever the filter says; the
-		// filter keeps out what they refer to. Encoding sorts them.
+		// Objects requested by id come regardless of the filter. It excludes their children. Encoding sorts
+		// the ids.
 		if err := f.fetch(ctx, f.request(slices.Clone(wants), 0)); err != nil {
 			return err
 		}
 	}
-	f.gaveIDs = f.has(missing)
+	f.gaveIDs = f.hasAll(missing)
 	return nil
-}
-
-func (f *fetcher) has(ids []Hash) bool {
-	return !slices.ContainsFunc(ids, func(id Hash) bool { return !f.Has(id) })
-}
-
-// lacks are those of the objects that are not here, in order.
-func (f *fetcher) lacks(ids []Hash) []Hash {
-	missing := slices.DeleteFunc(slices.Clone(ids), f.Has)
-	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(missing)
 }

@@ -1,11 +1,9 @@
-// Package git is a Git client without a clone and without a work tree. A
-// [Client] opens the tip of a branch as a [Tip], fetches of its trees and files
-// only what is asked for, edits a [Tree] in memory, and moves one branch by
-// one push, as a compare-and-swap that is never forced. It knows neither owners
-// nor records: package gitops does.
+// Package git is a Git client without a clone and without a work tree. A [Connector] opens the tip of a
+// branch as a [Tip], fetches single trees and files, edits a [Tree] in memory, and moves one branch with one
+// push, a compare-and-swap that is never forced. It does not know owners or records; package gitops does.
 //
-// It speaks Git's protocol over http(s) and ssh, and to the git on PATH for
-// local repositories. Of go-git it uses the plumbing alone.
+// It speaks Git's protocol over http(s) and ssh, and to the git on PATH for local repositories. It uses only
+// the plumbing of go-git.
 package git
 
 import (
@@ -22,40 +20,40 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Hash is the id of an object; the zero value is none.
+// Hash is the id of an object. The zero value means no object.
 type Hash = plumbing.Hash
 
-// Client reaches repositories. It is safe for concurrent use.
-type Client struct {
+// Connector connects to repositories. It is safe for concurrent use.
+type Connector struct {
 	web transport.Transport // for http and https
-	log Logger              // nil: nothing is logged
+	log Logger              // may be nil
 
 	localTransport func(directory string) transport.Transport // nil: git serves local repositories
 
-	appends bool // web is boundedTransport, which appends packs to requests
+	appends bool // web is a boundedTransport, which appends packs to requests
 }
 
-// Options are the settings of a Client. The zero value has the defaults.
-type Options struct {
-	// Over is what http and https requests go through, for a custom CA (see NewHTTPTransport) or a test. Default: proxy from
-	// the environment, and timeouts on dialling, on the TLS handshake and on the response header.
+// ConnectorOptions are the settings of a Connector. The zero value has the defaults.
+type ConnectorOptions struct {
+	// Over sends http and https requests, for a custom CA (see NewHTTPTransport) or a test. Default: the
+	// proxy from the environment, and timeouts for dialling, the TLS handshake and the response header.
 	Over http.RoundTripper
-	// UserAgent is a product that http requests add to what they say of who asks, in the form name/version. Servers know a
+	// UserAgent is added to the user agent of http requests, in the form name/version. Servers recognize a
 	// Git client by the product before it, which is go-git's.
 	UserAgent string
-	// Log is where the client logs what it does. Default: nowhere.
+	// Log receives log messages. It may be nil.
 	Log Logger
-	// Transport reaches every http and https URL in place of Over, for a test that does without a server.
+	// Transport replaces Over for every http and https URL, for a test without a server.
 	Transport transport.Transport
-	// Local reaches a local repository in place of git, unless it returns nil, for a test that does without processes.
+	// Local replaces git for a local repository unless it returns nil, for a test without processes.
 	Local func(directory string) transport.Transport
 }
 
-// NewClient returns a Client. Nothing is shared between two of them, and
-// go-git's package-level protocol table is left alone.
-func NewClient(options Options) *Client {
+// NewConnector returns a Connector. Two Connectors share nothing, and go-git's package-level protocol table
+// stays unchanged.
+func NewConnector(options ConnectorOptions) *Connector {
 	if options.Transport != nil {
-		return &Client{web: options.Transport, log: options.Log, localTransport: options.Local}
+		return &Connector{web: options.Transport, log: options.Log, localTransport: options.Local}
 	}
 	if options.Over == nil {
 		options.Over = bounded.NewGuarded(responseTimeout)
@@ -64,18 +62,17 @@ func NewClient(options Options) *Client {
 		&http.Client{Transport: &boundedTransport{next: options.Over, product: options.UserAgent}},
 		&githttp.ClientOptions{RedirectPolicy: githttp.FollowInitialRedirects},
 	)
-	return &Client{web: web, appends: true, log: options.Log, localTransport: options.Local}
+	return &Connector{web: web, appends: true, log: options.Log, localTransport: options.Local}
 }
 
 const (
-	// maxTries bounds how often in a row a request is repeated that ends without a
-	// valid answer.
+	// maxTries limits the attempts of a request that ends without a valid answer.
 	maxTries  = 4
 	firstWait = 50 * time.Millisecond
 )
 
-// waitToTry is a random wait before a request is tried once more; its bound doubles.
-// Without randomness, processes that collided once would collide again.
+// waitToTry waits a random time before the next attempt. The limit doubles. Without randomness, processes
+// that collided once would collide again.
 func waitToTry(ctx context.Context, try int) error {
 	return wait.For(ctx, rand.N(firstWait<<try+1))
 }

@@ -55,7 +55,7 @@ func TestAGitHubAppIsSentToGitHubAlone(t *testing.T) {
 	t.Cleanup(server.Close)
 	plain.App = gitHubApp(t, server.URL)
 	remote := git.Remote{URL: server.URL + "/owner/gitops.git", Branch: "main", Credentials: plain, IsGitOps: true}
-	_, err := git.NewClient(git.Options{}).Open(t.Context(), remote, 0)
+	_, err := git.NewConnector(git.ConnectorOptions{}).Open(t.Context(), remote, 0)
 	err = remote.Describe(err)
 	if !errors.Is(err, forge.ErrGitHubApp) || !errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound) {
 		t.Errorf("the error is %v", err)

@@ -95,7 +95,7 @@ func FuzzSideBand(f *testing.F) {
 			fetch := &packp.UploadPackRequest{UploadRequest: packp.UploadRequest{Capabilities: capabilities}}
 			_, err := io.Copy(io.Discard, demultiplexed(fetch.Capabilities, bytes.NewReader(text), nil))
 			errs = append(errs, shown(err))
-			errs = append(errs, shown(ReadPack(demultiplexed(fetch.Capabilities, bytes.NewReader(text), nil), map[Hash]Object{})))
+			errs = append(errs, shown(ReadPack(demultiplexed(fetch.Capabilities, bytes.NewReader(text), nil), map[Hash]RawObject{})))
 			push := &packp.ReferenceUpdateRequest{Capabilities: capabilities, Progress: said}
 			report := packp.NewReportStatus()
 			if err := report.Decode(demultiplexed(push.Capabilities, bytes.NewReader(text), push.Progress)); err != nil {

@@ -13,16 +13,14 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// knownHosts has the host keys that an ssh server may present. The check cannot
-// be turned off.
+// knownHosts has the host keys that an ssh server may present. The check cannot be turned off.
 type knownHosts struct {
 	at       sshAddress
 	callback ssh.HostKeyCallback
-	source   string // where the keys are from, for an error
+	source   string // the source of the keys, for an error
 	certs    bool   // a line names a certificate authority
 }
 
-// systemKnownHosts is the machine's, where there is one.
 const systemKnownHosts = "/etc/ssh/ssh_known_hosts"
 
 func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
@@ -68,7 +66,7 @@ func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
 	return k, nil
 }
 
-// temporaryFile holds text for a library that reads files only.
+// temporaryFile writes text to a file for a library that reads only files.
 func temporaryFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "known_hosts-")
 	if err != nil {
@@ -82,7 +80,7 @@ func temporaryFile(text string) (string, error) {
 	return file.Name(), nil
 }
 
-// check is called by the handshake with the key that the server presents.
+// check verifies the key that the server presents in the handshake.
 func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey) error {
 	err := k.callback(address, remote, shown)
 	if err == nil {
@@ -117,8 +115,8 @@ func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey)
 	)
 }
 
-// algorithms lists host key algorithms, those of the known keys first: a server
-// with several keys presents the first that it has in this order.
+// algorithms lists host key algorithms, those of the known keys first. A server with several keys presents
+// the first in this order.
 func (k *knownHosts) algorithms() []string {
 	var first []string
 	if k.certs {
@@ -128,7 +126,7 @@ func (k *knownHosts) algorithms() []string {
 			}
 		}
 	}
-	// This key matches none, so that the error lists the known ones.
+	// This key matches none, so the error lists the known ones.
 	err := k.callback(net.JoinHostPort(k.at.host, k.at.port), &net.TCPAddr{}, noKey{})
 	if known, ok := errors.AsType[*knownhosts.KeyError](err); ok {
 		for _, want := range known.Want {
@@ -140,7 +138,7 @@ func (k *knownHosts) algorithms() []string {
 			}
 		}
 	}
-	// Of a server that is not known, the key is shown that its administrator most likely publishes.
+	// For an unknown server, the error shows the key that its administrator most likely publishes.
 	first = append(first, ssh.KeyAlgoED25519)
 	var all []string
 	for _, algorithm := range append(first, ssh.SupportedAlgorithms().HostKeys...) {

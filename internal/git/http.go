@@ -26,19 +26,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// responseTimeout is how long a server may take to answer: it answers a push after its hooks have run. Reading a pack
-// has no limit of its own: the caller's context has it.
+// responseTimeout is how long a server may take to answer. It answers a push after its hooks have run. The
+// caller's context limits reading a pack.
 const responseTimeout = 5 * time.Minute
 
-// What a server may answer at most, by request.
+// The maximum length of an answer, by kind of request.
 const (
 	maxAdvertisement = 64 << 20 // a million refs
-	maxReport        = 4 << 20  // a push's report, with what the hooks print
+	maxReport        = 4 << 20  // the report of a push, with the output of hooks
 	maxErrorBody     = 64 << 10
 )
 
-// NewHTTPTransport is the default of Options.Over, which also trusts the certificates in a PEM text; "" is the default. It is
-// an error when the text has no certificate in it.
+// NewHTTPTransport returns the default of ConnectorOptions.Over. It also trusts the certificates of a PEM
+// text, which may be empty. A text without a certificate is an error.
 func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	next := bounded.NewGuarded(responseTimeout)
 	if ca == "" {
@@ -46,7 +46,7 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a machine without any
+		pool = x509.NewCertPool() // the machine may have none
 	}
 	if !pool.AppendCertsFromPEM([]byte(armor.Normalize(ca))) {
 		return nil, errors.New("the CA has no certificate in it; it is PEM text, from \"-----BEGIN CERTIFICATE-----\"")
@@ -55,15 +55,14 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	return next, nil
 }
 
-// slowError is a timeout that this package sets. Go's own error would look like a
-// context's deadline.
+// slowError is a timeout of this package. Go's own error would look like a context's deadline.
 type slowError struct{ text string }
 
 func (e *slowError) Error() string { return e.text }
 func (e *slowError) Unwrap() error { return ErrUnreachable }
 func (e *slowError) Timeout() bool { return true }
 
-// Temporary makes it a net.Error.
+// Temporary implements net.Error.
 func (e *slowError) Temporary() bool { return false }
 
 func slow(ctx context.Context, err error) error {
@@ -77,29 +76,28 @@ func slow(ctx context.Context, err error) error {
 	return &slowError{err.Error()}
 }
 
-// boundedTransport limits what a server's answers may hold: go-git reads
-// advertisements, reports and the bodies of errors to their end, however long. It
-// also keeps credentials within their scope: after a redirect, Go's client would
-// send them to other ports, to subdomains, and from https to http. And it appends
-// the pack of a push, of which go-git would make a copy in memory, as large as two.
+// boundedTransport limits answers, because go-git reads advertisements, reports and error bodies to their
+// end. It keeps credentials within their scope: after a redirect, Go's client would send them to other ports,
+// to subdomains, and from https to http. It appends the pack of a push, which go-git would copy into memory
+// twice.
 type boundedTransport struct {
 	next    http.RoundTripper
-	product string // goes with the user agent; may be empty
+	product string // added to the user agent; may be empty
 }
 
-// targetKey is the key in a request's context for the repository that it is about.
+// targetKey is the context key of a request's target.
 type targetKey struct{}
 
-// target is a repository, and what it gets.
+// target is the repository of a request, with the decision about it.
 type target struct {
 	remote Remote
 	permit Permit
 }
 
-// services are the ends of the URLs that Git's protocol adds to that of a repository.
+// services are the ends of URLs that Git's protocol adds to a repository's URL.
 var services = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
 
-// repositoryAt is the URL of the repository that a request is about.
+// repositoryAt returns the URL of the repository of a request.
 func repositoryAt(u *url.URL) string {
 	at := url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	for _, service := range services {
@@ -111,14 +109,14 @@ func repositoryAt(u *url.URL) string {
 	return at.String()
 }
 
-// isElsewhere reports whether a request is about another repository than that of the configuration.
+// isElsewhere reports whether the request is about another repository than the configured one.
 func (t *target) isElsewhere(request *http.Request) bool {
 	own, err := access.Parse(t.remote.URL)
 	at, wrong := access.Parse(repositoryAt(request.URL))
 	return err != nil || wrong != nil || !at.Equal(own)
 }
 
-// approach asks package access about a request, and takes the credentials off one that gets none.
+// approach asks package access about a request, and removes the credentials if it gets none.
 func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubApp, error) {
 	asked := t.remote.request()
 	if t.isElsewhere(request) {
@@ -141,12 +139,11 @@ func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubAp
 	return request, permit.Login.App, nil
 }
 
-// appError is a request that was not sent, since there is no token for it.
+// appError means that a request was not sent because there is no token for it.
 type appError struct{ err error }
 
 func (e *appError) Error() string { return "the provider's git.github_app: " + e.err.Error() }
 
-// Unwrap has this package's error beside the cause.
 func (e *appError) Unwrap() []error {
 	kind := ErrUnreachable
 	if errors.Is(e.err, forge.ErrGitHubApp) {
@@ -155,10 +152,10 @@ func (e *appError) Unwrap() []error {
 	return []error{e.err, kind}
 }
 
-// packKey is the key in a push's context for its pack.
+// packKey is the context key of a push's pack.
 type packKey struct{}
 
-// appendPack sends a pack after the body that a request has.
+// appendPack appends a pack to the request's body.
 func appendPack(request *http.Request, pack *Pack) {
 	before := request.GetBody
 	request.ContentLength += int64(pack.Finish())
@@ -226,7 +223,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// redirection is what is said in place of the answer of another repository: where that is, and no word of it.
+// redirection names the other repository of a redirect, without any text of its answer.
 func redirection(from Remote, request *http.Request) string {
 	before := from.URL
 	if at, err := access.Parse(from.URL); err == nil {
@@ -240,9 +237,8 @@ func redirection(from Remote, request *http.Request) string {
 	)
 }
 
-// refusal is the body of an answer other than success. What is beyond the limit is
-// cut off, since the status says enough. Credentials are removed before the text
-// is cut any further, or half of one could be left.
+// refusal returns the body of an error response. It omits text beyond the limit, because the status is
+// enough. It removes credentials before the text is cut further, or a part of one could remain.
 func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
@@ -254,20 +250,19 @@ func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(text))
 }
 
-// tooLong is the error of an answer with more bytes than this.
 func tooLong(limit int64) error {
 	return fmt.Errorf("%w: the server's answer is longer than %d MiB", ErrTooLarge, limit>>20)
 }
 
-// limited reads an answer, and fails, instead of ending, when more bytes come.
+// limited reads an answer, and fails if it is longer than the limit.
 func limited(answer io.Reader, limit int64) io.Reader {
 	return &bounded.Reader{From: answer, Left: limit, TooLong: tooLong(limit)}
 }
 
-// statusError is an answer other than success.
+// statusError is an HTTP status other than success.
 type statusError struct {
 	code   int
-	reason string // what the body says
+	reason string // from the body
 }
 
 func (e *statusError) Error() string {
@@ -278,7 +273,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// KindOfStatus is the error of this package that a status of http is; nil when there is none.
+// KindOfStatus returns the error of this package for an HTTP status, or nil.
 func KindOfStatus(code int) error {
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
@@ -291,8 +286,8 @@ func KindOfStatus(code int) error {
 	return nil
 }
 
-// webError turns go-git's errors into ones that can be unwrapped: its
-// UnexpectedError hides what it wraps, and statuses come in four forms.
+// webError makes go-git's errors unwrappable: its UnexpectedError hides the cause, and statuses come in four
+// forms.
 func webError(err error) error {
 	if err == nil {
 		return nil
@@ -316,7 +311,7 @@ func webError(err error) error {
 		return noToken
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok && errors.Is(err, access.ErrDenied) {
-		return request.Err // without the URL, which may hold a secret
+		return request.Err // without the URL, which may contain a secret
 	}
 	if status, ok := errors.AsType[*githttp.Err](err); ok {
 		return &statusError{code: status.StatusCode(), reason: wording.OneLine(status.Reason)}

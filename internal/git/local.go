@@ -21,34 +21,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// localGitServer runs the git on PATH over a directory. It does not use go-git's
-// file transport, which hands it the environment of a surrounding git hook.
+// localGitServer runs the git on PATH in a directory. go-git's file transport would pass it the environment
+// of a surrounding git hook.
 type localGitServer struct {
 	directory string
-	patience  time.Duration // how long processes that git has started may hold the pipes; 0 is pushGrace and killDelay
+	patience  time.Duration // how long child processes of git may hold the pipes; 0: pushGrace and killDelay
 }
 
 const (
-	// killDelay is how long a process may take to end after it was asked to.
+	// killDelay is how long a process may take to end after the signal.
 	killDelay = 5 * time.Second
-	// pushGrace is how long a push may go on after its context has ended. A git
-	// that is stopped just after it made a lock file leaves the file, and then no
-	// push succeeds any more.
+	// pushGrace is how long a push may continue after its context has ended. A git that is stopped just after
+	// it made a lock file leaves the file, and every later push fails.
 	pushGrace = 2 * time.Second
 )
 
-// passedOn are the environment variables that git and its hooks get. Others are
-// withheld: some hold credentials of this or other programs, and under a git hook
-// some are about the hook's repository, not about this one.
+// passedOn are the environment variables for git and its hooks. Others may contain credentials of this or
+// other programs, or, under a git hook, describe the hook's repository.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME",
 	"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
-	// Windows.
 	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES",
 	"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
-// environment is what a local git runs in.
+// environment returns the environment of a local git.
 func environment(ours []string) []string {
 	var clean []string
 	values := map[string]string{}
@@ -59,7 +56,7 @@ func environment(ours []string) []string {
 			clean = append(clean, variable)
 		}
 	}
-	// Directories that are safe may come this way, and so may headers with tokens.
+	// These may set safe directories, but also headers with tokens.
 	count, _ := strconv.Atoi(values["GIT_CONFIG_COUNT"])
 	safe := 0
 	for i := range min(count, maxConfig) {
@@ -75,17 +72,16 @@ func environment(ours []string) []string {
 	return append(clean, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DEFAULT_HASH=sha1")
 }
 
-// maxConfig is how many entries of configuration in the environment are read.
+// maxConfig limits the configuration entries that are read from the environment.
 const maxConfig = 1000
 
-// localGit is a command of the git on PATH.
+// localGit returns a command of the git on PATH.
 func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("a local repository needs git, which is not on PATH; install it or use an https:// URL")
 	}
 	command := exec.CommandContext(ctx, "git", args...)
-	// A git that is asked to end removes its lock files; one that is killed leaves
-	// them, and then no push succeeds any more.
+	// A git that gets a signal removes its lock files. A killed one leaves them, and every later push fails.
 	command.Cancel = func() error {
 		if command.Process.Signal(syscall.SIGTERM) == nil {
 			return nil
@@ -97,8 +93,8 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// start runs a service. The configuration allows the smallest fetches from any
-// repository, also from one that was made by hand.
+// start runs a service. Its configuration allows the smallest fetches from any repository, even one made by
+// hand.
 func (g *localGitServer) start(ctx context.Context, name string) (*service, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command, err := localGit(ctx,
@@ -131,8 +127,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
 	s.stdout = stdout
-	// Processes that git has started may hold the pipes open after git was killed;
-	// reads and writes would then never end.
+	// Child processes may hold the pipes open after git was killed, and reads and writes would never end.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(cmp.Or(g.patience, pushGrace+killDelay))
@@ -152,7 +147,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 	return s, nil
 }
 
-// explain makes an error of what git said.
+// explain converts git's stderr to an error.
 func (g *localGitServer) explain(said string) error {
 	if strings.Contains(said, "does not appear to be a git repository") {
 		return fmt.Errorf("%w: the directory is not a git repository", ErrNotFound)
@@ -162,9 +157,9 @@ func (g *localGitServer) explain(said string) error {
 
 func (g *localGitServer) close() {}
 
-// Create makes a local repository, bare and empty, with the remote's branch as its
-// default branch; a repository that exists is left alone.
-func (c *Client) Create(ctx context.Context, remote Remote) error {
+// Create creates an empty, bare local repository with the remote's branch as its default branch, unless it
+// exists.
+func (c *Connector) Create(ctx context.Context, remote Remote) error {
 	directory, local, err := remote.local()
 	if err != nil {
 		return err
@@ -176,10 +171,9 @@ func (c *Client) Create(ctx context.Context, remote Remote) error {
 	return createLocal(ctx, directory, remote.Branch)
 }
 
-// createLocal makes a bare repository, unless one is there. It appears whole or
-// not at all: it is made in a folder beside it, which is then renamed. The process
-// that renames first removes the unfinished folders of others: those that still
-// run find the repository, and nothing of a killed process is left.
+// createLocal creates a bare repository atomically: it makes it in a folder beside it and renames that. The
+// process that renames first removes the unfinished folders of others. Those that still run find the
+// repository, and a killed process leaves no folder.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
 	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
@@ -188,7 +182,7 @@ func createLocal(ctx context.Context, directory, branch string) error {
 		}
 		return fmt.Errorf("the repository cannot be created: %w", err)
 	}
-	siblings, _ := os.ReadDir(parent) // none, where it may be entered but not listed
+	siblings, _ := os.ReadDir(parent) // none if the folder cannot be listed
 	for _, sibling := range siblings {
 		random, begun := strings.CutPrefix(sibling.Name(), prefix)
 		if _, err := strconv.ParseUint(random, 10, 64); begun && err == nil {
@@ -198,8 +192,7 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-// renameLocal makes a bare repository in a folder with this prefix, which
-// os.MkdirTemp follows with a number, and renames it.
+// renameLocal creates a bare repository in a temporary folder with this prefix, and renames it.
 func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	parent := filepath.Dir(directory)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -209,7 +202,7 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temporary) // gone after the rename
+	defer os.RemoveAll(temporary) // no longer exists after the rename
 	if err := os.Chmod(temporary, 0o755); err != nil {
 		return err
 	}
@@ -234,8 +227,8 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	return os.Rename(temporary, directory)
 }
 
-// missingLocal reports whether a local repository does not exist, neither at the
-// path nor at the path with .git added, where git looks, too.
+// missingLocal reports whether a local repository does not exist, neither at the path nor with .git added,
+// where git looks, too.
 func missingLocal(directory string) bool {
 	for _, place := range []string{directory, directory + ".git"} {
 		if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
@@ -245,7 +238,7 @@ func missingLocal(directory string) bool {
 	return true
 }
 
-// beginning keeps the first bytes of what a process or a server says.
+// beginning keeps the first bytes of the output of a process or a server.
 type beginning struct {
 	buffer bytes.Buffer
 	limit  int
@@ -258,10 +251,10 @@ func (t *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxBeginning is how many bytes are shown.
+// maxBeginning is in bytes.
 const maxBeginning = 2000
 
-// String is the text on one line, without what git and Git hosts put before each of their lines.
+// String returns the text on one line, without the prefixes that git and Git hosts add to each line.
 func (t *beginning) String() string {
 	var text strings.Builder
 	for _, line := range strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {

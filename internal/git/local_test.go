@@ -24,7 +24,7 @@ func commitOf(t *testing.T, tip *git.Tip, name, content string) (git.Hash, *git.
 	if err := tree.Put(name, git.ModeFile, id); err != nil {
 		t.Fatal(err)
 	}
-	commit := git.Commit{
+	commit := git.NewCommit{
 		Tree:    tree.Write(pack.AddTree),
 		Author:  git.Signature{Name: "A", Email: "a@example.com"},
 		Time:    time.Unix(1e9, 0),
@@ -46,7 +46,7 @@ func TestAPathBelowTheHomeDirectoryIsALocalRepository(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("USERPROFILE", home)
 	t.Chdir(t.TempDir())
-	client := git.NewClient(git.Options{})
+	client := git.NewConnector(git.ConnectorOptions{})
 	remote := git.Remote{IsGitOps: true, URL: "~/gitops.git", Branch: "main"}
 	if err := remote.Check(); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	client := git.NewClient(git.Options{})
+	client := git.NewConnector(git.ConnectorOptions{})
 	remote := git.Remote{
 		IsGitOps:    true,
 		URL:         directory,

@@ -8,18 +8,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Logger receives what a Client does, to find out why something is slow or fails.
-// The fields are texts, numbers and booleans, and none of them holds a credential.
+// Logger receives log messages. The fields are texts, numbers and booleans without credentials.
 type Logger func(ctx context.Context, message string, fields map[string]any)
 
-// logAbout is Log for one remote.
-func (c *Client) logAbout(remote Remote) Logger {
+// logAbout returns Log for one remote.
+func (c *Connector) logAbout(remote Remote) Logger {
 	return func(ctx context.Context, message string, fields map[string]any) { c.Log(ctx, remote, message, fields) }
 }
 
-// Log writes to the client's logger. It adds the remote's URL, without
-// a user, and its branch. An error among the fields becomes its text, described.
-func (c *Client) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
+// Log writes to the logger. It adds the remote's URL, without a user, and its branch. Errors among the fields
+// become described texts.
+func (c *Connector) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
 	if c.log == nil {
 		return
 	}
@@ -40,7 +39,7 @@ func (c *Client) Log(ctx context.Context, remote Remote, message string, fields 
 	c.log(ctx, message, told)
 }
 
-// loggedURL is a URL without what may be secret.
+// loggedURL returns a URL without parts that may be secret.
 func loggedURL(raw string) string {
 	if CheckURL(raw) != nil {
 		return "(not a URL of a repository)"

@@ -2,7 +2,7 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1" // the hash that Git names objects with
+	"crypto/sha1" // the hash of Git's object ids
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,17 +16,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// File is one file of a folder. It is written as a regular file.
+// File is one regular file of a folder.
 type File = folder.File
 
-// Object is a Git object as it is hashed, without its header.
-type Object struct {
+// RawObject is a Git object as it is hashed, without its header.
+type RawObject struct {
 	Kind    plumbing.ObjectType
 	Content []byte
 }
 
-// The modes of entries that this package writes. Modes of others are carried over as they
-// were, old group-writable ones included.
+// The modes that this package writes. It keeps the modes of existing entries, even old group-writable ones.
 const (
 	ModeFile      = "100644"
 	ModeTree      = "40000"
@@ -34,24 +33,24 @@ const (
 	modeSubmodule = "160000"
 )
 
-// EmptyTree is the tree without entries; git knows it without storing it.
+// EmptyTree is the tree without entries, which git knows without storing it.
 var EmptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// Hasher names objects, one after the other. crypto/sha1 and not go-git's
-// collision-detecting one: a third of the time, and a plan hashes every file of
-// the fleet. The server that takes the objects looks for collisions itself.
+// Hasher computes ids of objects. It uses crypto/sha1, which takes a third of the time of go-git's
+// collision-detecting one, because a plan hashes every file of the fleet. The server that receives the
+// objects detects collisions.
 type Hasher struct {
 	sha    hash.Hash
 	header []byte
-	sum    Hash // here, and not on the stack: an interface's argument escapes
+	sum    Hash // a field avoids an allocation: an interface's argument escapes
 }
 
-// NewHasher returns one. It is not safe for concurrent use.
+// NewHasher returns a Hasher, which is not safe for concurrent use.
 func NewHasher() *Hasher {
 	return &Hasher{sha: sha1.New(), header: make([]byte, 0, 32)}
 }
 
-// Blob returns the id of a file with this content.
+// Blob returns the id of a file.
 func (h *Hasher) Blob(content []byte) Hash { return h.object(plumbing.BlobObject, content) }
 
 func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
@@ -65,14 +64,12 @@ func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
 	return h.sum
 }
 
-// BlobID returns the id that `git hash-object` gives to a file with this content.
+// BlobID returns the id that `git hash-object` gives to a file.
 func BlobID(content []byte) Hash { return NewHasher().Blob(content) }
 
-// TreeID returns the id, in hex, that `git write-tree` gives to a folder of
-// these files, in whatever order they come. A name with slashes is that of a
-// file in a folder below. It is an error when there are none, when a name is
-// not a safe path, or when two names in one folder are equal under case
-// folding.
+// TreeID returns the id, in hex, that `git write-tree` gives to a folder of these files, in any order. A
+// slash in a name stands for a folder. It returns an error if there are no files, a name is not a safe path,
+// or two names of one folder are equal under case folding.
 func TreeID(files []File) (string, error) {
 	nowhere := func(Hash, []byte) {}
 	id, err := folderTree(NewHasher(), files, nowhere, nowhere)
@@ -82,9 +79,8 @@ func TreeID(files []File) (string, error) {
 	return id.String(), nil
 }
 
-// folderTree hashes the files and the trees that have them, and returns the
-// folder's id. blob is given every file, and tree every tree, the folder's own
-// last.
+// folderTree hashes files and trees, and returns the folder's id. It passes every file to blob, and every
+// tree to tree, the folder last.
 func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, error) {
 	if len(files) == 0 {
 		return Hash{}, errors.New("the folder has no files")
@@ -109,11 +105,10 @@ func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, e
 	return levelTree(h, files, 0, blob, tree)
 }
 
-// levelTree is folderTree for the files below one folder, whose path has so many
-// bytes, the slash included. They are sorted by their whole names, which is
-// git's order in every tree, and has the files of a folder next to each other.
+// levelTree is folderTree for the files below a folder whose path has below bytes, including the slash. The
+// files are sorted by full name, which is git's order in every tree and keeps the files of a folder together.
 func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
-	// entry returns the path of the entry that has the file, and whether it is a folder.
+	// entry returns the path of the entry with the file, and whether it is a folder.
 	entry := func(file File) (path string, isFolder bool) {
 		if end := strings.IndexByte(file.Name[below:], '/'); end >= 0 {
 			return file.Name[:below+end], true
@@ -171,8 +166,7 @@ func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)
 	return id, nil
 }
 
-// checkFolding compares pairs as long as that is cheaper than a map: an
-// assignment's folder has four files.
+// checkFolding compares pairs while that is cheaper than a map. The folder of an assignment has four files.
 func checkFolding(files []File) error {
 	clash := func(a, b string) error {
 		if a == b {
@@ -201,15 +195,15 @@ func checkFolding(files []File) error {
 	return nil
 }
 
-// Entry is a line of a tree. The mode is kept as it was written, so that
-// rewriting a tree changes nothing about the entries of others.
+// Entry is a line of a tree. The mode keeps its spelling, so that rewriting a tree does not change the
+// entries of others.
 type Entry struct {
 	Name string
 	Mode string
 	ID   Hash
 }
 
-// What an entry can be, in words for an error.
+// The kinds of entries, in words for errors.
 const (
 	KindFile      = "a file"
 	KindFolder    = "a folder"
@@ -223,7 +217,7 @@ func (e Entry) IsTree() bool { return e.Mode == ModeTree || e.Mode == "0"+ModeTr
 // IsFile reports whether the entry is a file, executable or not.
 func (e Entry) IsFile() bool { return e.Kind() == KindFile }
 
-// Kind says what an entry is.
+// Kind returns the kind of the entry in words.
 func (e Entry) Kind() string {
 	switch {
 	case e.IsTree():
@@ -237,7 +231,7 @@ func (e Entry) Kind() string {
 	}
 }
 
-// compareEntries is git's order: a tree's name counts as if it ended in a slash.
+// compareEntries implements git's order: the name of a tree sorts as if it ended in a slash.
 func compareEntries(a, b Entry) int { return a.compare(b.Name, b.IsTree()) }
 
 func (e *Entry) compare(name string, tree bool) int {
@@ -248,7 +242,7 @@ func (e *Entry) compare(name string, tree bool) int {
 	return int(following(e.Name, e.IsTree(), n)) - int(following(name, tree, n))
 }
 
-// following is the byte that counts after the first n of a name.
+// following returns the byte that decides after the first n of a name.
 func following(name string, tree bool, n int) byte {
 	switch {
 	case n < len(name):
@@ -260,7 +254,7 @@ func following(name string, tree bool, n int) byte {
 	}
 }
 
-// Search finds an entry in a tree's order; nil when there is none.
+// Search finds an entry in a sorted tree, or returns nil.
 func Search(entries []Entry, name string, tree bool) *Entry {
 	low, high := 0, len(entries)
 	for low < high {
@@ -279,12 +273,11 @@ func Search(entries []Entry, name string, tree bool) *Entry {
 
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
 
-// ParseTree reads a tree. A tree that is not in git's order, or names an entry
-// twice, is an error: it cannot be edited without changing it for others. So is one
-// with a name that git checks out nowhere, as it leads elsewhere: git fsck refuses
-// both. What else people have in names, such as control characters, is theirs.
+// ParseTree parses a tree. A tree out of git's order, or with a duplicate entry, is an error: editing it
+// would change it for others. So is a name that git never checks out because it leads elsewhere. git fsck
+// refuses all of these. Other unusual names, such as control characters, are allowed.
 func ParseTree(content []byte) ([]Entry, error) {
-	text := string(content) // one copy that all names and modes share
+	text := string(content) // one copy, shared by all names and modes
 	count := strings.Count(text, "\x00")
 	entries := make([]Entry, 0, min(count, len(text)/24+1))
 	for len(text) > 0 {
@@ -311,8 +304,8 @@ func leadsElsewhere(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/")
 }
 
-// isTwice says whether a folder that comes next is there as a file, too: that is sorted before it, as the name without a
-// slash, and all entries in between begin with the name.
+// isTwice reports whether the folder next also exists as a file. A file sorts before the folder, and all
+// entries in between begin with its name.
 func isTwice(entries []Entry, next Entry) bool {
 	last := entries[len(entries)-1]
 	return next.IsTree() && strings.HasPrefix(last.Name, next.Name) && Search(entries, next.Name, false) != nil
@@ -342,7 +335,7 @@ func encodeTree(entries []Entry) []byte {
 	return b.Bytes()
 }
 
-// ParseID reads an object id in hex.
+// ParseID parses an object id in hex.
 func ParseID(text string) (id Hash, err error) {
 	var buffer [2 * len(id)]byte
 	if len(text) != copy(buffer[:], text) {
@@ -354,7 +347,7 @@ func ParseID(text string) (id Hash, err error) {
 	return id, nil
 }
 
-// IsID compares an id with one in hex, and allocates nothing for it.
+// IsID compares an id with one in hex without allocating.
 func IsID(text string, id Hash) bool {
 	parsed, err := ParseID(text)
 	return err == nil && parsed == id

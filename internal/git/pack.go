@@ -14,23 +14,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// What a server may send at most in one fetch. A tip's trees come to a few
-// megabytes; only a server that cannot filter sends everybody's blobs too, and
-// that is where these limits are felt. They bound memory, which a pack of a few
-// kilobytes could otherwise blow up by compression or by deltas.
+// The limits of one fetch. The trees of a tip have a few megabytes. Only a server that cannot filter sends
+// all blobs, too. The limits protect memory from a pack of a few kilobytes that grows by compression or
+// deltas.
 const (
 	maxPackBytes   = 512 << 20
 	maxPackObjects = 4 << 20
 	maxPackMemory  = 1 << 30
-	maxDeltaDepth  = 4095 // git's own ceiling
+	maxDeltaDepth  = 4095 // git's own limit
 )
 
-// packReader unpacks a pack into memory. It takes go-git's scanner for the
-// format and does without its parser, which reserves up to 1 GiB on the word of
-// a header.
+// packReader unpacks a pack into memory. It uses go-git's scanner for the format, but not its parser, which
+// reserves up to 1 GiB because of a header.
 type packReader struct {
 	hasher  *Hasher
-	objects map[Hash]Object
+	objects map[Hash]RawObject
 	offsets map[int64]Hash
 	deltas  []delta
 	left    int64 // bytes that may still be unpacked
@@ -43,13 +41,12 @@ type delta struct {
 	content    []byte
 }
 
-// ReadPack unpacks r, adding to objects. Deltas may refer to objects that are
-// already there.
-func ReadPack(r io.Reader, objects map[Hash]Object) error {
+// ReadPack unpacks r into objects. Deltas may refer to objects that are already there.
+func ReadPack(r io.Reader, objects map[Hash]RawObject) error {
 	return readPackWithin(maxPackMemory, r, objects)
 }
 
-func readPackWithin(limit int64, r io.Reader, objects map[Hash]Object) error {
+func readPackWithin(limit int64, r io.Reader, objects map[Hash]RawObject) error {
 	scanner := packfile.NewScanner(r)
 	_, count, err := scanner.Header()
 	if err != nil {
@@ -78,7 +75,7 @@ func (p *packReader) next(scanner *packfile.Scanner) error {
 	if err := p.reserve(header.Length); err != nil {
 		return err
 	}
-	// What is announced is believed for a small object only.
+	// Reserve the announced size for small objects only.
 	var content bytes.Buffer
 	content.Grow(int(min(header.Length, 64<<10)))
 	written, _, err := scanner.NextObject(&content)
@@ -94,7 +91,7 @@ func (p *packReader) next(scanner *packfile.Scanner) error {
 			at: header.Offset, baseOffset: header.OffsetReference, baseID: header.Reference, content: content.Bytes(),
 		})
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
-		p.add(header.Offset, Object{Kind: header.Type, Content: content.Bytes()})
+		p.add(header.Offset, RawObject{Kind: header.Type, Content: content.Bytes()})
 	default:
 		return fmt.Errorf("an object is of the unknown type %d", header.Type)
 	}
@@ -109,14 +106,14 @@ func (p *packReader) reserve(size int64) error {
 	return nil
 }
 
-func (p *packReader) add(at int64, o Object) {
+func (p *packReader) add(at int64, o RawObject) {
 	id := p.hasher.object(o.Kind, o.Content)
 	p.objects[id] = o
 	p.offsets[at] = id
 }
 
-// resolve applies the deltas. Bases mostly come first, so a pass or two is
-// enough; a pass that resolves nothing means that a base is missing.
+// resolve applies the deltas. Most bases come first, so one or two passes are enough. A pass without progress
+// means that a base is missing.
 func (p *packReader) resolve() error {
 	pending := p.deltas
 	for depth := 0; len(pending) > 0; depth++ {
@@ -143,7 +140,7 @@ func (p *packReader) resolve() error {
 	return nil
 }
 
-func (p *packReader) apply(d delta, base Object) error {
+func (p *packReader) apply(d delta, base RawObject) error {
 	size, err := deltaTargetSize(d.content)
 	if err != nil {
 		return err
@@ -155,11 +152,11 @@ func (p *packReader) apply(d delta, base Object) error {
 	if err != nil {
 		return fmt.Errorf("the pack cannot be read: %w", err)
 	}
-	p.add(d.at, Object{Kind: base.Kind, Content: content})
+	p.add(d.at, RawObject{Kind: base.Kind, Content: content})
 	return nil
 }
 
-// deltaTargetSize reads the second number of a delta: what it unpacks to.
+// deltaTargetSize returns the second number of a delta, its unpacked size.
 func deltaTargetSize(content []byte) (int64, error) {
 	_, first := binary.Uvarint(content)
 	if first > 0 {
@@ -170,10 +167,9 @@ func deltaTargetSize(content []byte) (int64, error) {
 	return 0, errors.New("the pack cannot be read: a delta has no size")
 }
 
-// Pack collects objects into a pack without deltas: finding them would
-// cost more than sending a few small files whole. It is kept in parts, so that it
-// is never copied to grow: that of a first apply has hundreds of megabytes. It is
-// safe for concurrent use until it is finished.
+// Pack collects objects without deltas, because finding deltas would cost more than sending a few small
+// files. It grows in parts without copying, because a first apply has hundreds of megabytes. It is safe for
+// concurrent use until it is finished.
 type Pack struct {
 	mutex    sync.Mutex
 	present  map[Hash]struct{}
@@ -187,30 +183,28 @@ const (
 	largePart  = 1 << 20 // bytes of a part of a large pack
 )
 
-// NewPack returns a pack of nothing.
+// NewPack returns an empty pack.
 func NewPack() *Pack {
 	p := &Pack{present: map[Hash]struct{}{}}
 	p.write(make([]byte, packHeader))
 	return p
 }
 
-// compressors are kept for other objects: making one takes longer than all that a
-// small pack needs of it. They have the fastest level: manifests shrink nearly
-// as far, and the default one clears half a megabyte before each object, however
-// small.
+// compressors are reused: making one takes longer than compressing a small pack. The fastest level shrinks
+// manifests nearly as far, and the default level clears half a megabyte before each object.
 var compressors = sync.Pool{New: func() any {
 	c := &compressor{}
 	c.writer, _ = zlib.NewWriterLevel(&c.packed, zlib.BestSpeed)
 	return c
 }}
 
-// compressor makes an object's bytes in a pack.
+// compressor encodes an object for a pack.
 type compressor struct {
 	packed bytes.Buffer
 	writer *zlib.Writer
 }
 
-// add writes one object; the second time it is passed over.
+// add writes an object, unless it is already in the pack.
 func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 	if !p.isNew(id) {
 		return
@@ -226,7 +220,7 @@ func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 	}
 	c.packed.WriteByte(first)
 	c.writer.Reset(&c.packed)
-	// Neither can fail: they write to memory.
+	// Writing to memory cannot fail.
 	_, _ = c.writer.Write(content)
 	_ = c.writer.Close()
 	p.mutex.Lock()
@@ -234,7 +228,7 @@ func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 	p.write(c.packed.Bytes())
 }
 
-// isNew says whether an object is added for the first time.
+// isNew reports whether an object is added for the first time.
 func (p *Pack) isNew(id Hash) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -243,7 +237,7 @@ func (p *Pack) isNew(id Hash) bool {
 	return len(p.present) > before
 }
 
-// write adds bytes to the last part, or makes a new one for them, as large as all before.
+// write adds bytes to the last part, or to a new part as large as all before.
 func (p *Pack) write(content []byte) {
 	last := len(p.parts) - 1
 	if last < 0 || len(p.parts[last])+len(content) > cap(p.parts[last]) {
@@ -260,16 +254,15 @@ func (p *Pack) AddFile(id Hash, content []byte) { p.add(id, plumbing.BlobObject,
 // AddTree adds a tree.
 func (p *Pack) AddTree(id Hash, content []byte) { p.add(id, plumbing.TreeObject, content) }
 
-// AddFolder adds a folder with its files, and with the folders below, and
-// returns its tree's id, which is TreeID's.
+// AddFolder adds a folder with everything below it, and returns its TreeID.
 func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
 	return folderTree(h, files, p.AddFile, p.AddTree)
 }
 
 // Add adds an object of any kind.
-func (p *Pack) Add(id Hash, o Object) { p.add(id, o.Kind, o.Content) }
+func (p *Pack) Add(id Hash, o RawObject) { p.add(id, o.Kind, o.Content) }
 
-// Finish ends the pack; nothing can be added to it any more. It returns the pack's size in bytes.
+// Finish ends the pack and returns its size in bytes. Nothing can be added afterwards.
 func (p *Pack) Finish() int {
 	if p.finished {
 		return p.size
@@ -287,7 +280,7 @@ func (p *Pack) Finish() int {
 	return p.size
 }
 
-// Reader reads the finished pack from its beginning.
+// Reader returns a reader of the finished pack.
 func (p *Pack) Reader() io.Reader {
 	p.Finish()
 	parts := make([]io.Reader, len(p.parts))
@@ -297,7 +290,6 @@ func (p *Pack) Reader() io.Reader {
 	return io.MultiReader(parts...)
 }
 
-// sentPack is a pack in a request.
 type sentPack struct {
 	io.Reader
 	pack *Pack

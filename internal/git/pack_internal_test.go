@@ -67,7 +67,7 @@ func TestPacksAreGitsPacks(t *testing.T) {
 		{"pack-objects", "--stdout", "--no-reuse-delta", "--delta-base-offset", "--depth=200", "--window=50"},
 	} {
 		theirs := git([]byte(strings.Join(ids, "\n")+"\n"), args...)
-		objects := map[Hash]Object{}
+		objects := map[Hash]RawObject{}
 		if err := ReadPack(strings.NewReader(theirs), objects); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := ReadPack(bytes.NewReader(pack), map[Hash]Object{})
+		err := ReadPack(bytes.NewReader(pack), map[Hash]RawObject{})
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -139,14 +139,14 @@ func TestHostilePacksCostNoMemory(t *testing.T) {
 		}
 	}
 	pack := rawPack(2, rawEntry(plumbing.BlobObject, uint64(len(bomb)), nil, bomb), rawEntry(plumbing.BlobObject, 4, nil, base))
-	if err := readPackWithin(int64(len(bomb)), bytes.NewReader(pack), map[Hash]Object{}); !errors.Is(err, ErrTooLarge) {
+	if err := readPackWithin(int64(len(bomb)), bytes.NewReader(pack), map[Hash]RawObject{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a pack that unpacks to more than the limit: %v", err)
 	}
 }
 
 func TestWhatAServerSendsIsBounded(t *testing.T) {
 	t.Parallel()
-	if err := ReadPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[Hash]Object{}); !errors.Is(err, ErrTooLarge) {
+	if err := ReadPack(bytes.NewReader(rawPack(maxPackObjects+1)), map[Hash]RawObject{}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too many objects: %v", err)
 	}
 	const limit = 1 << 20
@@ -195,7 +195,7 @@ func FuzzReadPack(f *testing.F) {
 	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.REFDeltaObject, 4, baseID[:], []byte{4, 4, 0x90, 4})))
 	f.Add(rawPack(2, rawEntry(plumbing.BlobObject, 4, nil, base), rawEntry(plumbing.OFSDeltaObject, 4, []byte{13}, []byte{4, 4, 0x90, 4})))
 	f.Fuzz(func(t *testing.T, pack []byte) {
-		objects := map[Hash]Object{}
+		objects := map[Hash]RawObject{}
 		if ReadPack(bytes.NewReader(pack), objects) != nil {
 			return
 		}
@@ -269,7 +269,7 @@ func TestATreeThatNamesAnEntryTwiceIsMalformed(t *testing.T) {
 }
 
 func FuzzParseCommitHead(f *testing.F) {
-	first := Commit{
+	first := NewCommit{
 		Tree:    BlobID([]byte("tree")),
 		Author:  Signature{Name: "a", Email: "a@b.c"},
 		Time:    time.Unix(1_700_000_000, 0).UTC(),
@@ -284,7 +284,7 @@ func FuzzParseCommitHead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		written := Commit{Tree: head.Tree, Parents: head.Parents, Time: head.Time, Author: first.Author}.encode()
+		written := NewCommit{Tree: head.Tree, Parents: head.Parents, Time: head.Time, Author: first.Author}.encode()
 		again, err := ParseCommitHead(written)
 		if err != nil || again.Tree != head.Tree || !slices.Equal(again.Parents, head.Parents) || !again.Time.Equal(head.Time) {
 			t.Fatalf("%q is read as %v, and that, written, as %v: %v", content, head, again, err)

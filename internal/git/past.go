@@ -9,21 +9,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// FirstDepth is how many commits a caller that reads the history asks Past for
-// first. Each further call asks for four times as many, up to LastDepth: some
-// megabytes.
+// FirstDepth is the depth of the first request for the history. Each further one asks for four times as many
+// commits, up to LastDepth: some megabytes.
 const (
 	FirstDepth = 64
 	LastDepth  = 16 << 10
 )
 
-// lastTreesDepth is LastDepth where commits come with all their trees.
+// lastTreesDepth is LastDepth for commits that come with all their trees.
 const lastTreesDepth = 1 << 10
 
-// Past fetches the last commits of the branch, so many of each line of them;
-// some may have come before. complete says that the server has no way to give
-// fewer than all, and has given them. Where the server gives no files by their
-// ids, all that the commits have comes with them.
+// Past fetches the last commits of the branch to a depth. Some may have come before. complete means that the
+// server cannot limit the depth and has sent all. If the server gives no files by id, all objects of the
+// commits come, too.
 func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	if !t.takesIDs() {
 		t.step = everything
@@ -31,10 +29,8 @@ func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead,
 	return t.past(ctx, depth)
 }
 
-// PastCommits is Past for callers that need no files: the commits come without
-// trees where NeedPast can fetch those, otherwise without files where the server
-// can leave those out. What the server refuses here does not change how the tip is
-// fetched.
+// PastCommits is Past for callers that need no files. The commits come without trees if NeedPast can fetch
+// those, else without files if the server can omit them. A refusal does not change how the tip is fetched.
 func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	return t.apart().past(ctx, depth)
 }
@@ -45,7 +41,7 @@ func (t *Tip) past(ctx context.Context, depth int) (commits map[Hash]CommitHead,
 	return commits, !shallow, err
 }
 
-// MaxPast is how many commits PastCommits should be asked for at most.
+// MaxPast returns the largest useful depth for PastCommits.
 func (t *Tip) MaxPast() int {
 	if t.takesIDs() && t.step < allTrees {
 		return LastDepth
@@ -53,23 +49,22 @@ func (t *Tip) MaxPast() int {
 	return lastTreesDepth
 }
 
-// NeedPast makes sure that trees of past commits are here, of which PastCommits
-// was asked for so many. It is Need, but that what the server refuses makes it
-// fetch more of the past, and not of the tip.
+// NeedPast is Need for trees of past commits, after PastCommits with this depth. After a refusal it fetches
+// more of the past instead of the tip.
 func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
-	missing, asked := t.lacks(ids), t.apart()
+	missing, asked := t.missing(ids), t.apart()
 	if all, err := asked.tryIDs(ctx, missing); all || err != nil {
 		return err
 	}
 	for step := max(asked.step, allTrees); step <= everything; step++ {
 		asked.stepDown(ctx, step, nil)
-		objects := map[Hash]Object{}
+		objects := map[Hash]RawObject{}
 		err := asked.fetchInto(ctx, asked.shallow(t.Commit, depth, 0), objects)
 		if err != nil && (step == everything || !mayStepDown(ctx, err)) {
 			return err
 		}
-		maps.Copy(t.objects, objects)
-		if t.has(missing) {
+		maps.Copy(t.objectStore, objects)
+		if t.hasAll(missing) {
 			return nil
 		}
 	}

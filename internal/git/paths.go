@@ -11,18 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Bounds of paths.
 const (
 	MaxSegment = 255  // bytes in a name: ext4, NTFS, APFS
 	maxPath    = 4096 // bytes in a path: PATH_MAX
 	MaxDepth   = 32   // segments in a path: more than a repository needs, few enough to walk
 )
 
-// CheckPath reports what is wrong with a path in a repository, relative to its
-// root and with forward slashes; "" is the root itself. Each segment is 1 to
-// 255 of [A-Za-z0-9._-], begins and ends with no dot, and is nothing that
-// Windows takes for a device. What git, Windows or macOS would read as another
-// path, or as .git, is therefore not a path.
+// CheckPath returns an error unless the path is safe: relative to the root of a repository, with forward
+// slashes; "" is the root. Each segment has 1 to 255 of [A-Za-z0-9._-], begins and ends without a dot, and is
+// no Windows device. This excludes everything that git, Windows or macOS would read as another path, or as
+// .git.
 func CheckPath(path string) error {
 	if path == "" {
 		return nil
@@ -55,7 +53,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSegment is CheckName, with an error that does not repeat the name.
+// CheckSegment is CheckName with an error that does not repeat the name.
 func CheckSegment(segment string) error {
 	switch {
 	case segment == "":
@@ -80,8 +78,7 @@ func isSafe(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
-// isDevice reports whether Windows opens a device for this name, with whatever
-// extension.
+// isDevice reports whether Windows opens a device for this name, with any extension.
 func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	switch len(base) {
@@ -97,16 +94,15 @@ func isDevice(name string) bool {
 	return false
 }
 
-// folded is equal for names that are one name where case does not count: on
-// Windows, which also ignores dots and spaces at the end, and on macOS, which also
-// ignores some invisible code points.
+// folded returns equal text for names that are equal on file systems that ignore case: on Windows, which also
+// ignores dots and spaces at the end, and on macOS, which also ignores some invisible code points.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < utf8.RuneSelf:
 			return unicode.ToLower(r)
 		case 0x200c <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x206a <= r && r <= 0x206f, r == 0xfeff:
-			return -1 // as in git's utf8.c, from Apple's HFS+ volume format
+			return -1 // from git's utf8.c, from Apple's HFS+ volume format
 		}
 		least := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -120,11 +116,9 @@ const maxBranch = 200 // a loose ref is a file name, and its lock adds to it
 
 var branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
 
-// CheckBranch reports what is wrong with a branch's name: git's own rules
-// (git check-ref-format --branch), and those that keep it the same name on
-// every file system: no component that begins or ends with a dot or is a
-// Windows device, nothing beyond visible ASCII, nothing that git reads as
-// another kind of name.
+// CheckBranch returns an error unless git accepts the name of the branch (git check-ref-format --branch), and
+// every file system keeps it unchanged: no component begins or ends with a dot or is a Windows device, all
+// characters are visible ASCII, and git does not read it as another kind of name.
 func CheckBranch(branch string) error {
 	switch {
 	case branch == "":

@@ -17,39 +17,35 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// PushResult is the result of a push.
 type PushResult struct {
-	// Applied says that the branch is at the new commit.
+	// Applied means that the branch is at the new commit.
 	Applied bool
-	// Moved says that the branch is at another commit: another writer was faster.
+	// Moved means that another writer was faster: the branch is at another commit.
 	Moved bool
-	// Sent says that the pack was sent. Without it nothing can have been applied.
+	// Sent means that the pack was sent. Without it, the push cannot have been applied.
 	Sent bool
-	// Refused says that the server reported that it did not apply the push.
+	// Refused means that the server reported that it did not apply the push.
 	Refused bool
-	// Took is how long the push took, if it was sent.
+	// Took is the duration of the push, if it was sent.
 	Took time.Duration
-	// Unanswered, when not nil, says why the branch is where it was, although
-	// another try may well succeed. It is an ErrRefused or an ErrUnreachable.
+	// Unanswered explains why the branch did not move although another attempt may succeed. It is an
+	// ErrRefused or an ErrUnreachable, or nil.
 	Unanswered error
 }
 
-// MayHaveApplied reports whether the push may have been applied, whatever became
-// of the branch since.
+// MayHaveApplied reports whether the push may have been applied, even if the branch has moved since.
 func (r PushResult) MayHaveApplied() bool { return r.Applied || r.Sent && !r.Refused }
 
-// askTime is how long the result of a push is still asked for after the context
-// has ended.
+// askTime is how long to read the result of a push after the context has ended.
 const askTime = 10 * time.Second
 
-// Push brings the branch from old, zero when it does not exist, to commit, which
-// is in the pack, as a compare-and-swap. Whatever a server or a proxy answers, the
-// ref is read again and decides: an empty 200 is no error and has applied nothing,
-// a dropped connection is an error and may have applied the push.
+// Push moves the branch from old, zero if it does not exist, to commit, which is in the pack, as a
+// compare-and-swap. Regardless of the answer of a server or a proxy, Push reads the ref again: an empty 200
+// is no error and has applied nothing, and a dropped connection is an error and may have applied the push.
 //
-// An error says why it was not applied and that another try is of no use. With
-// ErrUnknown the ref could not be read again; the result says what is known then.
-func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
+// An error means that the push was not applied and that another attempt is useless. ErrUnknown means that the
+// ref could not be read again. The result then has the known facts.
+func (c *Connector) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	result, err := c.push(ctx, remote, branch, old, commit, pack)
 	fields := map[string]any{
 		"to": branch, "old": old.String(), "commit": commit.String(), "bytes": pack.Finish(), "took": result.Took,
@@ -64,7 +60,7 @@ func (c *Client) Push(ctx context.Context, remote Remote, branch string, old, co
 	return result, err
 }
 
-func (c *Client) push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
+func (c *Connector) push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	var result PushResult
 	w, err := c.dial(remote)
 	if err != nil {
@@ -83,7 +79,7 @@ func (c *Client) push(ctx context.Context, remote Remote, branch string, old, co
 		result.Took = time.Since(began)
 	}
 	if errors.Is(pushErr, errMoved) {
-		result.Moved = true // seen in time: nothing was sent
+		result.Moved = true // seen in time, so not sent
 		return result, nil
 	}
 	if errors.Is(pushErr, errOtherHash) {
@@ -117,8 +113,8 @@ func (c *Client) push(ctx context.Context, remote Remote, branch string, old, co
 
 var errMoved = errors.New("the branch was moved by another writer")
 
-// updateRequest asks for the branch to go from old to commit. The server
-// compares once more; when its advertisement already differs, no pack is sent.
+// updateRequest requests that the branch move from old to commit. The server compares again. If its
+// advertisement already differs, no pack is sent.
 func updateRequest(
 	advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack,
 ) (*packp.ReferenceUpdateRequest, error) {
@@ -140,9 +136,8 @@ func updateRequest(
 	return request, nil
 }
 
-// readAgain reads where the branch is after a push. It tries for a while, even
-// when the context has ended or ends meanwhile: a commit that the caller does not
-// know of is worse than a delay.
+// readAgain reads the branch after a push. It tries for a while even if the context has ended: a commit that
+// the caller does not know about is worse than a delay.
 func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
 	outlasting := false
 	for try := 1; ; {
@@ -159,7 +154,7 @@ func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error
 		if try == maxTries || !Transient(err) {
 			return Hash{}, err
 		}
-		// A context that ends here is seen by the next try.
+		// The next attempt sees a context that ends here.
 		_ = waitToTry(ctx, try)
 		try++
 	}
@@ -174,8 +169,8 @@ func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
 	return tip, err
 }
 
-// notApplied tells why a push left the branch where it was: as unanswered when
-// another try may succeed, else as an error.
+// notApplied explains why a push did not move the branch: as unanswered if another attempt may succeed, else
+// as an error.
 func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswered, err error) {
 	text := "the server gave no reason"
 	if pushErr != nil {
@@ -193,7 +188,7 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 		kind := Classify(pushErr)
 		switch {
 		case kind == nil && errors.As(pushErr, new(*statusError)):
-			return nil, fmt.Errorf("%w: %s", ErrRefused, text) // 413 and its like
+			return nil, fmt.Errorf("%w: %s", ErrRefused, text) // 413 and similar
 		case kind != nil && !Transient(pushErr):
 			return nil, fmt.Errorf("%w: %s", kind, text)
 		}
@@ -204,9 +199,8 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	return fmt.Errorf("%w: the push failed: %s", ErrUnreachable, text), nil
 }
 
-// refusals is what a report says of its branches and err does not. When the pack
-// was not accepted, err is about the pack alone, but Azure Repos gives the reason
-// with the branch.
+// refusals returns the reasons of a report that err does not contain. If the pack was not accepted, err is
+// only about the pack, but Azure Repos reports the reason with the branch.
 func refusals(report *packp.ReportStatus, err error) string {
 	if report == nil {
 		return ""
@@ -220,13 +214,12 @@ func refusals(report *packp.ReportStatus, err error) string {
 	return more.String()
 }
 
-// azurePattern is how Azure Repos numbers its reasons.
+// azurePattern matches the numbers of Azure Repos' reasons.
 var azurePattern = regexp.MustCompile(`^(TF|VS)[0-9]+:`)
 
-// isLocked reports whether a ref could not be updated because another push held
-// its lock at that moment, or was faster. Azure Repos has one number for that,
-// "The reference has already been updated by another client"; what it calls
-// locked or blocked stays so.
+// isLocked reports whether a ref could not be updated because another push held its lock, or was faster.
+// Azure Repos has one number for that, "The reference has already been updated by another client". Refs that
+// it calls locked or blocked stay so.
 func isLocked(report *packp.ReportStatus) bool {
 	for _, status := range report.CommandStatuses {
 		if number := azurePattern.FindString(status.Status); number != "" {
@@ -242,9 +235,9 @@ func isLocked(report *packp.ReportStatus) bool {
 	return false
 }
 
-// Transient reports whether a request may well succeed when it is made again: a
-// dropped connection, a server that is busy or broken for the moment. Not
-// reaching the server at all is not, since a plan should not wait for that.
+// Transient reports whether a request may succeed on another attempt: after a dropped connection, or if a
+// server is busy or broken for the moment. An unreachable server is not transient, because a plan should not
+// wait for it.
 func Transient(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests

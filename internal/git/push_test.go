@@ -64,7 +64,7 @@ func TestAContextThatEndsDuringTheCheckOfAPushLeavesNoDoubt(t *testing.T) {
 		}
 		return false
 	})
-	client := git.NewClient(git.Options{})
+	client := git.NewConnector(git.ConnectorOptions{})
 	tip, err := client.Open(ctx, remote, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestALargePackIsNotCopied(t *testing.T) {
 	overHTTP := served(t, func(http.ResponseWriter, *http.Request) bool { return false })
 	random := rand.NewChaCha8([32]byte{})
 	for name, remote := range map[string]git.Remote{"http": overHTTP, "a path": {URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}} {
-		client := git.NewClient(git.Options{})
+		client := git.NewConnector(git.ConnectorOptions{})
 		if name != "http" {
 			if err := client.Create(t.Context(), remote); err != nil {
 				t.Fatal(err)

@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// RefError says that a repository has no branch, tag or commit of a name, or not
-// one alone.
+// RefError means that a repository has no branch, tag or commit with a name, or several.
 type RefError struct {
 	Why string // a sentence without its full stop
 }
@@ -29,9 +28,8 @@ const (
 
 var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 
-// CheckRef reports what is wrong with the name of a branch or tag, with or without
-// refs/heads/ or refs/tags/, or with the full id of a commit; "" is the default
-// branch.
+// CheckRef returns an error unless the text is the name of a branch or tag, with or without refs/heads/ or
+// refs/tags/, or the full id of a commit. "" is the default branch.
 func CheckRef(ref string) error {
 	if ref == "" || CheckCommit(ref) == nil {
 		return nil
@@ -56,11 +54,10 @@ func CheckRef(ref string) error {
 
 const maxRef = 1024
 
-// OpenRef opens the commit that a branch or a tag is at, or the commit of a full
-// id; "" and HEAD are the default branch. levels is as of Open. A ref or a repository that
-// does not exist is an error: a *RefError, or ErrNotFound. Like OpenPatiently it
-// asks a busy server several times. The remote's branch means nothing.
-func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
+// OpenRef opens the commit of a branch, a tag or a full id. "" and HEAD are the default branch. levels is as
+// for Open. A missing ref is a *RefError, a missing repository ErrNotFound. It asks a busy server several
+// times, and ignores the remote's branch.
+func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
 	remote.Branch = ref // for logs
 	return patiently(ctx, c, remote, func() (*Tip, error) {
 		w, err := c.dialExisting(remote)
@@ -75,12 +72,12 @@ func (c *Client) OpenRef(ctx context.Context, remote Remote, ref string, levels 
 	})
 }
 
-// Refs are the branches and tags of a repository, as of when it was asked.
+// Refs are the branches and tags of a repository at the time of the request.
 type Refs struct{ advertised *packp.AdvRefs }
 
-// Refs asks for them, in one request, and fetches nothing. A busy server is asked several times. A repository that does
-// not exist is ErrNotFound. The remote's branch means nothing.
-func (c *Client) Refs(ctx context.Context, remote Remote) (*Refs, error) {
+// Refs requests the branches and tags, and fetches no objects. It asks a busy server several times. A missing
+// repository is ErrNotFound. It ignores the remote's branch.
+func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	return patiently(ctx, c, remote, func() (*Refs, error) {
 		w, err := c.dialExisting(remote)
 		if err != nil {
@@ -92,8 +89,8 @@ func (c *Client) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	})
 }
 
-// dialExisting is dial for a repository that has to exist: a local one that does not is ErrNotFound.
-func (c *Client) dialExisting(remote Remote) (wire, error) {
+// dialExisting is dial for a repository that must exist. A missing local one is ErrNotFound.
+func (c *Connector) dialExisting(remote Remote) (wire, error) {
 	directory, local, err := remote.local()
 	if err == nil && local && missingLocal(directory) {
 		err = fmt.Errorf("%w: there is nothing at this path", ErrNotFound)
@@ -104,7 +101,7 @@ func (c *Client) dialExisting(remote Remote) (wire, error) {
 	return c.dial(remote)
 }
 
-// Commit is that which a ref is at, as OpenRef reads it. What is missing is a *RefError.
+// Commit returns the commit of a ref, which it reads like OpenRef. A missing one is a *RefError.
 func (r *Refs) Commit(ref string) (Hash, error) {
 	if r.advertised == nil {
 		return Hash{}, &RefError{"the repository is empty"}
@@ -112,7 +109,7 @@ func (r *Refs) Commit(ref string) (Hash, error) {
 	return resolveRef(r.advertised, ref)
 }
 
-// Tags are the names of all tags, sorted.
+// Tags returns the names of all tags, sorted.
 func (r *Refs) Tags() []string {
 	if r.advertised == nil {
 		return nil
@@ -161,7 +158,7 @@ func nameOfRef(ref string) string {
 	return fmt.Sprintf("ref %q", ref)
 }
 
-// resolveRef finds the commit that a ref is at.
+// resolveRef finds the commit of a ref.
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
@@ -200,9 +197,8 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor returns an error when a server does not give a commit by its id. Azure
-// Repos gives commits by id, although it only advertises what it does for files;
-// see fetcher.mayTakeIDs.
+// mayAskFor returns an error if a server does not give a commit by its id. Azure Repos gives commits by id,
+// although it advertises no more than for files; see fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {

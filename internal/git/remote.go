@@ -16,23 +16,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// Remote names one branch of one repository, and how to reach it.
+// Remote is one branch of one repository, with the credentials for it.
 type Remote struct {
-	// URL is http(s)://host/path, ssh://[user@]host[:port]/path,
-	// [user@]host:path, file:///path, or a local path: absolute, relative to the
-	// working directory, or ~/path below the user's home directory.
+	// URL is http(s)://host/path, ssh://[user@]host[:port]/path, [user@]host:path, file:///path, or a local
+	// path: absolute, relative to the working directory, or ~/path below the user's home directory.
 	URL string
-	// Branch is a branch's name without refs/heads/.
+	// Branch is the name without refs/heads/.
 	Branch string
-	// Credentials are those of all servers; this one gets its own.
+	// Credentials are the logins for all servers.
 	Credentials Credentials
-	// IsGitOps says that it is the GitOps repository, whose origin the plain credentials belong to.
+	// IsGitOps marks the GitOps repository, whose origin gets the plain credentials.
 	IsGitOps bool
-	// Sources are the beginnings of the URLs that may be requested; nil: any.
+	// Sources are prefixes of the URLs that may be requested; nil: any.
 	Sources []string
 }
 
-// request is the question to package access about the repository.
+// request returns the request to package access about the repository.
 func (r Remote) request() access.Request {
 	request := access.Request{URL: r.URL, Sources: r.Sources}
 	if r.IsGitOps {
@@ -41,13 +40,12 @@ func (r Remote) request() access.Request {
 	return request
 }
 
-// Check reports what is wrong with a remote, without any request.
+// Check returns an error for an invalid remote. It makes no request.
 func (r Remote) Check() error {
 	return cmp.Or(CheckURL(r.URL), r.Credentials.Check(), CheckBranch(r.Branch))
 }
 
-// local returns the directory of a local repository, absolute, and whether the
-// remote is one.
+// local returns the absolute directory of a local repository, and whether the remote is one.
 func (r Remote) local() (string, bool, error) {
 	path := r.URL
 	if _, ok := parseSSH(r.URL); ok {
@@ -73,7 +71,7 @@ func (r Remote) local() (string, bool, error) {
 	return absolute, true, nil
 }
 
-// absolutePath is the path of a local repository, without ~ for the user's home directory.
+// absolutePath returns an absolute path, also for ~/path.
 func absolutePath(path string) (string, error) {
 	if below, ok := strings.CutPrefix(filepath.ToSlash(path), "~/"); ok {
 		home, err := os.UserHomeDir()
@@ -85,7 +83,7 @@ func absolutePath(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-const maxURL = 2048 // what every Git host and proxy takes
+const maxURL = 2048 // every Git host and proxy accepts it
 
 var (
 	schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
@@ -93,12 +91,11 @@ var (
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// hostPattern is the beginning of a URL without its scheme: a domain with a path, or with a port.
+// hostPattern matches the beginning of a URL without a scheme: a domain with a path, or with a port.
 var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
 
-// CheckURL reports what is wrong with the URL of a repository: an unsupported
-// scheme, credentials inside, a query or fragment, control characters. Its
-// errors never repeat the URL, which may hold a secret.
+// CheckURL returns an error for the URL of a repository with an unsupported scheme, credentials, a query, a
+// fragment or control characters. The error does not repeat the URL, which may contain a secret.
 func CheckURL(raw string) error {
 	if raw == "" {
 		return errors.New("the URL is empty")
@@ -129,7 +126,7 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// parseError is what package access finds wrong with a URL, which it could not compare with others.
+// parseError returns the error of package access for a URL that it cannot compare with others.
 func parseError(raw string) error {
 	_, err := access.Parse(raw)
 	return err
@@ -143,7 +140,7 @@ func checkSchemeURL(scheme, raw string) error {
 	}
 	parsed, err := url.Parse(raw)
 	if err != nil {
-		return errors.New("the URL cannot be parsed") // url.Parse's error repeats it
+		return errors.New("the URL cannot be parsed") // url.Parse's error repeats the URL
 	}
 	user := ""
 	if scheme == "ssh" && parsed.User != nil {

@@ -17,15 +17,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// Signer signs commits, so that `git verify-commit` verifies them.
+// Signer signs commits for `git verify-commit`.
 type Signer struct {
-	// sign returns the armored signature of a commit that is made at this time.
+	// sign returns the armored signature of a commit with this time.
 	sign func(commit []byte, at time.Time) (string, error)
 }
 
-// NewSigner reads a private key: an OpenPGP one, armored, or one of ssh, PEM
-// text. The passphrase is "" for a key that has none. The errors contain neither
-// of the two.
+// NewSigner reads a private key: OpenPGP, armored, or ssh, PEM. The passphrase may be empty. The errors
+// contain neither.
 func NewSigner(key, passphrase string) (*Signer, error) {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		return newOpenPGPSigner(key, passphrase)
@@ -37,10 +36,10 @@ func NewSigner(key, passphrase string) (*Signer, error) {
 	return &Signer{sign: func(commit []byte, _ time.Time) (string, error) { return signSSH(signer, commit) }}, nil
 }
 
-// String keeps the key out of anything that prints it.
+// String hides the key.
 func (s *Signer) String() string { return "(signer)" }
 
-// GoString does the same for %#v.
+// GoString hides the key from %#v.
 func (s *Signer) GoString() string { return "&git.Signer{}" }
 
 func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
@@ -86,10 +85,10 @@ const (
 	sshsigHash      = "sha512"
 )
 
-// sshsigSigned is what is signed, after the magic words.
+// sshsigSigned is the signed text after the magic words.
 type sshsigSigned struct{ Namespace, Reserved, HashAlgorithm, Hash string }
 
-// sshsigBlob is a signature, after the magic words.
+// sshsigBlob is a signature after the magic words.
 type sshsigBlob struct {
 	Version                                                    uint32
 	PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
@@ -108,8 +107,7 @@ func signSSH(signer ssh.Signer, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: append([]byte(sshsigMagic), blob...)})), nil
 }
 
-// signSSHBlob signs with an algorithm that the format allows: of RSA's, not the
-// one with SHA-1.
+// signSSHBlob signs with an algorithm that the format allows: for RSA, not with SHA-1.
 func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	if with, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
 		return with.SignWithAlgorithm(rand.Reader, blob, ssh.KeyAlgoRSASHA512)
@@ -117,7 +115,7 @@ func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	return signer.Sign(rand.Reader, blob)
 }
 
-// withSignature puts a signature into a commit: the last line of its header.
+// withSignature adds a signature as the last line of a commit's header.
 func withSignature(commit []byte, signature string) []byte {
 	header, message, _ := bytes.Cut(commit, []byte("\n\n"))
 	lines := strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n ")

@@ -22,25 +22,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// SSHCredentials are what ssh needs. The zero value takes the keys of the agent
-// at SSH_AUTH_SOCK, and the user's and the machine's known_hosts. The user is the
-// one in the URL, else "git". ~/.ssh/config is not read.
+// SSHCredentials authenticate with ssh. The zero value uses the keys of the agent at SSH_AUTH_SOCK, and the
+// known_hosts of the user and the machine. The user is the one in the URL, else "git". ~/.ssh/config is not
+// read.
 type SSHCredentials struct {
-	// Key is a private key, PEM text; "" asks the agent.
-	Key string
-	// Passphrase is the key's, if it has one.
+	// Key is a private key in PEM. Default: the agent's.
+	Key        string
 	Passphrase string
-	// KnownHosts is text as in a known_hosts file. With it, or with
-	// KnownHostsFile, no other file is read.
+	// KnownHosts is text in the format of known_hosts. With it, or with KnownHostsFile, no other file is
+	// read.
 	KnownHosts string
-	// KnownHostsFile is the path of one.
+	// KnownHostsFile is the path of such a file.
 	KnownHostsFile string
 }
 
-// String keeps the key out of anything that prints it.
+// String hides the key.
 func (c SSHCredentials) String() string { return "(ssh credentials)" }
 
-// GoString does the same for %#v.
+// GoString hides the key from %#v.
 func (c SSHCredentials) GoString() string { return "git.SSHCredentials{}" }
 
 // sshAddress is the address of a repository that is reached by ssh.
@@ -54,8 +53,7 @@ var (
 	sshHostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// parseSSH takes a URL of ssh apart: ssh://[user@]host[:port]/path, or
-// [user@]host:path. ok is false when it is neither.
+// parseSSH parses ssh://[user@]host[:port]/path, or [user@]host:path. ok is false for other URLs.
 func parseSSH(raw string) (at sshAddress, ok bool) {
 	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
 		parsed, err := url.Parse(raw)

@@ -11,10 +11,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// streamWire speaks to a git-upload-pack or git-receive-pack that reads and
-// writes streams: a process of this machine, or one on an ssh server. It does not
-// use go-git's transports for these: they wait forever for a process whose output
-// is not read, and drop what it prints on stderr after its first line.
+// streamWire speaks to a git-upload-pack or git-receive-pack over streams: a process of this machine, or one
+// on an ssh server. go-git's transports for these wait forever for a process whose output is not read, and
+// drop all but the first line of stderr.
 type streamWire struct {
 	server streamServer
 	idle   *service // has advertised and waits for a request
@@ -22,11 +21,11 @@ type streamWire struct {
 
 // streamServer starts services.
 type streamServer interface {
-	// start runs git-upload-pack or git-receive-pack. It ends with the context.
+	// start runs git-upload-pack or git-receive-pack, which ends with the context.
 	start(ctx context.Context, name string) (*service, error)
-	// explain makes an error of what a service printed on stderr.
+	// explain converts a service's stderr to an error.
 	explain(said string) error
-	// close ends what services have in common.
+	// close frees resources that the services share.
 	close()
 }
 
@@ -60,10 +59,10 @@ func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	return s, nil
 }
 
-// fail ends the service and returns what it printed on stderr as the error.
+// fail ends the service and returns its stderr as the error.
 func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	cause := ctx.Err()
-	// A service that ended by itself may have printed why.
+	// A service that ended by itself may have printed the reason.
 	ended := errors.Is(err, packp.ErrEmptyInput) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	s.end(!ended)
 	said := s.stderr.String()
@@ -77,11 +76,11 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	case Classify(err) != nil, errors.Is(err, errOtherHash):
 		return err
 	}
-	// An answer that was cut off fails in many different ways.
+	// A truncated answer fails in many different ways.
 	return fmt.Errorf("%w: its answer cannot be read: %w", ErrUnreachable, err)
 }
 
-// end waits for the service; kill does not wait for it to finish its work.
+// end waits for the service. kill ends it before it has finished its work.
 func (s *service) end(kill bool) {
 	_ = s.stdin.Close()
 	if kill {
@@ -162,7 +161,7 @@ func (w *streamWire) push(ctx context.Context, prepare prepareFunc) (*packp.Repo
 	if err != nil {
 		return nil, w.fail(ctx, s, err)
 	}
-	s.end(false) // the report says how it went
+	s.end(false) // the report has the result
 	return report, report.Error()
 }
 
@@ -185,7 +184,7 @@ func (s *service) push(request *packp.ReferenceUpdateRequest) (*packp.ReportStat
 	return report, nil
 }
 
-// quit ends a service that was started and not used.
+// quit ends an unused service.
 func (w *streamWire) quit() {
 	if w.idle == nil {
 		return

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,27 +12,27 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// Tip is one commit of a branch, with those of its objects that were fetched.
-// It is not safe for concurrent use.
+// Tip is one commit of a branch with its fetched objects. It is not safe for concurrent use.
 type Tip struct {
-	// Commit is zero when the branch does not exist.
+	// Commit is zero if the branch does not exist.
 	Commit Hash
-	// Root is the commit's tree; zero when the branch does not exist.
+	// Root is the commit's tree; zero if the branch does not exist.
 	Root Hash
-	// Missing says that the repository itself does not exist: a local path that
-	// Client.Create makes one of.
+	// Missing means that the repository does not exist: a local path at which Connector.Create would create
+	// it.
 	Missing bool
-	// Conflict is a branch beside which the branch, which does not exist, cannot be created: Git has no env beside env/dev. "" for none.
+	// Conflict is an existing branch that prevents the missing branch: Git cannot have env and env/dev. ""
+	// for none.
 	Conflict string
 
 	whole bool // all objects of the commit were fetched
 	*fetcher
 }
 
-// Open reads where the remote's branch is, and the upper levels of its trees.
-// levels counts from 1, the root tree. A branch, or a local repository, that
-// does not exist is a Tip without a commit. The caller closes the Tip.
-func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
+// Open reads the commit of the remote's branch and the upper levels of its trees. levels counts from 1, the
+// root tree. For a missing branch or local repository it returns a Tip without a commit. The caller closes
+// the Tip.
+func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	directory, local, err := remote.local()
 	if err != nil {
 		return nil, err
@@ -49,13 +47,12 @@ func (c *Client) Open(ctx context.Context, remote Remote, levels int) (*Tip, err
 	return openTip(ctx, w, remote.Branch, levels, c.logAbout(remote))
 }
 
-// OpenPatiently is Open for callers that wait when the server is busy: it asks
-// several times.
-func (c *Client) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
+// OpenPatiently is Open with several attempts for a busy server.
+func (c *Connector) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	return patiently(ctx, c, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
 }
 
-func patiently[T any](ctx context.Context, c *Client, remote Remote, ask func() (T, error)) (T, error) {
+func patiently[T any](ctx context.Context, c *Connector, remote Remote, ask func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		answer, err := ask()
 		if err == nil || !Transient(err) || try == maxTries {
@@ -68,7 +65,7 @@ func patiently[T any](ctx context.Context, c *Client, remote Remote, ask func() 
 	}
 }
 
-// openTip opens the tip of a branch. After an error the wire is closed.
+// openTip opens the tip of a branch. After an error it closes the wire.
 func openTip(ctx context.Context, w wire, branch string, levels int, log Logger) (t *Tip, err error) {
 	defer func() {
 		if err != nil {
@@ -96,7 +93,8 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	return t, nil
 }
 
-// conflictOf returns the first branch whose name is a folder of another one's name, or the other way round; "" for none.
+// conflictOf returns the first branch that is a folder of the other's name, or the other way round; "" for
+// none.
 func conflictOf(branch string, advertised *packp.AdvRefs) string {
 	if advertised == nil {
 		return ""
@@ -114,8 +112,8 @@ func conflictOf(branch string, advertised *packp.AdvRefs) string {
 	return slices.Min(conflicts)
 }
 
-// checkEmpty says whether an empty repository takes the objects of this client. How it names objects it says only to who
-// pushes; whatever else is wrong with that is for a push to say.
+// checkEmpty reports whether an empty repository accepts the objects of this client. It names its hash only
+// in answers to pushes. A push reports other problems.
 func checkEmpty(ctx context.Context, w wire) error {
 	_, err := w.push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 	if errors.Is(err, errOtherHash) {
@@ -124,7 +122,7 @@ func checkEmpty(ctx context.Context, w wire) error {
 	return ctx.Err()
 }
 
-// openCommit fetches a commit that the server may be asked for.
+// openCommit fetches a commit that the server gives by id.
 func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log Logger) (*Tip, error) {
 	t := &Tip{Commit: commit, fetcher: newFetcher(w, advertised, log)}
 	if err := t.inSteps(ctx, func() error { return t.fetchCommit(ctx, levels) }); err != nil {
@@ -133,32 +131,29 @@ func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvR
 	return t, t.readRoot()
 }
 
-// Close ends what may still be open. The Tip can be used on.
+// Close closes the connection. The fetched objects remain usable.
 func (f *fetcher) Close() {
 	if f.wire != nil {
 		f.wire.close()
 	}
 }
 
-// Reference is the tip of another branch, as of when this one was opened; zero
-// when there is none.
+// Reference returns the tip of another branch at the time of opening, or zero.
 func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
 
-// At is another commit of the repository, whose root tree is known. What is
-// fetched for the one is there for the other.
+// At returns another commit of the repository with a known root tree. The two share their objects.
 func (t *Tip) At(commit, root Hash) *Tip {
 	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
 }
 
-// apart is the same repository for a request that may fail: an error does not
-// change how the tip is fetched.
+// apart returns a Tip for a request that may fail: an error does not change how the original is fetched.
 func (t *Tip) apart() *Tip {
 	same := *t.fetcher
 	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}
 }
 
 func (t *Tip) readRoot() error {
-	commit := t.objects[t.Commit]
+	commit := t.objectStore[t.Commit]
 	if commit.Kind != plumbing.CommitObject {
 		return errors.New("its tip is not a commit")
 	}
@@ -168,37 +163,4 @@ func (t *Tip) readRoot() error {
 	}
 	t.Root = head.Tree
 	return nil
-}
-
-// Has reports whether an object is here.
-func (f *fetcher) Has(id Hash) bool {
-	_, ok := f.objects[id]
-	return ok || id == EmptyTree
-}
-
-// Fetched are the objects that are here, in no order.
-func (f *fetcher) Fetched() iter.Seq2[Hash, Object] { return maps.All(f.objects) }
-
-// Entries reads a tree that is here.
-func (f *fetcher) Entries(id Hash) ([]Entry, error) {
-	if id == EmptyTree {
-		return nil, nil
-	}
-	o, ok := f.objects[id]
-	if !ok {
-		return nil, fmt.Errorf("tree %s was not fetched", id)
-	}
-	if o.Kind != plumbing.TreeObject {
-		return nil, errMalformedTree
-	}
-	return ParseTree(o.Content)
-}
-
-// Blob reads a file that is here.
-func (f *fetcher) Blob(id Hash) ([]byte, error) {
-	o, ok := f.objects[id]
-	if !ok || o.Kind != plumbing.BlobObject {
-		return nil, fmt.Errorf("blob %s was not fetched", id)
-	}
-	return o.Content, nil
 }

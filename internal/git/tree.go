@@ -10,19 +10,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Directory is one tree of the tip that may be edited. Its entries stay as they
-// were read; what changed lies over them until it is written.
+// Directory is an editable tree of the tip. Its entries stay unchanged, and the changes lie over them until
+// it is written.
 type Directory struct {
-	id      Hash // what it is at the tip; zero when it is new
+	id      Hash // at the tip; zero if it is new
 	loaded  bool
-	sealed  bool              // a folder that this commit writes; nothing else may be put into it
+	sealed  bool              // a folder that this commit writes; nothing can be added to it
 	entries []Entry           // at the tip, in git's order
-	changed map[string]*Entry // by name; nil takes the entry away
+	changed map[string]*Entry // by name; nil removes the entry
 	below   map[string]*Directory
 	folded  map[string]string // names by their folded form, made when first needed
 }
 
-// Find returns the entry of this name as it is after the changes.
+// Find returns the entry with this name after the changes.
 func (d *Directory) Find(name string) (Entry, bool) {
 	if e, ok := d.changed[name]; ok {
 		if e == nil {
@@ -30,7 +30,7 @@ func (d *Directory) Find(name string) (Entry, bool) {
 		}
 		return *e, true
 	}
-	// A name is sorted as a folder's or as a file's.
+	// A folder's name sorts differently.
 	for _, tree := range []bool{true, false} {
 		if e := Search(d.entries, name, tree); e != nil {
 			return *e, true
@@ -39,7 +39,7 @@ func (d *Directory) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Each calls yield for every entry after the changes, those at the tip first.
+// Each calls yield for every entry after the changes, first for the entries of the tip.
 func (d *Directory) Each(yield func(Entry)) {
 	for _, e := range d.entries {
 		if _, ok := d.changed[e.Name]; !ok {
@@ -76,8 +76,8 @@ func (d *Directory) drop(name string) {
 	}
 }
 
-// checkNew reports whether an entry of this name would be another's on a file
-// system where case does not count.
+// checkNew returns an error if a new entry of this name would collide with another on a file system that
+// ignores case.
 func (d *Directory) checkNew(at, name string) error {
 	if other := d.sameName(name); other != "" {
 		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
@@ -86,7 +86,8 @@ func (d *Directory) checkNew(at, name string) error {
 	return nil
 }
 
-// sameName is the entry of another name that is the same where case does not count; "" for none, or where this one exists.
+// sameName returns the other entry with that name on a file system that ignores case; "" for none, or if this
+// one exists.
 func (d *Directory) sameName(name string) string {
 	if _, ok := d.Find(name); ok {
 		return ""
@@ -98,15 +99,14 @@ func (d *Directory) sameName(name string) string {
 	return d.folded[folded(name)]
 }
 
-// Tree is the tree of a tip, with the directories that were opened. They may be
-// edited. Several trees of one tip are edited independently. It is not safe for
-// concurrent use.
+// Tree is the tree of a tip with its opened, editable directories. Several trees of one tip are independent.
+// It is not safe for concurrent use.
 type Tree struct {
 	*Tip
 	top *Directory
 }
 
-// Tree returns the tip's tree, of which nothing is open or edited.
+// Tree returns the tip's tree without opened directories.
 func (t *Tip) Tree() *Tree {
 	top := &Directory{id: t.Root}
 	if t.Root.IsZero() {
@@ -115,9 +115,8 @@ func (t *Tip) Tree() *Tree {
 	return &Tree{Tip: t, top: top}
 }
 
-// Open loads the directories at these paths and on the way to them; those that
-// do not exist are passed over. It takes a request for each level of trees that
-// is not here yet, however many paths there are.
+// Open loads the directories at these paths and their parents. It skips missing ones. It makes one request
+// for each missing level of trees, regardless of the number of paths.
 func (t *Tree) Open(ctx context.Context, paths []string) error {
 	for {
 		var missing []Hash
@@ -137,20 +136,19 @@ func (t *Tree) Open(ctx context.Context, paths []string) error {
 	}
 }
 
-// OpenFetched is Open for one directory whose trees are here already; it reports
-// whether they are.
+// OpenFetched is Open for one directory. It makes no request, and reports whether all trees were fetched
+// before.
 func (t *Tree) OpenFetched(p string) bool {
 	missing, err := t.advance(p)
 	return err == nil && len(missing) == 0 && t.Directory(p) != nil
 }
 
-// advance loads what is here on the way to a path, and returns the id of the
-// first tree that is not.
+// advance loads fetched directories on the way to a path, and returns the id of the first missing tree.
 func (t *Tree) advance(p string) ([]Hash, error) {
 	d, rest := t.top, p
 	for {
 		if !d.loaded {
-			if _, ok := t.objects[d.id]; !ok && d.id != EmptyTree {
+			if _, ok := t.objectStore[d.id]; !ok && d.id != EmptyTree {
 				return []Hash{d.id}, nil
 			}
 			entries, err := t.Entries(d.id)
@@ -170,8 +168,7 @@ func (t *Tree) advance(p string) ([]Hash, error) {
 	}
 }
 
-// child returns the subdirectory of this name, not necessarily loaded; nil when
-// there is none.
+// child returns the subdirectory with this name, which may not be loaded, or nil.
 func (d *Directory) child(name string) *Directory {
 	if below, ok := d.below[name]; ok {
 		return below
@@ -191,7 +188,7 @@ func (d *Directory) adopt(name string, below *Directory) *Directory {
 	return below
 }
 
-// Directory returns an opened directory; nil when it does not exist.
+// Directory returns an opened directory, or nil if it does not exist.
 func (t *Tree) Directory(p string) *Directory {
 	d := t.top
 	for rest := p; rest != ""; {
@@ -207,7 +204,7 @@ func (t *Tree) Directory(p string) *Directory {
 	return d
 }
 
-// Lookup returns the entry at a path whose directory was opened.
+// Lookup returns the entry at a path in an opened directory.
 func (t *Tree) Lookup(p string) (Entry, bool) {
 	d := t.Directory(Parent(p))
 	if d == nil {
@@ -216,8 +213,7 @@ func (t *Tree) Lookup(p string) (Entry, bool) {
 	return d.Look(path.Base(p))
 }
 
-// Look is Find without folders into which another edit has written: such a folder
-// has no id until the commit is made.
+// Look is Find without folders into which another edit has written. They have no id until the commit is made.
 func (d *Directory) Look(name string) (Entry, bool) {
 	if below, ok := d.below[name]; ok && below.edited() {
 		return Entry{Name: name, Mode: ModeTree}, true
@@ -237,8 +233,7 @@ func (d *Directory) edited() bool {
 	return false
 }
 
-// Blocked returns a *BlockedError when something that is not a folder is at the
-// path or on the way to it.
+// Blocked returns a *BlockedError if the path, or a parent, is not a folder.
 func (t *Tree) Blocked(p string) error {
 	d := t.top
 	for i, rest := 0, p; rest != ""; {
@@ -257,7 +252,8 @@ func (t *Tree) Blocked(p string) error {
 	return nil
 }
 
-// CheckNew returns the error of Put for a path that differs from another one only in case, unless that one goes.
+// CheckNew returns the error of Put for a path that differs from another one only in case, unless that one
+// goes.
 func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	d, at := t.top, ""
 	for rest := p; rest != ""; {
@@ -274,8 +270,7 @@ func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	return nil
 }
 
-// Put writes an entry, making the directories on the way. Nothing may block the
-// way; see Blocked.
+// Put writes an entry and creates its parents. See Blocked for paths that are not possible.
 func (t *Tree) Put(p, mode string, id Hash) error {
 	d, at := t.top, ""
 	segments := strings.Split(p, "/")
@@ -286,7 +281,7 @@ func (t *Tree) Put(p, mode string, id Hash) error {
 				return err
 			}
 			below = d.adopt(name, &Directory{loaded: true})
-			// A place for it among the names; its id comes with write.
+			// A placeholder, without an id until write.
 			d.put(Entry{Name: name, Mode: ModeTree})
 		}
 		if !below.loaded || below.sealed {
@@ -306,8 +301,7 @@ func (t *Tree) Put(p, mode string, id Hash) error {
 	return nil
 }
 
-// Remove takes the entry at a path away; it is no error when there is none.
-// Directories that it leaves empty go when the tree is written.
+// Remove removes the entry at a path, if there is one. Write removes directories that become empty.
 func (t *Tree) Remove(p string) {
 	if d := t.Directory(Parent(p)); d != nil {
 		delete(d.below, path.Base(p))
@@ -315,9 +309,8 @@ func (t *Tree) Remove(p string) {
 	}
 }
 
-// Write hashes every directory that changed, from the deepest up, gives store
-// the trees that are new, and returns the root's id. Directories that became
-// empty are left out; only the root may be an empty tree.
+// Write hashes every changed directory, from the deepest up, passes new trees to store, and returns the
+// root's id. It removes empty directories. Only the root may be an empty tree.
 func (t *Tree) Write(store func(Hash, []byte)) Hash {
 	id, empty := t.top.write(NewHasher(), store)
 	if empty {

@@ -15,14 +15,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// Verifier tells commits that certain keys have signed from all others.
+// Verifier recognizes commits that certain keys have signed.
 type Verifier struct {
 	openPGP openpgp.EntityList
 	ssh     []ssh.PublicKey
 }
 
-// Add takes a public key: an OpenPGP one, armored, or one of ssh, the line of a .pub
-// file. The error does not repeat it: it may be a private key by mistake.
+// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it,
+// because it may be a private key by mistake.
 func (v *Verifier) Add(key string) error {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))

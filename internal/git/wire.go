@@ -20,27 +20,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// wire speaks Git's protocol with one repository. A new transport is a new
-// implementation of these three.
+// wire speaks Git's protocol with one repository. Each transport implements it.
 type wire interface {
-	// references asks for the refs and for what the server can do. An empty
-	// repository is transport.ErrEmptyRemoteRepository.
+	// references requests the refs and the server's capabilities. An empty repository is
+	// transport.ErrEmptyRemoteRepository.
 	references(ctx context.Context) (*packp.AdvRefs, error)
-	// fetch sends the request and reads the answer, with the sidebands still in it.
+	// fetch sends the request and reads the answer, which still has its sidebands.
 	fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error
-	// push lets prepare make the request from what the server advertises to
-	// those who push, and sends it. The report is nil when the server gave none.
+	// push sends the request that prepare makes from the server's advertisement for pushes. The report is nil
+	// if the server gave none.
 	push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error)
-	// close ends what may still be open.
+	// close closes the connection.
 	close()
 }
 
 type prepareFunc func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error)
 
-// dial returns the wire to a remote. Nothing is sent yet. Its errors have nothing in them that does anything to a
-// terminal, since they repeat what a server says: in an ERR packet, in side-band 3, in an advertisement that cannot be
-// read, on stderr.
-func (c *Client) dial(remote Remote) (wire, error) {
+// dial returns the wire to a remote without sending a request. Its errors contain no control characters,
+// although they repeat text of servers: from an ERR packet, side-band 3, an advertisement that cannot be
+// read, or stderr.
+func (c *Connector) dial(remote Remote) (wire, error) {
 	w, err := c.rawWire(remote)
 	if err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func (c *Client) dial(remote Remote) (wire, error) {
 	return shownWire{w}, nil
 }
 
-// shownWire is a wire with errors that can be shown.
+// shownWire is a wire whose errors are safe for a terminal.
 type shownWire struct{ wire }
 
 func (w shownWire) references(ctx context.Context) (*packp.AdvRefs, error) {
@@ -65,7 +64,6 @@ func (w shownWire) push(ctx context.Context, prepare prepareFunc) (*packp.Report
 	return report, shown(err)
 }
 
-// shownError is an error with another text.
 type shownError struct {
 	text string
 	err  error
@@ -74,7 +72,7 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 func (e *shownError) Unwrap() error { return e.err }
 
-// maxShown is how many bytes are shown of an error: a packet has 64 KiB.
+// maxShown limits an error in bytes. A packet has 64 KiB.
 const maxShown = 1000
 
 func shown(err error) error {
@@ -92,7 +90,7 @@ func shown(err error) error {
 	return &shownError{text, err}
 }
 
-func (c *Client) rawWire(remote Remote) (wire, error) {
+func (c *Connector) rawWire(remote Remote) (wire, error) {
 	permit, err := remote.Credentials.Decide(remote.request())
 	if err != nil {
 		return nil, err
@@ -119,22 +117,22 @@ func (c *Client) rawWire(remote Remote) (wire, error) {
 	if err != nil {
 		return nil, errors.New("the URL cannot be parsed")
 	}
-	// go-git keeps the path decoded, and writes it into requests as it is.
+	// go-git decodes the path and writes it into requests without encoding it.
 	if parsed, err := url.Parse(remote.URL); err == nil {
 		endpoint.Path = strings.TrimRight(parsed.EscapedPath(), "/")
 	}
 	return &webWire{
 		transport: c.web, endpoint: endpoint, appends: c.appends, target: target{remote, permit},
-		// Not in the endpoint: go-git would make it part of every request's URL.
+		// In the endpoint, go-git would make it part of every request's URL.
 		auth: permit.Login.auth(endpoint.Host),
 	}, nil
 }
 
-// noCredentials is why a repository gets none.
+// noCredentials explains why a repository gets no credentials.
 const noCredentials = "no entry of git.credentials is for this URL, and the plain credentials are for the GitOps repository alone"
 
-// webWire is http(s), through go-git's transport. A fetch needs no second look
-// at the refs, since the smart protocol has no state between requests.
+// webWire uses go-git's http(s) transport. A fetch needs no second look at the refs, because the smart
+// protocol has no state between requests.
 type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
@@ -166,12 +164,12 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	return advertised, w.explain(err)
 }
 
-// within says which repository requests are about; see boundedTransport.
+// within adds the target of requests for boundedTransport.
 func (w *webWire) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, targetKey{}, &w.target)
 }
 
-// explain adds to an error why no credentials were sent.
+// explain adds why no credentials were sent.
 func (w *webWire) explain(err error) error {
 	permit := &w.target.permit
 	switch {
@@ -185,7 +183,6 @@ func (w *webWire) explain(err error) error {
 	return err
 }
 
-// advertisement asks what a service advertises.
 func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRefs, error) {
 	advertised, err := session.AdvertisedReferencesContext(ctx)
 	if err = otherHash(webError(err)); errors.Is(err, errOtherHash) {
@@ -193,7 +190,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	}
 	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		// What go-git found in place of a packet tells nothing to people.
+		// The text that go-git found instead of a packet does not help people.
 		err = fmt.Errorf(
 			"%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?",
 			ErrUnreachable,
@@ -204,8 +201,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 
 var errOtherHash = errors.New("the repository names its objects with SHA-256, which is not supported; use one with SHA-1")
 
-// otherHash recognises an advertisement that go-git cannot read because its ids
-// are longer.
+// otherHash recognizes an advertisement that go-git cannot read because its ids are longer.
 func otherHash(err error) error {
 	if unexpected, ok := errors.AsType[*packp.ErrUnexpectedData](err); ok && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
 		return errOtherHash
@@ -214,7 +210,7 @@ func otherHash(err error) error {
 }
 
 func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	// go-git leaves bodies open on some of its errors; ending the context ends them.
+	// go-git leaves bodies open after some errors. Ending the context closes them.
 	ctx, cancel := context.WithCancel(w.within(ctx))
 	defer cancel()
 	session, err := w.session()
@@ -229,7 +225,7 @@ func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, r
 	if err := read(response); err != nil {
 		return err
 	}
-	// Read to the end, the connection can be used again.
+	// The connection can be reused after its body was read to the end.
 	_, err = io.Copy(io.Discard, response)
 	return err
 }
@@ -262,8 +258,8 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 
 func (w *webWire) close() {}
 
-// branchTip reads the branch's commit: zero when the branch does not exist,
-// and advertised is nil when the repository is empty.
+// branchTip returns the branch's commit, or zero if it does not exist. advertised is nil if the repository is
+// empty.
 func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
 	advertised, err := advertisedBy(ctx, w)
 	if err != nil || advertised == nil {
@@ -272,7 +268,7 @@ func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs
 	return advertised.References[refName(branch).String()], advertised, nil
 }
 
-// advertisedBy reads the refs; nil when the repository is empty.
+// advertisedBy reads the refs. It returns nil if the repository is empty.
 func advertisedBy(ctx context.Context, w wire) (*packp.AdvRefs, error) {
 	advertised, err := w.references(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
@@ -288,7 +284,7 @@ func refName(branch string) plumbing.ReferenceName {
 	return plumbing.NewBranchReferenceName(branch)
 }
 
-// demultiplexed takes the sidebands off an answer; what hooks print goes to progress, unless that is nil.
+// demultiplexed removes the sidebands of an answer. progress, which may be nil, receives the output of hooks.
 func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband.Progress) io.Reader {
 	var demuxer *sideband.Demuxer
 	switch {

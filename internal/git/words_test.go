@@ -67,7 +67,7 @@ func TestWhatAServerSaysDoesNothingToATerminal(t *testing.T) {
 			t.Cleanup(server.Close)
 			remote := git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}
 			var logged []string
-			client := git.NewClient(git.Options{Log: func(_ context.Context, _ string, fields map[string]any) {
+			client := git.NewConnector(git.ConnectorOptions{Log: func(_ context.Context, _ string, fields map[string]any) {
 				logged = append(logged, fmt.Sprint(fields))
 			}})
 			_, err := client.Open(t.Context(), remote, 1)
@@ -99,7 +99,7 @@ func TestARefusalAfterARedirectNamesBothServers(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.RequestURI(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient(git.Options{}).
+	_, err := git.NewConnector(git.ConnectorOptions{}).
 		Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main", Credentials: git.Credentials{
 			Login: git.Login{Token: "t0k3n"}, ByURL: []git.URLCredentials{{URL: elsewhere.URL}},
 		}}, 1)
@@ -117,7 +117,7 @@ func TestALoginPageIsDescribedInWords(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Sign in</html>") }))
 	t.Cleanup(server.Close)
-	_, err := git.NewClient(git.Options{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
+	_, err := git.NewConnector(git.ConnectorOptions{}).Open(t.Context(), git.Remote{IsGitOps: true, URL: server.URL + "/r", Branch: "main"}, 1)
 	if err == nil || strings.Contains(err.Error(), "pkt") ||
 		!strings.Contains(err.Error(), "not that of a Git server; is this the URL of a repository, and does it need credentials?") {
 		t.Errorf("%v", err)

@@ -15,7 +15,7 @@ func TestTheLogSaysWhatHappensAtRepositories(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	ctx := tflogtest.RootLogger(t.Context(), &log)
-	client := git.NewClient(git.Options{Log: logDebug})
+	client := git.NewConnector(git.ConnectorOptions{Log: logDebug})
 	remote := git.Remote{
 		URL:         filepath.Join(t.TempDir(), "r.git"),
 		Branch:      "main",

@@ -44,8 +44,8 @@ func New(version string) func() provider.Provider {
 
 type flotilla struct {
 	version string
-	git     git.Options      // data sources of tests
-	clock   compliance.Clock // a clock for tests
+	git     git.ConnectorOptions // data sources of tests
+	clock   compliance.Clock     // a clock for tests
 }
 
 // Metadata names the provider.
@@ -145,7 +145,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	}
 	reaching := p.git
 	reaching.Over, reaching.UserAgent, reaching.Log = over, connection.UserAgent(p.version), logDebug
-	client := git.NewClient(reaching)
+	client := git.NewConnector(reaching)
 	options := gitops.BranchOptions{Git: client}
 	if p.clock != nil {
 		options.Now = p.clock.Now
@@ -172,7 +172,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Git: gitops.NewBranchClient(options), Credentials: settings.credentials, Over: over, Author: settings.author,
 			Release: p.version, Run: run.Current(os.Getenv), UserAgent: connection.UserAgent(p.version),
 		}),
-		Sources: source.NewClient(client, settings.credentials),
+		Sources: source.NewReader(client, settings.credentials),
 		Artifacts: origin.NewClient(origin.Options{
 			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: trusted.sources,
 		}),

@@ -270,7 +270,7 @@ func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	const url = "https://git.example.com/team/one.git"
 	host := &patient{Host: gittest.NewHost()}
 	host.Create("team/one", true)
-	w := providertest.New(provider.StartWith(nil, gitclient.Options{Transport: host}))
+	w := providertest.New(provider.StartWith(nil, gitclient.ConnectorOptions{Transport: host}))
 	within := func(operation string, limit time.Duration, noted *[]time.Time, run func() providertest.Diagnostics) {
 		t.Helper()
 		*noted = nil

@@ -87,7 +87,7 @@ func commits(t *testing.T, repository, base string, keys map[string]string) map[
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := pack.AddCommit(gitpackage.Commit{
+		id, err := pack.AddCommit(gitpackage.NewCommit{
 			Tree: tree, Author: gitpackage.Signature{Name: "a", Email: "a@example.com"}, Time: time.Now(), Message: name + "\n",
 		}, signer)
 		if err != nil {

@@ -157,7 +157,7 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	} else if t.Commit.IsZero() {
 		parents = nil
 	}
-	commit, err := pack.AddCommit(git.Commit{
+	commit, err := pack.AddCommit(git.NewCommit{
 		Tree: root, Parents: parents, Author: withDefaultAuthor(c.edit.Author), Time: a.now, Message: c.message(),
 	}, a.client.options.Signer)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // concurrent use, with one request at a time.
 type Branch struct {
 	remote git.Remote
-	git    *git.Client
+	git    *git.Connector
 	lock   wait.Locks // held while the tip is in use
 	tip    *git.Tip
 	levels int      // of trees fetched everywhere

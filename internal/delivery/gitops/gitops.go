@@ -39,8 +39,8 @@ type BranchClient struct {
 
 // BranchOptions are the settings of a BranchClient. The zero value has the defaults.
 type BranchOptions struct {
-	// Git reaches repositories. Default: a git.Client without options.
-	Git *git.Client
+	// Git reaches repositories. Default: a git.Connector without options.
+	Git *git.Connector
 	// Now is the clock for commit times. Default: time.Now.
 	Now func() time.Time
 	// Signer signs every commit. Default: commits are not signed.
@@ -53,7 +53,7 @@ type BranchOptions struct {
 // NewBranchClient returns a BranchClient that shares nothing with others.
 func NewBranchClient(options BranchOptions) *BranchClient {
 	if options.Git == nil {
-		options.Git = git.NewClient(git.Options{})
+		options.Git = git.NewConnector(git.ConnectorOptions{})
 	}
 	if options.Now == nil {
 		options.Now = time.Now

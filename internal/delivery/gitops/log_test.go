@@ -56,7 +56,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 		return once500(w, r, next) || overtake(w, r, next)
 	}
 	var told lines
-	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Log: told.log})})
+	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Log: told.log})})
 	look, err := client.ReadBranch(t.Context(), remote, dev)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTheLogTellsTheWayAndNoSecret(t *testing.T) {
 func TestTheLogHasNoUsersOfURLs(t *testing.T) {
 	t.Parallel()
 	var told lines
-	client := git.NewClient(git.Options{Log: told.log})
+	client := git.NewConnector(git.ConnectorOptions{Log: told.log})
 	for _, url := range []string{"ssh://someone@h/r", "someone@h:r", "https://someone:" + canary + "@h/r", "ssh://h/r"} {
 		client.Log(t.Context(), git.Remote{IsGitOps: true, URL: url, Branch: "main"}, "x", nil)
 	}

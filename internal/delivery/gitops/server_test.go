@@ -190,7 +190,7 @@ func backend(t testing.TB, root string) http.Handler {
 // newClient is a client that reaches local repositories without processes, but in `make acceptance`.
 func newClient(options gitops.BranchOptions) *gitops.BranchClient {
 	if options.Git == nil {
-		options.Git = git.NewClient(gittest.Options())
+		options.Git = git.NewConnector(gittest.Options())
 	}
 	return gitops.NewBranchClient(options)
 }

@@ -37,7 +37,7 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Over: transport})}).
+	result, err := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: transport})}).
 		Apply(context.Background(), r.remote, edit)
 	if err != nil || !result.Committed {
 		t.Errorf("with the CA: %+v, %v", result, err)
@@ -52,7 +52,7 @@ func TestACAOfOnesOwnIsTrustedWhenItIsGiven(t *testing.T) {
 func TestASlowServerIsGivenUpAfterTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })) + "/r"
-	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewClient(git.Options{Over: bounded.Transport(50 * time.Millisecond)})})
+	client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Over: bounded.Transport(50 * time.Millisecond)})})
 	if _, err := inspectBy(context.Background(), client, git.Remote{IsGitOps: true, URL: url, Branch: "main"}, dev); !errors.Is(
 		err,
 		git.ErrUnreachable,

@@ -11,38 +11,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// search finds the files of a commit that match.
+// search finds the matching files of a commit.
 type search struct {
 	tip              *git.Tip
 	base             string // the query's path
 	include, exclude []pattern
 	limits           Limits
-	folders          int // that were read
-	bytes            int // of the paths that matched, or that are looked into
+	folders          int // number of folders read
+	bytes            int // length of the paths that match or lead to matches
 
 	found     map[string]git.Entry
-	elsewhere []string // symbolic links and submodules that match
-	unnamed   []string // entries that match whose names cannot be paths
+	elsewhere []string // matching symbolic links and submodules
+	unnamed   []string // matching entries with names that cannot be paths
 	folder    string   // a folder that an include names like a file
 }
 
-// maxPaths bounds the memory of paths, in bytes: folders with long names in each other, with many files at the end, are few
-// and small objects.
+// maxPaths limits the memory of paths in bytes. Nested folders with long names and many files are few and
+// small objects.
 const maxPaths = 64 << 20
 
-// maxFolders bounds a walk: a repository of a few kilobytes can have more folders
-// than there is memory, when it uses one tree many times.
+// maxFolders limits the walk. A repository of a few kilobytes that uses one tree many times can have more
+// folders than fit into memory.
 const maxFolders = 200_000
 
-// visit is a folder that the search reads.
+// visit is a folder to read.
 type visit struct {
 	path             string // below the base
 	id               git.Hash
 	include, exclude states
 }
 
-// find looks through the trees, level by level: what one level needs is asked for
-// at once, and only folders below which something may match are looked into.
+// find searches the trees level by level, with one request for each level. It reads only folders that may
+// contain matches.
 func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	root, err := s.enter(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	level := []visit{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
 	for len(level) > 0 {
 		if s.folders += len(level); s.folders > maxFolders {
-			return nil, &Error{
+			return nil, &QueryError{
 				"include",
 				"Too many folders",
 				fmt.Sprintf("More than %d folders would have to be searched. Narrow path or include.", maxFolders),
@@ -73,8 +73,7 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	return s.found, s.check()
 }
 
-// needTrees fetches the trees of a level, with all that is below those that may
-// match at any depth.
+// needTrees fetches the trees of a level, and everything below folders that may have matches at any depth.
 func (s *search) needTrees(ctx context.Context, level []visit) error {
 	var ids, deep []git.Hash
 	for _, at := range level {
@@ -89,8 +88,7 @@ func (s *search) needTrees(ctx context.Context, level []visit) error {
 	return s.tip.Need(ctx, ids)
 }
 
-// look takes what matches of one folder, and returns the folders that are to be
-// looked into.
+// look returns the subfolders to read, and collects the matches of one folder.
 func (s *search) look(at visit) ([]visit, error) {
 	entries, err := s.tip.Entries(at.id)
 	if err != nil {
@@ -103,12 +101,12 @@ func (s *search) look(at visit) ([]visit, error) {
 			include: at.include.into(s.include, entry.Name), exclude: at.exclude.into(s.exclude, entry.Name),
 		}
 		if next.exclude.matched(s.exclude) != nil {
-			continue // what is below an excluded folder is excluded, too
+			continue // excludes everything below, too
 		}
 		matched := next.include.matched(s.include)
 		if matched != nil || entry.IsTree() && next.include.mayMatch(s.include) {
 			if s.bytes += len(next.path); len(next.path) > maxPath || s.bytes > maxPaths {
-				return nil, &Error{
+				return nil, &QueryError{
 					"include",
 					"Paths are too long",
 					fmt.Sprintf("A path may have %d bytes, and all that match, with the folders that are searched, %d MiB. "+
@@ -132,7 +130,7 @@ func (s *search) look(at visit) ([]visit, error) {
 		case !entry.IsFile():
 			s.elsewhere = named(s.elsewhere, fmt.Sprintf("%q is %s", next.path, entry.Kind()))
 		case len(s.found) == s.limits.Files:
-			return nil, &Error{
+			return nil, &QueryError{
 				"limits",
 				"Too many files",
 				fmt.Sprintf("More than %d files match, which is the limit. Narrow path or include, or raise limits.files.",
@@ -145,8 +143,9 @@ func (s *search) look(at visit) ([]visit, error) {
 	return below, nil
 }
 
-// fitsPath says whether an entry can be a part of a path: what people make of files may be files again, and a backslash or
-// a control character would have them elsewhere, or steer a terminal. A tree with ".." is malformed to git.ParseTree.
+// fitsPath reports whether a name can be a segment of a path. The results may become files again, and a
+// backslash or a control character would put them elsewhere, or control a terminal. git.ParseTree refuses
+// "..".
 func fitsPath(name string) bool {
 	return wording.IsLine(name) && !strings.Contains(name, "\\")
 }
@@ -159,7 +158,7 @@ func named(names []string, name string) []string {
 	return append(names, name)
 }
 
-// check reports what is wrong with the files that were found.
+// check returns an error about the files that were found.
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
@@ -188,7 +187,7 @@ func (s *search) check() error {
 	if s.folder != "" {
 		detail += fmt.Sprintf(" %q is a folder: all its files are %q.", s.folder, s.folder+"/**")
 	}
-	return &Error{"include", "No file matches", detail}
+	return &QueryError{"include", "No file matches", detail}
 }
 
 func (s *search) where() string {
@@ -225,7 +224,7 @@ func (s *search) enter(ctx context.Context) (git.Hash, error) {
 					at,
 				)
 			}
-			return git.Hash{}, &Error{"path", "Path is not a folder", detail}
+			return git.Hash{}, &QueryError{"path", "Path is not a folder", detail}
 		}
 		var names []string
 		for _, entry := range entries {
@@ -233,7 +232,7 @@ func (s *search) enter(ctx context.Context) (git.Hash, error) {
 				names = append(names, entry.Name)
 			}
 		}
-		return git.Hash{}, &Error{"path", "Path does not exist", fmt.Sprintf("The repository has no folder %q at commit %s%s",
+		return git.Hash{}, &QueryError{"path", "Path does not exist", fmt.Sprintf("The repository has no folder %q at commit %s%s",
 			at, s.tip.Commit, wording.DidYouMean(name, names))}
 	}
 	return id, nil

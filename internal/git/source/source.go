@@ -1,6 +1,5 @@
-// Package source reads files of any Git repository at a ref: control planes, the
-// workloads of teams. It selects them by patterns, within limits. It knows neither
-// Terraform nor fleets.
+// Package source reads files of a Git repository at a ref: control planes, the workloads of teams. It selects
+// them by patterns and within limits. It does not know Terraform or fleets.
 package source
 
 import (
@@ -19,75 +18,71 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Query says which files are read.
+// Query selects files.
 type Query struct {
 	URL string
-	// Ref is a branch, a tag or the full id of a commit; "" is the default branch.
+	// Ref is a branch, a tag or the full id of a commit. "" is the default branch.
 	Ref string
-	// Path is the folder that files are read from, and that their paths are relative
-	// to; "" and "." are the root.
+	// Path is the folder to read. Paths of files are relative to it. "" and "." are the root.
 	Path string
-	// Include and Exclude are patterns of paths below Path. Without Include it is
-	// every file. See pattern.
+	// Include and Exclude are patterns of paths below Path. Default: every file. See pattern.
 	Include []string
 	Exclude []string
 	Limits  Limits
-	// Sources are the beginnings of the URLs that may be requested; nil: any.
+	// Sources are prefixes of the URLs that may be requested; nil: any.
 	Sources []string
 }
 
-// Limits bound what is read; the zero value is DefaultLimits.
+// Limits limit the files that are read. The zero value is DefaultLimits.
 type Limits struct {
-	Files int // how many files
-	Bytes int // of all of them together
+	Files int // number of files
+	Bytes int // of all files together
 }
 
-// Bounds of limits.
 var (
 	DefaultLimits = Limits{Files: 5_000, Bytes: 8 << 20}
 	MaxLimits     = Limits{Files: 100_000, Bytes: 64 << 20}
 )
 
-// Files is what was read.
+// Files are the files of a commit.
 type Files struct {
-	// Commit is the id of the commit that the ref was at.
+	// Commit is the commit of the ref.
 	Commit string
-	// Texts are the files by their paths below the query's path.
+	// Texts are the files by path below the query's path.
 	Texts map[string]string
 }
 
-// An Error is what is wrong with an attribute of a query: url, ref, path, include,
-// exclude, sources or limits.
-type Error struct {
+// QueryError is an error at an attribute of a query: url, ref, path, include, exclude, sources or limits.
+type QueryError struct {
 	Attribute string
 	Summary   string
-	Detail    string // a sentence or several
+	Detail    string // one or more sentences
 }
 
-func (e *Error) Error() string { return e.Summary + ": " + e.Detail }
+func (e *QueryError) Error() string { return e.Summary + ": " + e.Detail }
 
-// Client reads files. It is safe for concurrent use.
-type Client struct {
-	git         *git.Client
+// Reader reads files. It is safe for concurrent use.
+type Reader struct {
+	git         *git.Connector
 	credentials git.Credentials
 }
 
-// NewClient returns a Client. It makes no request.
-func NewClient(client *git.Client, credentials git.Credentials) *Client {
-	return &Client{git: client, credentials: credentials}
+// NewReader returns a Reader. It makes no request.
+func NewReader(client *git.Connector, credentials git.Credentials) *Reader {
+	return &Reader{git: client, credentials: credentials}
 }
 
-// Check reports what is wrong with a query, without any request.
-func (q Query) Check() []*Error {
+// Check returns all errors of a query. It makes no request.
+func (q Query) Check() []*QueryError {
 	_, found := q.search()
 	return found
 }
 
-// search is the search for what a query asks for, and what is wrong with the query.
-func (q Query) search() (s *search, found []*Error) {
+// search compiles the query, and returns its errors.
+func (q Query) search() (s *search, found []*QueryError) {
 	report := func(attribute, summary string, err error) {
 		if err != nil {
-			found = append(found, &Error{attribute, summary, err.Error()})
+			found = append(found, &QueryError{attribute, summary, err.Error()})
 		}
 	}
 	if err := git.CheckURL(q.URL); err != nil {
@@ -117,8 +112,7 @@ func (q Query) search() (s *search, found []*Error) {
 	return s, found
 }
 
-// cleanPath is a path as it is in a repository, from what people and Kalypso
-// write: "./workloads/" is "workloads".
+// cleanPath normalizes paths as people and Kalypso write them: "./workloads/" is "workloads".
 func cleanPath(path string) (string, error) {
 	var clean []string
 	if strings.HasPrefix(path, "/") {
@@ -143,31 +137,29 @@ func cleanPath(path string) (string, error) {
 
 const maxPath = 4096
 
-// Read reads the files of a query that Check has found nothing wrong with. All
-// that matches has to be text: what is not is an error that names it.
+// Read returns the files of a query that Check accepts. All matching files must be text; other files are an
+// error that names them.
 //
-// Errors: *Error at an attribute; else what is wrong with the repository, as
-// git.Remote.Describe says it.
-func (c *Client) Read(ctx context.Context, query Query) (Files, error) {
+// Errors: a *QueryError at an attribute, or an error about the repository from git.Remote.Describe.
+func (c *Reader) Read(ctx context.Context, query Query) (Files, error) {
 	remote := git.Remote{URL: query.URL, Credentials: c.credentials, Sources: query.Sources}
 	files, err := c.read(ctx, remote, query)
-	var wrong *Error
+	var wrong *QueryError
 	if err == nil || errors.As(err, &wrong) {
 		return files, err
 	}
 	return Files{}, remote.Describe(err)
 }
 
-func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
+func (c *Reader) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
 	s, wrong := query.search()
 	if len(wrong) > 0 {
 		return Files{}, wrong[0]
 	}
-	// The root tree alone: how much is below is not known. Each level that matches
-	// takes one more request.
+	// Only the root tree, because the depth is unknown. Each level with matches takes one more request.
 	tip, err := c.git.OpenRef(ctx, remote, query.Ref, 1)
 	if missing := (*git.RefError)(nil); errors.As(err, &missing) {
-		return Files{}, &Error{"ref", "Ref does not exist", remote.Describe(missing).Error()}
+		return Files{}, &QueryError{"ref", "Ref does not exist", remote.Describe(missing).Error()}
 	}
 	if err != nil {
 		return Files{}, err
@@ -186,8 +178,8 @@ func (c *Client) read(ctx context.Context, remote git.Remote, query Query) (File
 	return Files{Commit: tip.Commit.String(), Texts: texts}, nil
 }
 
-// chunk is how many files one request fetches: enough for nearly all queries, and
-// few enough to notice a limit early.
+// chunk is the number of files in one request: enough for nearly all queries, and few enough to notice a
+// limit early.
 const chunk = 1_000
 
 // texts fetches the files and checks that they are text.
@@ -209,7 +201,7 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 				return nil, err
 			}
 			if left -= len(content); left < 0 {
-				return nil, &Error{
+				return nil, &QueryError{
 					"limits",
 					"Files are too large",
 					fmt.Sprintf("The files that match have more than %d bytes in all, which is the limit. "+
@@ -237,7 +229,7 @@ func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[str
 	return texts, nil
 }
 
-// unreadable is an error about files that match and cannot be returned as text.
-func (s *search) unreadable(summary, which string) *Error {
-	return &Error{"include", summary, which + " Only text can be read: narrow include, or exclude these files."}
+// unreadable returns an error about matching files that are not text.
+func (s *search) unreadable(summary, which string) *QueryError {
+	return &QueryError{"include", summary, which + " Only text can be read: narrow include, or exclude these files."}
 }

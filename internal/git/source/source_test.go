@@ -135,7 +135,7 @@ func read(t *testing.T, query source.Query) (source.Files, error) {
 	for _, wrong := range query.Check() {
 		t.Fatal(wrong)
 	}
-	return source.NewClient(git.NewClient(git.Options{}), git.Credentials{}).Read(t.Context(), query)
+	return source.NewReader(git.NewConnector(git.ConnectorOptions{}), git.Credentials{}).Read(t.Context(), query)
 }
 
 func wantFiles(t *testing.T, query source.Query, want map[string]string) source.Files {
@@ -154,7 +154,7 @@ func wantFiles(t *testing.T, query source.Query, want map[string]string) source.
 func wantError(t *testing.T, query source.Query, attribute string, says ...string) {
 	t.Helper()
 	_, err := read(t, query)
-	var wrong *source.Error
+	var wrong *source.QueryError
 	if !errors.As(err, &wrong) || wrong.Attribute != attribute {
 		t.Fatalf("%+v: %v, want an error at %s", query, err, attribute)
 	}
@@ -345,7 +345,7 @@ func TestPrivateRepositoriesAreReadWithTheirCredentialsAlone(t *testing.T) {
 	for _, credentials := range []git.Credentials{
 		{}, {Login: git.Login{Token: "wrong-secret"}}, {ByURL: []git.URLCredentials{{URL: "https://other.example.com", Login: git.Login{Token: "the-secret"}}}},
 	} {
-		_, err := source.NewClient(git.NewClient(git.Options{}), credentials).Read(t.Context(), source.Query{URL: url})
+		_, err := source.NewReader(git.NewConnector(git.ConnectorOptions{}), credentials).Read(t.Context(), source.Query{URL: url})
 		if !errors.Is(err, git.ErrUnauthorized) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
 		}
@@ -354,7 +354,7 @@ func TestPrivateRepositoriesAreReadWithTheirCredentialsAlone(t *testing.T) {
 		Login: git.Login{Token: "wrong-secret"},
 		ByURL: []git.URLCredentials{{URL: url, Login: git.Login{Token: "the-secret"}}},
 	}
-	if _, err := source.NewClient(git.NewClient(git.Options{}), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
+	if _, err := source.NewReader(git.NewConnector(git.ConnectorOptions{}), credentials).Read(t.Context(), source.Query{URL: url}); err != nil {
 		t.Error(err)
 	}
 }
@@ -434,11 +434,11 @@ func TestReadingALittleOfMuchReceivesLittle(t *testing.T) {
 	// A repository on this machine is asked as sparingly, whatever its own configuration says.
 	query.URL = r.bare
 	objects := 0
-	client := git.NewClient(git.Options{Log: func(_ context.Context, _ string, fields map[string]any) {
+	client := git.NewConnector(git.ConnectorOptions{Log: func(_ context.Context, _ string, fields map[string]any) {
 		count, _ := fields["objects"].(int)
 		objects += count
 	}})
-	if _, err := source.NewClient(client, git.Credentials{}).Read(t.Context(), query); err != nil {
+	if _, err := source.NewReader(client, git.Credentials{}).Read(t.Context(), query); err != nil {
 		t.Fatal(err)
 	}
 	if objects < 40 || objects > 60 {

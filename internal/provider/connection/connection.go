@@ -23,7 +23,7 @@ import (
 // Connection is the configured provider.
 type Connection struct {
 	Delivery *delivery.Service
-	Sources  *source.Client
+	Sources  *source.Reader
 	// Artifacts resolves and fetches the artifacts of manifests.
 	Artifacts *origin.Client
 	// Complete is false while a credential is unknown, so that no request can be sent yet.

@@ -148,7 +148,7 @@ func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) source.Quer
 	return query
 }
 
-func addSourceError(diagnostics *diag.Diagnostics, wrong *source.Error) {
+func addSourceError(diagnostics *diag.Diagnostics, wrong *source.QueryError) {
 	diagnostics.AddAttributeError(path.Root(wrong.Attribute), wrong.Summary, tfvalue.Sentence(wrong.Detail))
 }
 
@@ -172,7 +172,7 @@ func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel
 
 // addError adds the error of a repository that is only read.
 func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics, address string, err error) {
-	if wrong := (*source.Error)(nil); errors.As(err, &wrong) {
+	if wrong := (*source.QueryError)(nil); errors.As(err, &wrong) {
 		addSourceError(diagnostics, wrong)
 		return
 	}

@@ -1,4 +1,4 @@
-// Package garbage bounds how much memory of a process waits for the garbage collector.
+// Package garbage limits the memory that waits for the garbage collector.
 package garbage
 
 import (
@@ -8,22 +8,23 @@ import (
 	"runtime/metrics"
 )
 
-// Go lets as much memory wait to be collected as is in use, which doubles that of a process with hundreds of megabytes.
+// By default, Go lets as much garbage wait as there is memory in use. That doubles a process with hundreds of
+// megabytes.
 const (
-	mostGarbage   = 192 << 20 // bytes that may wait
-	usualPercent  = 100       // of what is in use that Go lets wait
-	lowestPercent = 25        // the same in a process so large that it would do nothing but collect
+	mostGarbage   = 192 << 20 // bytes of garbage
+	usualPercent  = 100       // Go's default, in percent of the memory in use
+	lowestPercent = 25        // keeps a large process from collecting all the time
 )
 
-// Bound lets at most 192 MiB wait to be collected, or a quarter of what is in use where that is more. GOGC in the
-// environment decides instead.
+// Bound limits garbage to 192 MiB, or to a quarter of the memory in use if that is more. GOGC in the
+// environment wins.
 func Bound() {
 	if os.Getenv("GOGC") == "" {
 		afterCollection(nil)
 	}
 }
 
-// unused is what nothing refers to, so that its finalizer runs after each collection.
+// unused is never referenced, so its finalizer runs after each collection.
 type unused struct{ _ [64]byte }
 
 func afterCollection(*unused) {
@@ -33,7 +34,7 @@ func afterCollection(*unused) {
 	runtime.SetFinalizer(&unused{}, afterCollection)
 }
 
-// garbagePercent is how much may wait, in percent of the bytes that are in use.
+// garbagePercent returns the limit in percent of the bytes in use.
 func garbagePercent(inUse uint64) int {
 	return max(lowestPercent, min(usualPercent, int(mostGarbage*100/max(inUse, 1))))
 }

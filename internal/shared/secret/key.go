@@ -6,8 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// KeyForms returns the texts of a private key in PEM that are secret: the key as it is given and as it is read, and each of
-// its lines, since an error may repeat one line alone. It finds the key with \n in place of line breaks, too.
+// KeyForms returns the secret texts of a private key in PEM: the key as given and as parsed, and each line,
+// because an error may repeat one line alone. It also reads a key with \n in place of line breaks.
 func KeyForms(pem string) []string {
 	normal := armor.Normalize(pem)
 	forms := []string{pem, normal, strings.TrimSpace(normal)}

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// IsSecret reports whether an object, as JSON has it, is a Secret of Kubernetes. The spelling does not matter: an API server
-// refuses "kind: secret", and its data is in the file all the same. An object of another group is one if it has data.
+// IsSecret reports whether a decoded JSON object is a Kubernetes Secret. It ignores case: an API server
+// refuses "kind: secret", but the data is in the file. An object of another group is a Secret if it has data.
 func IsSecret(object map[string]any) bool {
 	kind, apiVersion := text(object, "kind"), text(object, "apiVersion")
 	if folded(kind) != "secret" {
@@ -20,7 +20,7 @@ func IsSecret(object map[string]any) bool {
 	return !hasGroup || group == "" || group == "core" || slices.ContainsFunc(slices.Collect(maps.Keys(object)), isData)
 }
 
-// IsEmbedded reports whether a part of an object is a Secret, and not a reference to one.
+// IsEmbedded reports whether a part of an object is a Secret, not a reference to one.
 func IsEmbedded(part map[string]any) bool {
 	if !IsSecret(part) {
 		return false
@@ -29,8 +29,8 @@ func IsEmbedded(part map[string]any) bool {
 	return hasMetadata || slices.ContainsFunc(slices.Collect(maps.Keys(part)), isData)
 }
 
-// HasPlain reports whether a Secret has a value that is not encrypted: in data, in a member that no Secret has, or in an
-// annotation that repeats the object.
+// HasPlain reports whether a Secret has a value that is not encrypted: in data, in a field that Secrets do
+// not have, or in an annotation that repeats the object.
 func HasPlain(object map[string]any) bool {
 	found := false
 	Masked(object, func(value any, path ...string) any {
@@ -45,7 +45,8 @@ func HasPlain(object map[string]any) bool {
 	return found
 }
 
-// EmbedsPlain reports whether a part of a value is a Secret with data that is not encrypted. It does not look into text.
+// EmbedsPlain reports whether a part of a value is a Secret with unencrypted data. It does not look into
+// text.
 func EmbedsPlain(value any) bool {
 	return deep.Holds(value, func(part any) bool {
 		object, isObject := part.(map[string]any)
@@ -61,7 +62,7 @@ func EmbedsPlain(value any) bool {
 	})
 }
 
-// The lines of a Secret's manifest in YAML or JSON.
+// These match the lines of a Secret's manifest in YAML or JSON.
 var (
 	kindLine = regexp.MustCompile(`(?im)(?:^|[{,\s-])["']?kind["']?\s*:\s*["']?secret["']?\s*(?:[,}#]|$)`)
 	dataLine = regexp.MustCompile(
@@ -69,14 +70,15 @@ var (
 	)
 )
 
-// IsManifest reports whether text has the manifest of a Secret with data. It does not parse the text, which may be a template.
+// IsManifest reports whether text contains the manifest of a Secret with data. It does not parse the text,
+// which may be a template.
 func IsManifest(text string) bool {
 	const shortest = len("kind: Secret\ndata: x")
 	return len(text) >= shortest && kindLine.MatchString(text) && dataLine.MatchString(text)
 }
 
-// Masked is a copy of a Secret with a mask for each value but its type and what identifies it. The path of a value is that of
-// its member. Keys of well-formed data stay; a name that no member of a Secret has is a mask, too.
+// Masked returns a copy of a Secret in which mask replaces every value except its type and identity. mask
+// gets the path of the field. Valid keys of data stay. An unknown field name is masked, too.
 func Masked(object map[string]any, mask func(value any, path ...string) any) map[string]any {
 	masked := map[string]any{}
 	for name, value := range object {
@@ -109,7 +111,7 @@ func maskedMetadata(metadata map[string]any, mask func(value any, path ...string
 			masked[name] = maskedEntries(members, mask, "metadata", name)
 		case isMap && name == "labels" && areTexts(members), isText && slices.Contains(identifying, name):
 			masked[name] = value
-		case slices.Contains(bookkeeping, name): // written by the API server, and without values of the Secret
+		case slices.Contains(bookkeeping, name): // written by the API server, without values of the Secret
 		default:
 			masked[fieldOr(name, "unknown field")] = mask(value, "metadata", name)
 		}
@@ -117,7 +119,7 @@ func maskedMetadata(metadata map[string]any, mask func(value any, path ...string
 	return masked
 }
 
-// Members of metadata. https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+// Fields of metadata. https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 var (
 	identifying = []string{"name", "generateName", "namespace"}
 	bookkeeping = []string{
@@ -143,7 +145,7 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// fieldOr is a name if it can be that of a field, or else other: what stands there may be a value.
+// fieldOr returns name if it can be the name of a field, else other, because it may be a value.
 func fieldOr(name, other string) string {
 	if fieldName.MatchString(name) {
 		return name
@@ -151,12 +153,12 @@ func fieldOr(name, other string) string {
 	return other
 }
 
-// IsCopyAnnotation reports whether tools keep a whole object in the annotation of this name, as kubectl apply does.
+// IsCopyAnnotation reports whether tools such as kubectl apply keep a whole object in this annotation.
 func IsCopyAnnotation(name string) bool { return copyName.MatchString(name) }
 
 var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|known)[a-z-]*|applied)$`)
 
-// isCopy also knows copies by their form: an object in JSON, plain or compressed and in base64.
+// isCopy also recognizes copies by their form: an object in JSON, plain, or compressed and in base64.
 func isCopy(name string, value any) bool {
 	content, isText := value.(string)
 	content = strings.TrimSpace(content)
@@ -195,7 +197,7 @@ func areTexts(members map[string]any) bool {
 	return true
 }
 
-// text is that of a member, whose name may be in other cases.
+// text returns a field, ignoring the case of its name.
 func text(object map[string]any, name string) string {
 	if exact, isText := object[name].(string); isText {
 		return exact
@@ -208,5 +210,5 @@ func text(object map[string]any, name string) string {
 	return ""
 }
 
-// folded is text without spaces around it, in lower case.
+// folded returns trimmed lower-case text.
 func folded(text string) string { return strings.ToLower(strings.TrimSpace(text)) }

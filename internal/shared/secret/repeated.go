@@ -14,15 +14,17 @@ import (
 )
 
 const (
-	// window is how many bytes of a value an error must not repeat: a library may have cut the value.
+	// window is the number of consecutive bytes of a value that an error must not repeat. A library may have
+	// truncated the value.
 	window = 8
-	// shortest is the length of the shortest value that an error must not repeat, as a whole word.
+	// shortest is the minimum length of a value that an error must not repeat as a whole word.
 	shortest = 4
 )
 
-// Unrepeated returns an error's text with three asterisks in place of each part that repeats a text or a long number in
-// values, as JSON has them: as it is, cut, quoted, escaped, in base64 or in hexadecimal digits. Parts that keep matches, such as
-// names of files, stay; keep may be nil. It finds no value that a program has changed in another way.
+// Unrepeated replaces every part of an error's text that repeats a text or a long number of the JSON values
+// with three asterisks: as it is, truncated, quoted, escaped, in base64 or in hexadecimal. Parts that match
+// keep, such as names of files, stay; keep may be nil. It does not recognize values that a program has
+// changed in another way.
 func Unrepeated(text string, keep *regexp.Regexp, values ...any) string {
 	r := repeated{text: text, windows: make(map[uint64]bool, len(text)), words: map[string]bool{}, starts: map[string]bool{}}
 	for i := range len(text) - window + 1 {
@@ -36,9 +38,9 @@ func Unrepeated(text string, keep *regexp.Regexp, values ...any) string {
 
 type repeated struct {
 	text    string
-	windows map[uint64]bool // of the text; true: they are in a value, too
-	words   map[string]bool // values that are shorter than a window
-	starts  map[string]bool // the first bytes of values, to know those that were cut
+	windows map[uint64]bool // of the text; true: also in a value
+	words   map[string]bool // values shorter than a window
+	starts  map[string]bool // beginnings of values, to recognize truncated ones
 }
 
 func (r *repeated) value(value any) {
@@ -88,7 +90,8 @@ func (r *repeated) add(value string) {
 	} {
 		r.form(form)
 	}
-	// Text before the value moves what base64 makes of it by one byte or two, and mixes with the characters at its ends.
+	// Text before the value shifts its base64 form by one or two bytes, and mixes with the characters at its
+	// ends.
 	const block, moved = 3, 2
 	for before := range block {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat(" ", before) + value))
@@ -98,10 +101,10 @@ func (r *repeated) add(value string) {
 	}
 }
 
-// plainWords say nothing about a value, and errors need them.
+// plainWords reveal nothing about a value, and errors need them.
 var plainWords = map[string]bool{"true": true, "false": true, "null": true, "none": true}
 
-// form notes where the text has a form of a value, or a part of it.
+// form marks where the text contains a form of a value, or a part of it.
 func (r *repeated) form(form string) {
 	for n := shortest; n <= min(len(form), window); n++ {
 		r.starts[form[:n]] = true

@@ -13,14 +13,13 @@ import (
 	"strings"
 )
 
-// Scrubber replaces credentials in text, in every form in which a URL, a header, a host or a library can
-// have put them there. The zero value replaces nothing.
+// Scrubber replaces credentials in text, in every form that a URL, a header, a server or a library may
+// produce. The zero value replaces nothing.
 type Scrubber []string
 
 var escapePattern = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// NewScrubber makes one of secrets, of which empty ones are passed over, and of the usernames that they
-// may be sent with.
+// NewScrubber returns a Scrubber for secrets and the usernames sent beside them. It skips empty secrets.
 func NewScrubber(secrets []string, usernames ...string) Scrubber {
 	forms := map[string]bool{}
 	for _, secret := range secrets {
@@ -35,7 +34,7 @@ func NewScrubber(secrets []string, usernames ...string) Scrubber {
 				escapePattern.ReplaceAllStringFunc(form, strings.ToLower),
 			} {
 				forms[written] = true
-				forms[strings.ReplaceAll(written, "/", `\/`)] = true // as some write JSON
+				forms[strings.ReplaceAll(written, "/", `\/`)] = true // some JSON encoders escape slashes
 			}
 		}
 		for _, username := range append(slices.Clone(usernames), "") {
@@ -50,14 +49,14 @@ func NewScrubber(secrets []string, usernames ...string) Scrubber {
 	for form := range forms {
 		ordered = append(ordered, form)
 	}
-	// The longest first: a form may contain another.
+	// A form may contain another, so replace longest first.
 	slices.SortFunc(ordered, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	return ordered
 }
 
-// inURLs are the forms that a secret may have in a URL, and the secret itself.
+// inURLs returns the secret and its forms in URLs.
 func inURLs(secret string) []string {
 	return []string{
 		secret, url.QueryEscape(secret), url.PathEscape(secret),
@@ -65,7 +64,7 @@ func inURLs(secret string) []string {
 	}
 }
 
-// Scrub returns the text with three asterisks in place of each secret.
+// Scrub replaces each secret in the text with three asterisks.
 func (s Scrubber) Scrub(text string) string {
 	for _, form := range s {
 		text = strings.ReplaceAll(text, form, "***")

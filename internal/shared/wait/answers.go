@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Answers are what was asked once, by name, for all that ask at the same time or later. The zero value is ready. It is safe
-// for concurrent use.
+// Answers caches answers by name, and shares them between concurrent callers. The zero value is ready. It is
+// safe for concurrent use.
 type Answers[T any] struct {
 	mutex  sync.Mutex
 	byName map[string]*answer[T]
@@ -19,14 +19,14 @@ type answer[T any] struct {
 	err   error
 }
 
-// hasLeft reports whether an error is that of a caller that was stopped from outside. A plain deadline is a bound on the answer.
+// hasLeft reports whether the caller was stopped from outside. A plain deadline limits the answer instead.
 func hasLeft(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) ||
 		err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
 }
 
-// Get returns the answer to what ask asks, which is called for the first caller with a name. Others wait for it, no longer than
-// their contexts. An error is kept, too, unless the caller was stopped from outside: then the next one asks.
+// Get returns the answer for a name. The first caller calls ask. Others wait for it until their contexts end.
+// An error is cached, too, unless the first caller was stopped from outside. Then the next one calls ask.
 func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)) (T, error) {
 	a.mutex.Lock()
 	known, ok := a.byName[name]

@@ -1,4 +1,4 @@
-// Package wait is the one way to let time pass: no longer than a context lasts.
+// Package wait waits until a time has passed or a context ends.
 package wait
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits that long, or returns the error of the context when that ends first.
+// For waits for d. If the context ends first, it returns the context's error.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,7 +19,7 @@ import (
 )
 
 // Host is a Git host in memory with any number of repositories, for tests with more load than processes can take. A client with
-// it as git.Options.Transport reaches its repositories by http URLs with any host name: the path of the URL, without ".git" and a
+// it as git.ConnectorOptions.Transport reaches its repositories by http URLs with any host name: the path of the URL, without ".git" and a
 // slash at the end, is the name of the repository. It is safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
@@ -116,7 +116,7 @@ func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackReq
 }
 
 // answer sends the requested objects. A missing object has no content.
-func answer(object func(git.Hash) git.Object, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+func answer(object func(git.Hash) git.RawObject, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	levels, blobs := 1<<30, request.Filter == ""
 	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
 	if err != nil {
@@ -153,7 +153,7 @@ func answer(object func(git.Hash) git.Object, request *packp.UploadPackRequest) 
 }
 
 // past visits a commit and those before it, until visit returns false.
-func past(object func(git.Hash) git.Object, id git.Hash, generations int, visit func(git.Hash) bool) {
+func past(object func(git.Hash) git.RawObject, id git.Hash, generations int, visit func(git.Hash) bool) {
 	if generations == 0 {
 		return
 	}

@@ -31,14 +31,14 @@ import (
 var GitServes = acceptancetest.All() && !acceptancetest.Either()
 
 // Options are options of a client for local repositories, through [Local].
-func Options() git.Options {
+func Options() git.ConnectorOptions {
 	if GitServes {
-		return git.Options{}
+		return git.ConnectorOptions{}
 	}
-	return git.Options{Local: Local}
+	return git.ConnectorOptions{Local: Local}
 }
 
-// Local serves a repository on disk to a client that is given it as git.Options.Local, without the processes that
+// Local serves a repository on disk to a client that is given it as git.ConnectorOptions.Local, without the processes that
 // git starts for each request, which take most of the time of tests with many small requests. git reads and writes the same
 // repository. Local is nil for a repository that is more than a bare one without hooks, which git has to serve.
 func Local(directory string) transport.Transport {
@@ -181,21 +181,21 @@ func (s *localSession) UploadPack(ctx context.Context, request *packp.UploadPack
 }
 
 // object returns an object of the repository; an empty one if it cannot be read.
-func (s *localSession) object(id git.Hash) git.Object {
+func (s *localSession) object(id git.Hash) git.RawObject {
 	encoded, err := s.storage.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {
-		return git.Object{}
+		return git.RawObject{}
 	}
 	r, err := encoded.Reader()
 	if err != nil {
-		return git.Object{}
+		return git.RawObject{}
 	}
 	defer r.Close()
 	var content bytes.Buffer
 	if _, err := content.ReadFrom(r); err != nil {
-		return git.Object{}
+		return git.RawObject{}
 	}
-	return git.Object{Kind: encoded.Type(), Content: append([]byte{}, content.Bytes()...)}
+	return git.RawObject{Kind: encoded.Type(), Content: append([]byte{}, content.Bytes()...)}
 }
 
 func (s *localSession) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {

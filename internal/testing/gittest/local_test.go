@@ -22,7 +22,7 @@ func TestWhatIsServedWithoutGitIsWhatGitReadsAndWrites(t *testing.T) {
 	gittest.GitServes = false
 	t.Run("path", func(t *testing.T) {
 		folder := t.TempDir()
-		client := git.NewClient(git.Options{Local: func(directory string) transport.Transport {
+		client := git.NewConnector(git.ConnectorOptions{Local: func(directory string) transport.Transport {
 			over := gittest.Local(directory)
 			if over == nil {
 				t.Error("git serves it")
@@ -37,11 +37,11 @@ func TestWhatIsServedWithoutGitIsWhatGitReadsAndWrites(t *testing.T) {
 			t.Errorf("git serves %s", r.URL)
 		})))
 		defer server.Close()
-		servesAsGit(t, folder, git.NewClient(git.Options{}), server.URL+"/a.git")
+		servesAsGit(t, folder, git.NewConnector(git.ConnectorOptions{}), server.URL+"/a.git")
 	})
 }
 
-func servesAsGit(t *testing.T, folder string, client *git.Client, url string) {
+func servesAsGit(t *testing.T, folder string, client *git.Connector, url string) {
 	t.Helper()
 	bare, clone := filepath.Join(folder, "a.git"), filepath.Join(folder, "clone")
 	gittest.Run(t, folder, "git", "init", "--quiet", "--bare", "--initial-branch=main", bare)
@@ -86,7 +86,7 @@ func servesAsGit(t *testing.T, folder string, client *git.Client, url string) {
 	at := plumbing.NewHash(first)
 	somebody := git.Signature{Name: "A Person", Email: "person@example.com"}
 	second, err := pack.AddCommit(
-		git.Commit{Tree: tree, Parents: []git.Hash{at}, Author: somebody, Time: time.Unix(0, 0), Message: "second\n"},
+		git.NewCommit{Tree: tree, Parents: []git.Hash{at}, Author: somebody, Time: time.Unix(0, 0), Message: "second\n"},
 		nil,
 	)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 // Memory is a repository in memory with the branch main, for tests with more load than processes can take. Git has to check its
 // content.
 type Memory struct {
-	objects map[git.Hash]git.Object
+	objects map[git.Hash]git.RawObject
 	tip     git.Hash
 	filters bool
 }
 
 // NewMemory returns an empty repository, whose server can filter or cannot. A
-// client that is given it as git.Options.Transport reaches it by every http URL.
+// client that is given it as git.ConnectorOptions.Transport reaches it by every http URL.
 func NewMemory(filters bool) *Memory {
-	return &Memory{objects: map[git.Hash]git.Object{}, filters: filters}
+	return &Memory{objects: map[git.Hash]git.RawObject{}, filters: filters}
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -93,10 +93,10 @@ func (m *Memory) leadTo(commits []git.Hash, id git.Hash) bool {
 	return false
 }
 
-func (m *Memory) object(id git.Hash) git.Object { return m.objects[id] }
+func (m *Memory) object(id git.Hash) git.RawObject { return m.objects[id] }
 
 // send writes an object, and a number of levels of the trees that it refers to.
-func send(object func(git.Hash) git.Object, w *git.Pack, id git.Hash, levels int, blobs bool) {
+func send(object func(git.Hash) git.RawObject, w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := object(id)
 	w.Add(id, o)
 	if levels == 0 {
@@ -164,13 +164,13 @@ func (m *Memory) Commit(files map[string]string) {
 	w := (&git.Tip{}).Tree()
 	for name, content := range files {
 		id := git.NewHasher().Blob([]byte(content))
-		m.objects[id] = git.Object{Kind: plumbing.BlobObject, Content: []byte(content)}
+		m.objects[id] = git.RawObject{Kind: plumbing.BlobObject, Content: []byte(content)}
 		if err := w.Put(name, git.ModeFile, id); err != nil {
 			panic(err)
 		}
 	}
 	root := w.Write(func(id git.Hash, content []byte) {
-		m.objects[id] = git.Object{Kind: plumbing.TreeObject, Content: content}
+		m.objects[id] = git.RawObject{Kind: plumbing.TreeObject, Content: content}
 	})
 	text := fmt.Sprintf("tree %s\n", root)
 	if !m.tip.IsZero() {
@@ -178,7 +178,7 @@ func (m *Memory) Commit(files map[string]string) {
 	}
 	text += "author A <a@example.com> 0 +0000\ncommitter A <a@example.com> 0 +0000\n\nby hand\n"
 	m.tip = plumbing.ComputeHash(plumbing.CommitObject, []byte(text))
-	m.objects[m.tip] = git.Object{Kind: plumbing.CommitObject, Content: []byte(text)}
+	m.objects[m.tip] = git.RawObject{Kind: plumbing.CommitObject, Content: []byte(text)}
 }
 
 // Tree is the id of the tip's tree; "" when the branch does not exist.

@@ -24,7 +24,7 @@ import (
 
 // Options are what a client needs.
 type Options struct {
-	Git *git.Client
+	Git *git.Connector
 	// Credentials are those of Git. Registries and chart repositories get those with a URL alone, never the plain ones.
 	Credentials git.Credentials
 	// Over is what http and https requests go through; nil: that of Go.

@@ -76,7 +76,7 @@ func newCache(t testing.TB) *diskcache.Folder {
 func newClient(t testing.TB, credentials git.Credentials) *origin.Client {
 	t.Helper()
 	return origin.NewClient(origin.Options{
-		Git: git.NewClient(git.Options{}), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
+		Git: git.NewConnector(git.ConnectorOptions{}), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
 	})
 }
 
