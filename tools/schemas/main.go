@@ -27,8 +27,8 @@ var releases = []string{
 	"v1.29.6", "v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2",
 }
 
-// definitions are the modules with definitions of kinds, and where in them. The module proxy has no module of notification-controller
-// with its definitions, and no version 2 of External Secrets Operator, whose module path lacks the major version.
+// definitions are the modules with definitions of kinds, and where in them. The module proxy has no version 2 of External Secrets
+// Operator, whose module path lacks the major version.
 var definitions = []struct{ module, pattern string }{
 	{"github.com/fluxcd/source-controller@v1.9.5", "config/crd/bases/*.yaml"},
 	{"github.com/fluxcd/kustomize-controller@v1.9.5", "config/crd/bases/*.yaml"},
@@ -41,11 +41,11 @@ var definitions = []struct{ module, pattern string }{
 	{"github.com/bitnami-labs/sealed-secrets@v0.40.0", "helm/sealed-secrets/crds/*.yaml"},
 }
 
-// configSync has the definitions of Config Sync, whose module the module proxy does not have.
-const (
-	configSync        = "configsync"
-	configSyncVersion = "v1.20.0"
-)
+// copied are folders with definitions that no module of the module proxy has, and their sources.
+var copied = []struct{ folder, source string }{
+	{"configsync", "Config Sync@v1.20.0"},
+	{"notificationcontroller", "github.com/fluxcd/notification-controller@v1.9.3"},
+}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -70,8 +70,10 @@ func write(folder string) error {
 			return err
 		}
 	}
-	if err := writeDefinitions(folder, filepath.Join(configSync, "*.yaml"), "Config Sync@"+configSyncVersion, sources); err != nil {
-		return err
+	for _, of := range copied {
+		if err := writeDefinitions(folder, filepath.Join(of.folder, "*.yaml"), of.source, sources); err != nil {
+			return err
+		}
 	}
 	text, err := json.MarshalIndent(sources, "", "  ")
 	if err != nil {

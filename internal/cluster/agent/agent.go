@@ -61,6 +61,7 @@ const (
 	Root       Part = "root"       // follows a folder
 )
 
+// ID identifies an object on the cluster or its hub.
 type ID struct {
 	OnHub                        bool
 	Group, Kind, Namespace, Name string

@@ -171,3 +171,21 @@ spec: {ports: [{port: "eighty"}], sessionAfinity: None}
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 }
+
+// Feedback of Flux is checked like its other kinds, also where it is among the agent's own manifests.
+func TestProvidersOfNotificationsAreChecked(t *testing.T) {
+	t.Parallel()
+	settings := small("flux")
+	settings.Install = []agent.Text{{Path: "install", Text: `
+apiVersion: notification.toolkit.fluxcd.io/v1beta3
+kind: Provider
+metadata: {name: mine, namespace: flux-system}
+spec: {type: pigeon}
+`}}
+	_, problems := agent.Render(settings)
+	if !slices.ContainsFunc(problems, func(one agent.SettingsProblem) bool {
+		return !one.Warning && strings.Contains(one.String(), "Provider mine: spec.type")
+	}) {
+		t.Errorf("the problems are %v", problems)
+	}
+}

@@ -7,64 +7,150 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Permission lists the verbs that an account needs for a resource on a cluster.
+// PermissionUse is the setting of an agent that requires a permission.
+type PermissionUse string
+
+// The uses of permissions, in the order of the table.
+const (
+	UseAlways   PermissionUse = "always"
+	UseFeedback PermissionUse = "`feedback`"
+	UseInstall  PermissionUse = "`install`"
+	UseWait     PermissionUse = "`wait`"
+	UseDelete   PermissionUse = "`on_destroy = \"delete\"`"
+)
+
+var permissionUses = []PermissionUse{UseAlways, UseFeedback, UseInstall, UseWait, UseDelete}
+
+// Permission lists the verbs that an account needs for a resource, in addition to those that it always needs.
 type Permission struct {
+	Use             PermissionUse
 	Group, Resource string
 	Verbs           []string
 }
 
-// coreResources are the resources of the kinds of Kubernetes itself among an agent's objects.
-var coreResources = map[string]string{"Namespace": "namespaces", "Secret": "secrets", "ConfigMap": "configmaps"}
-
-// Permissions returns what an account needs for an agent of a reconciler that reads with a token: to apply its objects, to
-// compare them, and to remove them with on_destroy = "keep".
-func Permissions(of string) []Permission {
-	objects, _ := Render(Settings{
-		Cluster: "cluster", ClusterType: "type", Reconciler: of, Credentials: Credentials{Token: "token"},
-		Repository: folder.Location{URL: "https://git.example.com/gitops", Branch: "main"},
+// Permissions returns the permissions that an account needs for an agent that reads with a token: to apply and compare
+// its objects, and to remove them. For argocd-hub, they are permissions on the hub.
+func Permissions(name string) []Permission {
+	by, settings, found := reconciler.Named(name), permissionSettings(name), permissions{}
+	found.addObjects(UseAlways, settings)
+	if by.Agent.NoFeedback == "" {
+		settings.Feedback = &Reporting{Forge: forge.GitHub, Token: "token"}
+		found.addObjects(UseFeedback, settings)
+	}
+	if by.OnHub() {
+		found.add(UseAlways, "", "secrets", "list") // finds the clusters that share objects
+	} else {
+		found.add(UseInstall, "apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch")
+	}
+	found.addWait(by)
+	found.add(UseDelete, "", "namespaces", "delete")
+	found.add(UseDelete, "*", "*", "list")
+	if slices.ContainsFunc(by.Kinds, func(kind reconciler.ObjectKind) bool {
+		return kind.Is(reconciler.Follows) && kind.Removal.Inventory != nil && !kind.Removal.Waits
+	}) {
+		found.add(UseDelete, "*", "*", "get") // waits itself until applied objects are gone
+	}
+	slices.SortStableFunc(found, func(a, b Permission) int {
+		order := cmp.Compare(slices.Index(permissionUses, a.Use), slices.Index(permissionUses, b.Use))
+		return cmp.Or(order, cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 	})
-	var all []Permission
-	add := func(group, resource string, verbs ...string) {
-		if !slices.ContainsFunc(all, func(one Permission) bool { return one.Group == group && one.Resource == resource }) {
-			all = append(all, Permission{group, resource, verbs})
+	order := []string{"get", "list", "create", "patch", "delete"}
+	for _, one := range found {
+		slices.SortFunc(one.Verbs, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	}
+	return found
+}
+
+// permissionSettings returns the settings of an example agent.
+func permissionSettings(name string) Settings {
+	settings := Settings{
+		Cluster: "cluster", ClusterType: "type", Reconciler: name, Credentials: Credentials{Token: "token"},
+		Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "main"},
+	}
+	if reconciler.Named(name).OnHub() {
+		settings.Environment, settings.Registration = "dev", &Registration{Server: "https://cluster.example.com", Token: "token"}
+	}
+	return settings
+}
+
+type permissions []Permission
+
+// add adds verbs that the same use or UseAlways does not have yet.
+func (p *permissions) add(use PermissionUse, group, resource string, verbs ...string) {
+	at := -1
+	for i, one := range *p {
+		if one.Group != group || one.Resource != resource || one.Use != use && one.Use != UseAlways {
+			continue
 		}
+		verbs = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return slices.Contains(one.Verbs, verb) })
+		if one.Use == use {
+			at = i
+		}
+	}
+	switch {
+	case len(verbs) == 0:
+	case at < 0:
+		*p = append(*p, Permission{use, group, resource, verbs})
+	default:
+		(*p)[at].Verbs = append((*p)[at].Verbs, verbs...)
+	}
+}
+
+// addObjects adds the permissions to apply, compare and remove the objects of settings. Namespaces stay, and so do
+// objects of others that Flotilla sets fields of.
+func (p *permissions) addObjects(use PermissionUse, settings Settings) {
+	objects, problems := Render(settings)
+	if Failed(problems) {
+		panic(fmt.Sprint(problems)) // the settings are constant
 	}
 	for i := range objects {
 		group, kind := objects[i].GroupVersionKind().Group, objects[i].GetKind()
-		if kind == "Namespace" { // which stays
-			add(group, coreResources[kind], "get", "create", "patch")
-			continue
-		}
-		resource := coreResources[kind]
-		known := reconciler.KindOf(group, kind)
+		resource, known := strings.ToLower(kind)+"s", reconciler.KindOf(group, kind)
 		if known != nil {
 			resource = known.Resource
 		}
-		add(group, resource, "get", "create", "patch", "delete")
+		p.add(use, group, resource, "get", "create", "patch")
+		switch {
+		case objects[i].Partial || objects[i].Stage == Namespaces:
+		case objects[i].Part == Source && !known.Is(reconciler.Source): // a project stays with on_destroy = "keep"
+			p.add(UseDelete, group, resource, "delete")
+		default:
+			p.add(use, group, resource, "delete")
+		}
 		if known != nil && len(known.Makes) > 0 {
 			made := reconciler.KindNamed(known.Makes[0])
-			add(made.Group, made.Resource, "list", "patch")
+			p.add(use, made.Group, made.Resource, "list", "patch")
 		}
 	}
-	slices.SortFunc(all, func(a, b Permission) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
-	})
-	return all
 }
 
-// PermissionsTable is a table in Markdown of the permissions for each reconciler whose agent is on the cluster itself.
+// addWait adds the permissions to read whether roots, and the objects they create, are ready. Roots that wait for
+// everything they apply are enough by themselves.
+func (p *permissions) addWait(by *reconciler.Reconciler) {
+	var needed []string
+	for _, kind := range by.Kinds { // makers come before the kinds that they make
+		isRoot := kind.Is(reconciler.Follows) || by.OnHub() && kind.Template != ""
+		if isRoot && !kind.WaitsForAll || slices.Contains(needed, kind.Kind) {
+			p.add(UseWait, kind.Group, kind.Resource, "list")
+			needed = append(needed, kind.Makes...)
+		}
+	}
+}
+
+// PermissionsTable returns a table in Markdown of the permissions for each reconciler.
 func PermissionsTable() string {
 	var table strings.Builder
-	table.WriteString("| agent | API group | resource | verbs |\n|---|---|---|---|\n")
+	table.WriteString("| agent | for | API group | resource | verbs |\n|---|---|---|---|---|\n")
 	for _, name := range reconciler.Agents() {
-		if reconciler.Named(name).OnHub() {
-			continue
-		}
 		for _, one := range Permissions(name) {
-			fmt.Fprintf(&table, "| `%s` | `%s` | `%s` | `%s` |\n", name, cmp.Or(one.Group, `""`), one.Resource, strings.Join(one.Verbs, "`, `"))
+			fmt.Fprintf(
+				&table, "| `%s` | %s | `%s` | `%s` | `%s` |\n",
+				name, one.Use, cmp.Or(one.Group, `""`), one.Resource, strings.Join(one.Verbs, "`, `"),
+			)
 		}
 	}
 	return table.String()

@@ -94,10 +94,11 @@ func listForeign(ctx context.Context, cluster ObjectReader, namespace string, ki
 			origin := b.originOf(item)
 			if origin == originUnknown {
 				live, err := cluster.Read(ctx, kube.RefOf(item))
-				if err != nil {
+				isForbidden := kube.ReasonOf(err) == kube.ReasonForbidden // only the list was checked before the first change
+				if err != nil && !isForbidden {
 					return nil, err
 				}
-				if live != nil && !isMadeByItself(live, b != nil) {
+				if isForbidden || live != nil && !isMadeByItself(live, b != nil) {
 					origin = fromOthers
 				}
 			}

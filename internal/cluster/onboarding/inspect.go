@@ -76,7 +76,9 @@ func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObje
 
 // inspectObject inspects one object. If a controller writes it between the two requests, the result would show a
 // false difference; inspectObject then retries.
-func inspectObject(ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions) (SeenObject, error) {
+func inspectObject(
+	ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions,
+) (SeenObject, error) {
 	for try := 1; ; try++ {
 		seen, err := inspectOnce(ctx, cluster, object, mark, options)
 		if err != nil || try == inspectAttempts || seen.Live == nil || seen.DryRun == nil ||
@@ -88,7 +90,9 @@ func inspectObject(ctx context.Context, cluster ClusterAPI, object *agent.Staged
 
 const inspectAttempts = 4
 
-func inspectOnce(ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions) (SeenObject, error) {
+func inspectOnce(
+	ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions,
+) (SeenObject, error) {
 	ref := kube.RefOf(object.Unstructured)
 	live, err := cluster.Read(ctx, ref)
 	if err != nil {

@@ -1,0 +1,304 @@
+package onboarding_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
+)
+
+// asPermitted calls do with the access of a new user that has some permissions. It waits until the API grants them; it
+// never grants others.
+func asPermitted(
+	t *testing.T, server *kubetest.Server, user string, all []agent.Permission, do func(ctx context.Context, as onboarding.ClusterAPI),
+) {
+	t.Helper()
+	list := []any{}
+	for _, one := range all {
+		list = append(list, map[string]any{"apiGroups": []any{one.Group}, "resources": []any{one.Resource}, "verbs": one.Verbs})
+	}
+	rules, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Apply(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules: %[2]s
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+`, user, rules))
+	reviews := server.Client().Resource(schema.GroupVersionResource{
+		Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews",
+	})
+	review := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": map[string]any{
+			"user": user,
+			"resourceAttributes": map[string]any{
+				"group": all[0].Group, "resource": all[0].Resource, "verb": all[0].Verbs[0],
+			},
+		},
+	}}
+	for {
+		answer, err := reviews.Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed"); allowed {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	certificate, key := server.ClientCertificate(t, user)
+	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
+	options := kube.QueryOptions{Deadline: 2 * time.Minute}
+	err = kube.QueryOne(t.Context(), reach, options, func(ctx context.Context, c *kube.ClusterClient) error {
+		do(ctx, withoutControllers{c})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withoutControllers removes the finalizers that only agents would remove.
+type withoutControllers struct{ onboarding.ClusterAPI }
+
+func (w withoutControllers) Delete(ctx context.Context, ref kube.Ref, uid string) error {
+	err := w.ClusterAPI.Delete(ctx, ref, uid)
+	if err == nil && (ref.Kind == "Application" || ref.Kind == "RootSync") {
+		_, err = w.Patch(ctx, ref, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	}
+	return err
+}
+
+// without returns the permissions without one verb.
+func without(all []agent.Permission, at int, verb string) []agent.Permission {
+	rest := slices.Clone(all)
+	rest[at].Verbs = slices.DeleteFunc(slices.Clone(rest[at].Verbs), func(one string) bool { return one == verb })
+	if len(rest[at].Verbs) == 0 {
+		rest = slices.Delete(rest, at, at+1)
+	}
+	return rest
+}
+
+const installedKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s.example.com}
+spec:
+  group: %[1]s.example.com
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+
+// generated are objects that agents create from their roots.
+var generated = map[string]struct{ maker, text, resource string }{
+	"config-sync": {"RootSync flotilla-cluster", `{apiVersion: kpt.dev/v1alpha1, kind: ResourceGroup,
+metadata: {name: flotilla-cluster, namespace: %s}, spec: {}}`, "resourcegroups"},
+	"fleet": {"GitRepo flotilla-cluster", `{apiVersion: fleet.cattle.io/v1alpha1, kind: Bundle, metadata: {name: made, namespace: %s,
+labels: {fleet.cattle.io/repo-name: flotilla-cluster, fleet.cattle.io/commit: "` + awaitedCommit + `"}}, spec: {}}`, "bundles"},
+	"argocd-hub": {"ApplicationSet flotilla-dev-type", `{apiVersion: argoproj.io/v1alpha1, kind: Application,
+metadata: {name: made, namespace: %s}, spec: {project: x, destination: {name: other, namespace: x}}}`, "applications"},
+}
+
+// The permissions in the guide are enough for each use, and no verb of them can be left out.
+func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
+	t.Parallel()
+	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
+	for _, name := range []string{"argocd", "argocd-hub", "config-sync", "fleet", "flux"} {
+		for _, use := range []agent.PermissionUse{agent.UseAlways, agent.UseFeedback, agent.UseInstall, agent.UseWait, agent.UseDelete} {
+			permissions := slices.DeleteFunc(agent.Permissions(name), func(one agent.Permission) bool {
+				return one.Use != agent.UseAlways && one.Use != use
+			})
+			if !slices.ContainsFunc(permissions, func(one agent.Permission) bool { return one.Use == use }) {
+				continue
+			}
+			of := strings.Trim(strings.Fields(string(use))[0], "`")
+			t.Run(name+"/"+of, func(t *testing.T) {
+				t.Parallel()
+				p := permissionTest{server: server, name: name, use: use, namespace: strings.ReplaceAll("may-"+name+"-"+of, "_", "-")}
+				p.run(t, permissions)
+			})
+		}
+	}
+}
+
+// permissionTest plays the life of an agent with permissions for one use.
+type permissionTest struct {
+	server          *kubetest.Server
+	name, namespace string
+	use             agent.PermissionUse
+	wanted          onboarding.Wanted
+	removal         onboarding.Removal
+}
+
+func (p *permissionTest) run(t *testing.T, all []agent.Permission) {
+	settings := agent.Settings{
+		Cluster: "eu-1", ClusterType: "type", Reconciler: p.name, Namespace: p.namespace, Credentials: agent.Credentials{Token: "t"},
+	}
+	settings.Repository = folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "main", Path: p.namespace}
+	if p.name == "argocd-hub" {
+		settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://eu-1.example.com", Token: "t"}
+	}
+	switch p.use {
+	case agent.UseFeedback:
+		settings.Feedback = &agent.Reporting{Forge: "github", Token: "t"}
+	case agent.UseInstall:
+		settings.Install = []agent.Text{{Path: "install", Text: fmt.Sprintf(installedKind, p.namespace)}}
+	}
+	p.wanted.Objects = rendered(t, settings)
+	if p.use == agent.UseWait {
+		p.wanted.Following = &onboarding.Following{Location: settings.Repository, Cluster: settings.Cluster, ClusterType: settings.ClusterType}
+	}
+	type variant struct {
+		text string
+		all  []agent.Permission
+		user string
+	}
+	var variants []variant
+	for i, one := range all {
+		for _, verb := range one.Verbs {
+			if one.Use == p.use {
+				text := fmt.Sprintf("%s %s.%s", verb, one.Resource, one.Group)
+				variants = append(variants, variant{text, without(all, i, verb), fmt.Sprintf("%s-%d", p.namespace, len(variants))})
+			}
+		}
+	}
+	canPlan := func(v variant) (can bool) {
+		asPermitted(t, p.server, v.user, v.all, func(ctx context.Context, as onboarding.ClusterAPI) { can = p.canPlan(ctx, as) })
+		return can
+	}
+	variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
+	if p.use != agent.UseDelete { // without its namespace, an object has no dry run
+		p.server.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+p.namespace+"}}")
+		variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
+	}
+	asPermitted(t, p.server, p.namespace, all, func(ctx context.Context, as onboarding.ClusterAPI) {
+		p.apply(ctx, t, as)
+		p.addGenerated(t)
+		for _, v := range variants {
+			asPermitted(t, p.server, v.user, v.all, func(ctx context.Context, as onboarding.ClusterAPI) {
+				if p.canWait(ctx, as) && p.canRemove(ctx, as) {
+					t.Errorf("without the permission to %s everything works", v.text)
+				}
+			})
+		}
+		if !p.canPlan(ctx, as) || !p.canWait(ctx, as) {
+			t.Error("it cannot be compared, or not be awaited")
+		}
+		if _, err := onboarding.Remove(ctx, as, p.removal); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (p *permissionTest) canPlan(ctx context.Context, as onboarding.ClusterAPI) bool {
+	look, err := onboarding.Inspect(ctx, as, p.wanted.Objects, onboarding.InspectOptions{Known: p.removal.UID, Records: p.removal.Records})
+	return err == nil && len(onboarding.FindFailures(p.wanted.Objects, look)) == 0
+}
+
+func (p *permissionTest) apply(ctx context.Context, t *testing.T, as onboarding.ClusterAPI) {
+	t.Helper()
+	done, err := onboarding.Apply(ctx, as, onboarding.Wanted{Objects: p.wanted.Objects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.removal = onboarding.Removal{Name: "eu-1", Records: done.Records, UID: done.UID, Delete: p.use == agent.UseDelete}
+}
+
+// addGenerated adds an object that the agent would create from a root, and one that Flux would have applied.
+func (p *permissionTest) addGenerated(t *testing.T) {
+	t.Helper()
+	if p.use == agent.UseDelete && p.name != "flux" { // its namespace stays, since others' objects cannot be read
+		p.server.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: "+p.namespace+"}}")
+	}
+	for i := range p.removal.Records {
+		record := &p.removal.Records[i]
+		made := generated[p.name]
+		isMaker := made.maker == record.Kind+" "+record.Name && (p.use == agent.UseAlways || p.use == agent.UseWait)
+		if isMaker {
+			object := p.server.Apply(t, fmt.Sprintf(made.text, p.namespace))[0]
+			object.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: record.APIVersion, Kind: record.Kind, Name: record.Name, UID: types.UID(record.UID)},
+			})
+			resource := object.GroupVersionKind().GroupVersion().WithResource(made.resource)
+			objects := p.server.Client().Resource(resource).Namespace(p.namespace)
+			if _, err := objects.Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if record.Kind == "GitRepo" && isMaker && p.use == agent.UseWait {
+			for _, name := range []kube.Ref{record.Ref(), {APIVersion: record.APIVersion, Kind: "Bundle", Namespace: p.namespace, Name: "made"}} {
+				live := p.server.Get(t, name.APIVersion, name.Kind, name.Namespace, name.Name)
+				p.server.SetStatus(t, live, map[string]any{
+					"commit": awaitedCommit, "observedGeneration": live.GetGeneration(),
+					"conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+				})
+			}
+		}
+		if record.Kind == "Application" && p.use == agent.UseWait && p.name == "argocd-hub" {
+			live := p.server.Get(t, record.APIVersion, record.Kind, record.Namespace, record.Name)
+			set := map[string]any{"kind": "ApplicationSet", "namespace": p.namespace, "name": "web", "status": "Synced"}
+			p.server.SetStatus(t, live, map[string]any{
+				"health": map[string]any{"status": "Healthy"}, "reconciledAt": "2026-11-21T20:30:00Z", "resources": []any{set},
+				"sync": map[string]any{"status": "Synced", "revision": awaitedCommit, "comparedTo": live.Object["spec"]},
+			})
+		}
+		if record.Kind == "Kustomization" && p.use == agent.UseDelete {
+			live := p.server.Get(t, record.APIVersion, record.Kind, record.Namespace, record.Name)
+			p.server.SetStatus(t, live, map[string]any{"inventory": map[string]any{"entries": []any{
+				map[string]any{"id": p.namespace + "_web__ConfigMap", "v": "v1"},
+			}}})
+		}
+	}
+}
+
+const awaitedCommit = "1f2e3d4c5b6a79880123456789abcdef01234567"
+
+// canWait reports whether only the time ran out when the cluster was awaited, for nothing that cannot be read.
+func (p *permissionTest) canWait(ctx context.Context, as onboarding.ClusterAPI) bool {
+	if p.wanted.Following == nil {
+		return true
+	}
+	limited, end := context.WithCancel(ctx)
+	defer end()
+	following, asked := *p.wanted.Following, 0
+	following.Tip = func(context.Context) (string, error) {
+		if asked++; asked == 2 {
+			end()
+		}
+		return awaitedCommit, nil
+	}
+	wanted := onboarding.Wanted{Objects: p.wanted.Objects, Records: p.removal.Records, UID: p.removal.UID, Following: &following}
+	_, err := onboarding.Apply(limited, as, wanted)
+	var failure *onboarding.Failure
+	return errors.As(err, &failure) && failure.Cause == onboarding.CauseTime && !strings.Contains(err.Error(), "cannot be read")
+}
+
+// canRemove tries a removal, which changes nothing if a permission is missing.
+func (p *permissionTest) canRemove(ctx context.Context, as onboarding.ClusterAPI) bool {
+	_, err := onboarding.Remove(ctx, as, p.removal)
+	return err == nil
+}
