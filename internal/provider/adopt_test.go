@@ -211,6 +211,13 @@ func TestAdoptRefusesBadArguments(t *testing.T) {
 		"options":              {`"prod", {}, { host = "x" }`, `options.host: unknown attribute; did you mean "hosts"?`},
 		"two objects":          {`"prod", {}, {}, {}`, `there may be only one object of options`},
 		"a pattern of nothing": {`"prod", {}, { hosts = "clusters" }`, `options.hosts: must have {cluster_type}`},
+		"a pattern without a match": {
+			`"prod", { "fleet/eu/a.yaml" = jsonencode({
+				apiVersion = "argoproj.io/v1alpha1", kind = "Application", metadata = { name = "shop", namespace = "argocd" }
+				spec = { project = "default", source = { repoURL = "https://git.example.com/shop", path = "." }, destination = { name = "eu" } }
+			}) }, { hosts = "clusters/{cluster_type}" }`,
+			`options.hosts: no object to adopt is in a folder like "clusters/{cluster_type}"; "fleet/eu/a.yaml" is one of the files`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

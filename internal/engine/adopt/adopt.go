@@ -82,6 +82,12 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 	p.place()
 	a := &applier{placer: p}
 	a.apply()
+	if settings.hosts != nil && !p.isMatched && len(d.files) > 0 {
+		reader.Report(root.Attribute("options").Attribute("hosts"),
+			"no object to adopt is in a folder like %q; %q is one of the files: the keys of documents must be paths in the repository",
+			strings.Join(settings.hosts, "/"), slices.Min(d.files))
+		return nil, true, reader.Findings
+	}
 	a.sift()
 	b := &builder{documents: d, hosts: p.hosts}
 	b.build()

@@ -2,6 +2,7 @@ package adopt_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/adopt"
@@ -26,6 +27,9 @@ func FuzzAdopt(f *testing.F) {
 				result, known, findings := adopt.Adopt("prod", map[string]any{name: text, otherName: otherText}, options, func(map[string]string, *objects.Request) (*objects.Result, error) {
 					return &objects.Result{Objects: []objects.Object{{Group: "argoproj.io", Kind: "Application", Name: "a", YAML: []byte(otherText)}}}, nil
 				})
+				if known && len(findings) == 1 && strings.HasPrefix(findings[0].Path, "options.hosts") {
+					return // no folder matches the pattern
+				}
 				if !known || len(findings) > 0 {
 					t.Fatal(known, findings)
 				}

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
 // git returns parameters for folders or files of the documents, if they belong to the requested repository.
 func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	repo, _ := body["repoURL"].(string)
-	if here := m.a.here(); repo == "" || here != "" && !reconciler.SameRepository(here, repo) {
+	if !m.a.isRepository(repo) {
 		return nil, fmt.Errorf("its generator git reads %q, which is not the repository of the documents", shortened(repo, 80))
 	}
 	directories, _ := body["directories"].([]any)

@@ -25,6 +25,7 @@ type placer struct {
 	*kustomizations
 	hosts       map[string]*host
 	hostFolders map[string]string // names of folders that clusters follow
+	isMatched   bool              // the pattern in the options matched a folder
 }
 
 // place assigns each object to a host.
@@ -47,6 +48,7 @@ func (a *placer) put(o *manifestObject, file string) {
 	var found bool
 	if a.options.hosts != nil {
 		folder, labels, found = a.matchPattern(file)
+		a.isMatched = a.isMatched || found
 		o.outside = !found
 	} else {
 		var root string

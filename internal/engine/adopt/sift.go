@@ -157,8 +157,13 @@ func (a *applier) comesFromHere(named sourceReference, on *host) bool {
 
 // points reports whether an object names the documents' repository.
 func (a *documents) points(o *manifestObject) bool {
-	repo, here := pointed(o, reconciler.Repo), a.here()
-	return repo != "" && (here == "" || reconciler.SameRepository(here, repo))
+	return a.isRepository(pointed(o, reconciler.Repo))
+}
+
+// isRepository reports whether a URL may be the documents' repository. It ignores letter case, as Git hosts do.
+func (a *documents) isRepository(url string) bool {
+	here := a.here()
+	return url != "" && (here == "" || reconciler.SameRepository(strings.ToLower(here), strings.ToLower(url)))
 }
 
 // here returns the URL of the documents' repository, or "".
