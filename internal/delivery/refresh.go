@@ -79,6 +79,11 @@ func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	if err := known.compare(ctx, view); err != nil {
 		return err
 	}
+	if known.Drift.OtherHolder != "" {
+		if err := known.followRecords(ctx, view); err != nil {
+			return err
+		}
+	}
 	if err := r.compareRequest(ctx, known, request); err != nil {
 		return err
 	}
@@ -128,6 +133,33 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 	if found := records.Trees.Without(k.Trees); len(found) > 0 {
 		k.Drift.Found = found
 	}
+	return nil
+}
+
+// followRecords replaces the folders of a state whose records another state has taken over: it does not know what that state has
+// written and renamed. The holder and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are
+// not followed.
+func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) error {
+	if len(k.Drift.Unsigned) > 0 {
+		return nil
+	}
+	records, err := view.ReadRecords(ctx, "")
+	if err != nil {
+		return err
+	}
+	k.Trees, k.Former = folder.Trees{}, records.Former
+	for host := range records.Trees {
+		k.Trees[host] = map[string]string{}
+	}
+	for key, record := range records.Records {
+		k.Trees[key.Host][key.DeploymentTarget] = record.Tree
+		k.Label = max(k.Label, record.OwnerLabel)
+	}
+	touched, holder := k.Drift.Touched, k.Drift.OtherHolder
+	if err := k.compare(ctx, view); err != nil {
+		return err
+	}
+	k.Drift.Touched, k.Drift.OtherHolder = touched, holder // as this state wrote them
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,8 +95,9 @@ func (l *objectsLife) step() {
 
 // checkOtherState checks that the state that has lost the assignment to the other one can plan and write nothing.
 func (l *objectsLife) checkOtherState(tip string) {
-	if l.runners[1].Now()[assignment].Current == nil {
-		return // it never had the assignment
+	state := l.runners[1].Now()[assignment].Current
+	if state == nil || !strings.Contains(string(state.Attributes), strconv.Quote(l.branch)) {
+		return // it never had the assignment on this branch
 	}
 	_, said := l.runners[1].Apply(l.t.Context(), l.configuration())
 	if said.Err() == nil || !said.Has(otherState) {
@@ -159,6 +161,94 @@ func (l *objectsLife) play(steps int) {
 	for range steps {
 		if l.step(); l.t.Failed() {
 			l.t.Fatalf("after:\n%s", strings.Join(l.did, "\n"))
+		}
+	}
+}
+
+func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *shops, first string){
+		"while another rename arrives": func(s *shops, _ string) { s.lab, s.replicas = typeOf("desk", "lab", "bench"), 5 },
+		"and rolls back":               func(s *shops, first string) { s.further["rollback_to"] = first },
+		"and rolls back and renames": func(s *shops, first string) {
+			s.further["rollback_to"], s.lab = first, typeOf("desk", "lab", "bench")
+		},
+		"with a hold": func(s *shops, _ string) {
+			s.replicas = 5
+			s.further["holds"] = []any{map[string]any{"hosts": []any{"bench"}, "reason": "an audit"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShops(t, "flux")
+			s.further["rollout"] = nil
+			s.apply("lab 3, store 3")
+			delete(s.further, "rollout")
+			first := git(t, s.url, "rev-parse", s.branch)
+			s.replicas = 4
+			s.apply("lab 4, store 3")
+			s.lab, s.store = typeOf("bench", "lab"), typeOf("shop", "store")
+			s.apply("bench 4, shop 3")
+			change(s, first)
+			other := providertest.New(startProvider)
+			other.Start = provider.StartAt(s.clock)
+			s.further["adopt"] = true
+			if _, said := other.Apply(t.Context(), s.configuration()); said.Err() != nil {
+				t.Fatal(said.Err())
+			}
+			files := filesOfCommit(t, s.url, s.branch)
+			checkFollowed(t, files, s.url, s.branch)
+			if has := replicasIn(files); strings.Count(has, ",") != 1 {
+				t.Errorf("the branch has %s", has)
+			}
+		})
+	}
+}
+
+func TestAFormerStateTakesAnAssignmentBack(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *shops, first string){
+		"as it is":           func(*shops, string) {},
+		"and rolls back":     func(s *shops, first string) { s.further["rollback_to"] = first },
+		"and renames":        func(s *shops, _ string) { s.lab = typeOf("desk", "lab", "bench") },
+		"with other content": func(s *shops, _ string) { s.replicas = 7 },
+		"with a hold": func(s *shops, _ string) {
+			s.store = typeOf("market", "store", "shop")
+			s.further["holds"] = []any{map[string]any{"hosts": []any{"market"}, "reason": "an audit"}}
+		},
+	} {
+		for _, branch := range []string{"dev", "main"} {
+			t.Run(name+" on "+branch, func(t *testing.T) {
+				t.Parallel()
+				s := newShops(t, "flux")
+				s.further["rollout"] = nil
+				s.apply("lab 3, store 3")
+				delete(s.further, "rollout")
+				first := git(t, s.url, "rev-parse", s.branch)
+				other := providertest.New(startProvider)
+				other.Start = provider.StartAt(s.clock)
+				s.further["adopt"] = true
+				apply(t, other, s.configuration())
+				delete(s.further, "adopt")
+				if branch != s.branch {
+					git(t, s.url, "branch", "-m", s.branch, branch)
+					git(t, s.url, "symbolic-ref", "HEAD", "refs/heads/"+branch)
+				}
+				s.branch, s.replicas, s.lab, s.store = branch, 4, typeOf("bench", "lab"), typeOf("shop", "store")
+				apply(t, other, s.configuration())
+				s.further["adopt"] = true
+				change(s, first)
+				apply(t, s.w, s.configuration())
+				files := filesOfCommit(t, s.url, s.branch)
+				checkFollowed(t, files, s.url, s.branch)
+				if has := replicasIn(files); strings.Count(has, ",") != 1 {
+					t.Errorf("the branch has %s", has)
+				}
+				delete(s.further, "adopt")
+				if _, said := other.Apply(t.Context(), s.configuration()); said.Err() == nil || !said.Has(otherState) {
+					t.Errorf("the other state may write: %s", said)
+				}
+			})
 		}
 	}
 }

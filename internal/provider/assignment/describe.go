@@ -140,7 +140,7 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 			}
 		}
 	}
-	present, err := c.connection.Delivery.ReadFiles(ctx, c.owner, changed, wanted)
+	present, err := c.readPresent(ctx, changed, wanted)
 	if err != nil {
 		repository.AddError(ctx, c.diagnostics, err, false)
 		return
@@ -154,6 +154,25 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 			folders[i].Before, folders[i].After = files, wanted[key]
 		}
 	}
+}
+
+// readPresent returns the files of present folders. The repository does not have the trees of folders whose place changes.
+func (c *comparison) readPresent(
+	ctx context.Context, folders folder.Trees, wanted map[folder.Key][]git.File,
+) (map[folder.Key][]git.File, error) {
+	written, moved := folders.Clone(), map[folder.Key][]git.File{}
+	for key, tree := range folder.All(folders) {
+		if at, moves := c.relocations.at(key, tree); moves {
+			delete(written[key.Host], key.DeploymentTarget)
+			moved[key] = at.files
+		}
+	}
+	present, err := c.connection.Delivery.ReadFiles(ctx, c.owner, written, wanted)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(present, moved)
+	return present, nil
 }
 
 // driftOf describes the drift of a folder that is only repaired; "" for other folders.

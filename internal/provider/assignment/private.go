@@ -60,7 +60,10 @@ func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State
 // refreshed returns the private state after a refresh. m may be nil.
 func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPrivate {
 	after := assignmentPrivate{SavedState: known.SavedState}
-	if m != nil {
+	switch {
+	case m != nil && known.Drift.OtherHolder != "": // the fleet and the rollout are those of the other state
+		after.Environment = m.Environment
+	case m != nil:
 		after = *m
 		after.SavedState, after.Label = known.SavedState, m.Label
 		if known.Proposed {

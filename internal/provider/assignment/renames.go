@@ -118,10 +118,10 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. Without a state,
-// it reads the former names from the records.
+// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. If this state did not
+// write the location, it reads the former names from the records there.
 func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
-	if w.before.isNew && w.former.Hosts == nil {
+	if w.before.isNew && w.former.Hosts == nil || !w.before.isNew && w.before.state.Owner.Location != w.owner.Location {
 		written, err := w.connection.Delivery.ReadOwner(ctx, w.owner, nil)
 		if err != nil {
 			return nil, err
