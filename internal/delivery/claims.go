@@ -91,7 +91,7 @@ func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Locatio
 func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.registry.registerHolder(newClaimKey(known.Claim), known.Holder)
 	look, err := c.reader.branch(ctx, known.Location)
-	if isGone(err) || err == nil && look.Missing() {
+	if isGone(err) || err == nil && look.IsMissing() {
 		return SeenClaim{Gone: true, Touched: true}, nil
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan *Pla
 		text := conflict.String()
 		text = strings.ToUpper(text[:1]) + text[1:] + "."
 		switch {
-		case !conflict.Adoptable():
+		case !conflict.IsAdoptable():
 			refused = append(refused, text)
 		case !desired.Adopt:
 			adoptable = append(adoptable, text)

@@ -45,7 +45,7 @@ func (p *Planner) PlanDestroy(
 func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *Plan) {
 	at := known.Owner.Location
 	view, err := p.reader.view(ctx, known.Owner)
-	if err != nil || view.Tip() != "" || view.Missing() || known.Trees.Count() == 0 || known.Proposed {
+	if err != nil || view.Tip() != "" || view.IsMissing() || known.Trees.Count() == 0 || known.Proposed {
 		return
 	}
 	plan.addWarning("gitops_repo", "Branch does not exist any more",

@@ -63,7 +63,7 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 		known.Drift.Cause, known.Drift.Lost = BranchRewritten, lost
 		return nil
 	}
-	contains, err := r.reader.contains(ctx, known.Owner, known.Tip, before.Tip)
+	contains, err := r.reader.hasCommit(ctx, known.Owner, known.Tip, before.Tip)
 	switch {
 	case ctx.Err() != nil:
 		return err

@@ -58,7 +58,7 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 	if now != "" && gone == nil && now == then {
 		return formerLocation{identity: here}, nil
 	}
-	if contains, err := p.reader.contains(ctx, owner, now, known.Tip); contains || err != nil {
+	if contains, err := p.reader.hasCommit(ctx, owner, now, known.Tip); contains || err != nil {
 		return formerLocation{identity: here, isSeparate: !errors.Is(gone, git.ErrNoBranch)}, err
 	}
 	return formerLocation{identity: Moved, unreadable: gone}, nil // the plan warns, and clears nothing there

@@ -178,7 +178,7 @@ func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner
 	if err != nil {
 		return err
 	}
-	if view.Missing() {
+	if view.IsMissing() {
 		plan.addWarning("gitops_repo", "Repository does not exist yet",
 			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
 	}

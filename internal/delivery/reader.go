@@ -213,8 +213,8 @@ func readFormerRecords(
 	return snapshot, err
 }
 
-// contains reports whether a branch with this tip has a commit in its history.
-func (r *Reader) contains(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
+// hasCommit reports whether a branch with this tip has a commit in its history.
+func (r *Reader) hasCommit(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
 	if tip == "" || commit == "" {
 		return false, nil
 	}

@@ -58,7 +58,7 @@ type Refresher struct {
 func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	before := known.SavedState
 	view, request, err := r.readPending(ctx, known)
-	if isGone(err) || err == nil && view.Missing() && known.Trees.Count() > 0 {
+	if isGone(err) || err == nil && view.IsMissing() && known.Trees.Count() > 0 {
 		known.markLost(RepositoryGone, before)
 		return nil
 	}

@@ -61,7 +61,7 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 	}
 	wanted := forge.Wanted{Selector: selector, RequestOptions: settings.Request, Body: requestBody(edit, result, host.MaxBody())}
 	wanted.Title = cmp.Or(wanted.Title, result.Subject)
-	request, err := propose(ctx, host, result.HeadCommit, wanted)
+	request, err := openRequest(ctx, host, result.HeadCommit, wanted)
 	done := writeOutcome{ApplyResult: result, commit: result.HeadCommit}
 	if request != nil {
 		done.url, done.commit = request.URL, cmp.Or(request.MergeCommit, result.HeadCommit)
@@ -100,9 +100,9 @@ func (w *Writer) freeHead(
 	return host.CheckHead(ctx, selector)
 }
 
-// propose opens or updates the pull request, and merges it if the settings say so. It may return a request together with an
+// openRequest opens or updates the pull request, and merges it if the settings say so. It may return a request together with an
 // error.
-func propose(ctx context.Context, host *forge.GitHost, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
+func openRequest(ctx context.Context, host *forge.GitHost, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
 		if request == nil {

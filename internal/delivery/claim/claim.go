@@ -40,8 +40,8 @@ type Decision struct {
 	Lost []string
 }
 
-// Keep decides which clusters the claim keeps. It takes none. A cluster stays even if the pool no longer selects it.
-func Keep(s Situation) Decision {
+// KeepClusters decides which clusters the claim keeps. It takes none. A cluster stays even if the pool no longer selects it.
+func KeepClusters(s Situation) Decision {
 	fleet := setOf(s.Fleet)
 	var d Decision
 	seen := map[string]bool{}
@@ -65,24 +65,24 @@ func Keep(s Situation) Decision {
 	return d
 }
 
-// Decide calls Keep and then takes the missing clusters. Errors: *ShortError.
+// Decide calls KeepClusters and then takes the missing clusters. Errors: *ShortError.
 func Decide(s Situation) (Decision, error) {
-	d := Keep(s)
+	d := KeepClusters(s)
 	wanting := s.Number - len(d.Clusters)
 	if wanting <= 0 {
 		return d, nil
 	}
-	free := Free(s, d.Clusters)
+	free := FreeClusters(s, d.Clusters)
 	if len(free) < wanting {
-		return Decision{}, &ShortError{Number: s.Number, Kept: len(d.Clusters), Free: free, Pool: len(setOf(s.Pool)), Elsewhere: Elsewhere(s)}
+		return Decision{}, &ShortError{Number: s.Number, Kept: len(d.Clusters), Free: free, Pool: len(setOf(s.Pool)), Elsewhere: ClaimedElsewhere(s)}
 	}
 	d.Taken = free[:wanting:wanting]
 	d.Clusters = append(d.Clusters, d.Taken...)
 	return d, nil
 }
 
-// Free returns the clusters of the pool that no claim has, in order.
-func Free(s Situation, kept []string) []string {
+// FreeClusters returns the clusters of the pool that no claim has, in order.
+func FreeClusters(s Situation, kept []string) []string {
 	has := setOf(kept)
 	var free []string
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
@@ -93,8 +93,8 @@ func Free(s Situation, kept []string) []string {
 	return free
 }
 
-// Elsewhere returns the clusters of the pool that other claims have, by claim, in order.
-func Elsewhere(s Situation) map[string][]string {
+// ClaimedElsewhere returns the clusters of the pool that other claims have, by claim, in order.
+func ClaimedElsewhere(s Situation) map[string][]string {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
 		if other, ok := s.Elsewhere[cluster]; ok {

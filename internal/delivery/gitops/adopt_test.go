@@ -97,7 +97,7 @@ func TestAdoptTakesNoFolderThatAnotherOwnersAreInside(t *testing.T) {
 	before := r.files()
 	edit := devEdit(t, map[string]gitops.FolderEdit{"large/app": rendered(t, "a", "2")})
 	conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
-	if err != nil || len(conflicts) != 1 || conflicts[0].Adoptable() {
+	if err != nil || len(conflicts) != 1 || conflicts[0].IsAdoptable() {
 		t.Errorf("conflicts = %+v, %v", conflicts, err)
 	}
 	edit.Adopt = true
@@ -115,7 +115,7 @@ func TestAdoptTakesAFolderThatIsInNoRecord(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/deep/a", "by hand"); w.write("dev/drone/other/a", "by hand") })
 		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": version(rendered(t, "a", "1"), "v1")})
 		conflicts, err := inspect(t, r, dev).FindConflicts(context.Background(), wanted(edit), nil, "")
-		if err != nil || len(conflicts) != 1 || !conflicts[0].Adoptable() {
+		if err != nil || len(conflicts) != 1 || !conflicts[0].IsAdoptable() {
 			t.Errorf("conflicts = %+v, %v", conflicts, err)
 		}
 		edit.Adopt = true

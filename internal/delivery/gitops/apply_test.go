@@ -205,7 +205,7 @@ func TestLocalRepositoryIsCreatedOnFirstApply(t *testing.T) {
 	for _, remote := range []git.Remote{{URL: directory, Branch: "trunk"}, {URL: fileURL(directory + "2"), Branch: "trunk"}} {
 		client := newClient(gitops.BranchOptions{})
 		view, err := inspectBy(context.Background(), client, remote, dev)
-		if err != nil || !view.Missing() || view.Tip() != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
+		if err != nil || !view.IsMissing() || view.Tip() != "" || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Fatalf("view = %+v, %v", view, err)
 		}
 		if result, err := client.Apply(context.Background(), remote, gitops.Edit{Owner: dev}); err != nil || result.Committed {

@@ -55,8 +55,8 @@ func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners
 // Tip returns the branch's commit in hex; "" if there is no branch.
 func (l *Branch) Tip() string { return hexOrEmpty(l.tip.Commit) }
 
-// Missing reports that the local repository does not exist. The first Apply creates it.
-func (l *Branch) Missing() bool { return l.tip.Missing }
+// IsMissing reports that the local repository does not exist. The first Apply creates it.
+func (l *Branch) IsMissing() bool { return l.tip.Missing }
 
 // Conflict returns an existing branch beside which Git cannot create this one; "" if there is none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }

@@ -80,8 +80,8 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 			}
 			tip := r.git("rev-parse", "main")
 			r.byHand(func(w *workTree) { w.write("README.md", above) })
-			if look.Tip() != tip || look.Missing() {
-				t.Errorf("tip %q, missing %t; want %q", look.Tip(), look.Missing(), tip)
+			if look.Tip() != tip || look.IsMissing() {
+				t.Errorf("tip %q, missing %t; want %q", look.Tip(), look.IsMissing(), tip)
 			}
 			var group sync.WaitGroup
 			for _, edit := range edits {
@@ -188,8 +188,8 @@ func TestALookOfWhatIsNotThereIsEmpty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if look.Tip() != "" || look.Missing() != (remote.URL != r.remote.URL) {
-				t.Errorf("tip %q, missing %t", look.Tip(), look.Missing())
+			if look.Tip() != "" || look.IsMissing() != (remote.URL != r.remote.URL) {
+				t.Errorf("tip %q, missing %t", look.Tip(), look.IsMissing())
 			}
 			view, err := look.ReadOwner(t.Context(), dev)
 			if err != nil || len(deployed(t, view, deployedTrees{"drone": {"app": ""}})["drone"]) != 0 {

@@ -47,7 +47,7 @@ func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, er
 		if _, err := l.refetchTip(ctx); err != nil {
 			return nil, err
 		}
-		for l.past.depth < limit && !l.past.exhausted() {
+		for l.past.depth < limit && !l.past.isExhausted() {
 			if err := l.deepenHistory(ctx); err != nil {
 				return nil, err
 			}
@@ -116,7 +116,7 @@ func (l *Branch) findPrefixes(
 ) (map[string]git.Hash, error) {
 	found := map[string]git.Hash{}
 	missing := l.past.matchPrefixes(sought, found, commits)
-	if len(missing) > 0 && l.past.depth == 0 && !l.past.exhausted() {
+	if len(missing) > 0 && l.past.depth == 0 && !l.past.isExhausted() {
 		if err := l.deepenHistory(ctx); err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (l *Branch) findPrefixes(
 			missing = sought
 		}
 	}
-	for len(missing) > 0 && !l.past.exhausted() {
+	for len(missing) > 0 && !l.past.isExhausted() {
 		if err := l.deepenHistory(ctx); err != nil {
 			return nil, err
 		}

@@ -43,9 +43,9 @@ func (c Conflict) String() string {
 	return text
 }
 
-// Adoptable reports whether Edit.Adopt takes the folder over. It does not if another owner's folder or path is inside the
+// IsAdoptable reports whether Edit.Adopt takes the folder over. It does not if another owner's folder or path is inside the
 // folder, or around it.
-func (c Conflict) Adoptable() bool {
+func (c Conflict) IsAdoptable() bool {
 	from := Owner{Name: c.Owner, Path: c.OwnerPath}
 	host, target, inside := from.splitFolder(c.Folder)
 	return c.Owner == "" || c.DeploymentTarget != "" && inside && target != "" && from.folderPath(host, target) == c.Folder

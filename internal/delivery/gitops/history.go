@@ -64,11 +64,11 @@ const defaultHistory = 100
 //
 // Errors: see ReadBranch.
 func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
-	history, err := c.history(ctx, remote, owner, filter)
+	history, err := c.readHistory(ctx, remote, owner, filter)
 	return history, describeError(remote, err)
 }
 
-func (c *BranchClient) history(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
+func (c *BranchClient) readHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	err := cmp.Or(remote.Check(), git.CheckPath(owner.Path))
 	if owner.Name != "" {
 		err = cmp.Or(err, owner.check())
@@ -273,7 +273,7 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		known := len(w.missing)
 		c := hostChange{host: host, recordBefore: was[host], recordAfter: is[host]}
-		if w.filter.Host != "" && host != w.filter.Host && !c.comesOrGoes() { // folders of a renamed host may have moved here
+		if w.filter.Host != "" && host != w.filter.Host && !c.isOneSided() { // folders of a renamed host may have moved here
 			continue
 		}
 		c.treeBefore, c.treeAfter = w.findTree(before, host), w.findTree(after, host)
@@ -308,8 +308,8 @@ type hostChange struct {
 	recordBefore, recordAfter git.Hash
 }
 
-// comesOrGoes reports whether the owner has the host on one side only.
-func (c hostChange) comesOrGoes() bool { return c.recordBefore.IsZero() != c.recordAfter.IsZero() }
+// isOneSided reports whether the owner has the host on one side only.
+func (c hostChange) isOneSided() bool { return c.recordBefore.IsZero() != c.recordAfter.IsZero() }
 
 func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 	oldRecord, nowRecord := w.readRecord(c.recordBefore), w.readRecord(c.recordAfter)
@@ -335,7 +335,7 @@ func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 		default:
 			change.Action = folder.Changed
 		}
-		changes = append(changes, folderChange{change, oldID, nowID, nowRecord[target].TreeBefore, c.comesOrGoes()})
+		changes = append(changes, folderChange{change, oldID, nowID, nowRecord[target].TreeBefore, c.isOneSided()})
 	}
 	return changes
 }

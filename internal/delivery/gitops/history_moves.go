@@ -10,7 +10,7 @@ type folderChange struct {
 	folder.Change
 	oldTree, newTree git.Hash // trees; zero for none
 	treeBefore       string   // from the record after the change
-	comesOrGoes      bool     // the host is on one side only
+	isOneSided       bool     // the host is on one side only
 }
 
 // pairMoves combines a folder that vanishes with its host and the same folder that appears with another: the host was
@@ -19,14 +19,14 @@ func pairMoves(changes []folderChange) []folder.Change {
 	type identity struct{ deploymentTarget, tree string }
 	gone := map[identity]*folderChange{}
 	for i := range changes {
-		if c := &changes[i]; c.Action == folder.Removed && c.comesOrGoes {
+		if c := &changes[i]; c.Action == folder.Removed && c.isOneSided {
 			gone[identity{c.DeploymentTarget, c.oldTree.String()}] = c
 		}
 	}
 	moved := map[folder.Key]bool{}
 	for i := range changes {
 		c := &changes[i]
-		if c.Action != folder.Added || !c.comesOrGoes {
+		if c.Action != folder.Added || !c.isOneSided {
 			continue
 		}
 		action := folder.Moved

@@ -59,13 +59,13 @@ func (v *OwnerView) FindOtherHolder(
 	ctx context.Context, holder string, known map[string]string,
 ) (writer RecordCommit, found bool, err error) {
 	_, err = withTip(ctx, v.Branch, func() (struct{}, error) {
-		writer, found, err = v.otherHolder(ctx, holder, known)
+		writer, found, err = v.findOtherHolder(ctx, holder, known)
 		return struct{}{}, err
 	})
 	return writer, found, err
 }
 
-func (v *OwnerView) otherHolder(ctx context.Context, holder string, known map[string]string) (RecordCommit, bool, error) {
+func (v *OwnerView) findOtherHolder(ctx context.Context, holder string, known map[string]string) (RecordCommit, bool, error) {
 	held, err := v.work.readHolders(ctx, v.records, known)
 	if err != nil {
 		return RecordCommit{}, false, err

@@ -280,12 +280,12 @@ func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owne
 		l.found.Unreadable = nil // they are read again
 	}
 	return l.readOwnedRecords(ctx, owners, entries, func(owner Owner, host string) bool {
-		return (filter.Owner == "" || filter.Owner == owner.Name) && (filter.Host == "" || filter.Host == host) && filter.mayBeOn(host)
+		return (filter.Owner == "" || filter.Owner == owner.Name) && (filter.Host == "" || filter.Host == host) && filter.canBeOn(host)
 	})
 }
 
-// mayBeOn reports whether the name of a host can match the cluster or the cluster type.
-func (f *InventoryFilter) mayBeOn(host string) bool {
+// canBeOn reports whether the name of a host can match the cluster or the cluster type.
+func (f *InventoryFilter) canBeOn(host string) bool {
 	cluster, isCluster := strings.CutPrefix(host, clustersHost+"/")
 	switch {
 	case f.Cluster != "" && isCluster:

@@ -28,7 +28,7 @@ func (l *inventoryReader) dateInventory(ctx context.Context, assignments []Inven
 	if len(wanted) == 0 {
 		return nil
 	}
-	for !l.past.isDeep() && !l.past.reaches(oldest) {
+	for !l.past.isDeep() && !l.past.hasReached(oldest) {
 		if err := l.deepenHistory(ctx); err != nil {
 			return err
 		}
@@ -48,11 +48,11 @@ func (l *lineage) isDeep() bool {
 	if l.tip.MaxPast() < git.LastDepth {
 		limit = git.FirstDepth
 	}
-	return l.exhausted() || l.depth >= limit
+	return l.isExhausted() || l.depth >= limit
 }
 
-// reaches reports that all commits since a moment were fetched.
-func (l *lineage) reaches(moment time.Time) bool {
+// hasReached reports that all commits since a moment were fetched.
+func (l *lineage) hasReached(moment time.Time) bool {
 	return slices.ContainsFunc(l.times, moment.After)
 }
 

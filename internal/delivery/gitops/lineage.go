@@ -34,10 +34,10 @@ func newLineage(tip *git.Tip) *lineage {
 	return l
 }
 
-func (l *lineage) exhausted() bool { return l.isComplete || l.depth >= l.tip.MaxPast() }
+func (l *lineage) isExhausted() bool { return l.isComplete || l.depth >= l.tip.MaxPast() }
 
 func (l *lineage) deepen(ctx context.Context) error {
-	if l.exhausted() {
+	if l.isExhausted() {
 		return nil
 	}
 	depth := max(git.FirstDepth, 4*l.depth)

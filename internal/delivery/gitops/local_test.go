@@ -23,7 +23,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
 		main := r.git("rev-parse", "main")
 		r.remote.Branch = "deploy/dev"
-		if view := inspect(t, r, dev); view.Tip() != "" || view.Missing() || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
+		if view := inspect(t, r, dev); view.Tip() != "" || view.IsMissing() || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Errorf("view = %+v", view)
 		}
 		result := apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))

@@ -14,9 +14,9 @@ import (
 // ownershipCheck finds folders of an edit that belong to other owners, and takes them over if the edit adopts them.
 type ownershipCheck struct{ *staging }
 
-// run checks the folders outside the owner's records: wanted ones must not belong to another owner, and those that only the
+// checkFolders checks the folders outside the owner's records: wanted ones must not belong to another owner, and those that only the
 // state has are left to the owner whose record lists them. Then it finds folders that the plan did not show.
-func (s *ownershipCheck) run(ctx context.Context) error {
+func (s *ownershipCheck) checkFolders(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
 	for k := range folder.All(s.edit.Written) {
@@ -85,7 +85,7 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	records := map[ownedHost]hostRecord{}
 	var left []Conflict
 	for _, c := range found {
-		if !c.Adoptable() {
+		if !c.IsAdoptable() {
 			left = append(left, c)
 			continue
 		}
@@ -187,7 +187,7 @@ func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, erro
 	var folders []string
 	for k := range s.owned {
 		at, ok := s.treeOf(k)
-		if !ok || s.stays(k) {
+		if !ok || s.isUntouched(k) {
 			continue
 		}
 		left, _ := s.priorRecord(k)

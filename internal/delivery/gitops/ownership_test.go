@@ -123,7 +123,7 @@ func TestAHostIsNotSetUpInsideAnotherOwnersFolder(t *testing.T) {
 			inside := host == "drone/"
 			edit := gitops.Edit{Owner: b, Hosts: hosts(t, map[string]gitops.FolderEdit{host: {}}), Adopt: true}
 			conflicts, err := inspect(t, r, b).FindConflicts(context.Background(), wanted(edit), nil, "")
-			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].Adoptable()) {
+			if err != nil || (len(conflicts) == 1) != inside || inside && (conflicts[0].Owner != "a" || conflicts[0].IsAdoptable()) {
 				t.Errorf("host %q: %v, %v", host, conflicts, err)
 			}
 			_, err = newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)

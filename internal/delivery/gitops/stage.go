@@ -38,7 +38,7 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 		s.stageAbandon()
 		return s.change, nil
 	}
-	if err := (&ownershipCheck{s}).run(ctx); err != nil {
+	if err := (&ownershipCheck{s}).checkFolders(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.checkSeen(); err != nil {
@@ -115,7 +115,7 @@ func (s *staging) findUnplanned() []folder.Key {
 	return unplanned
 }
 
-func (s *staging) stays(k folder.Key) bool {
+func (s *staging) isUntouched(k folder.Key) bool {
 	return s.staying[k] || s.edit.Hosts[k.Host][k.DeploymentTarget].Action == Keep
 }
 

@@ -134,7 +134,7 @@ func (o *operation) plan(ctx context.Context) {
 			lost[cluster] = "another"
 		}
 	}
-	kept := claim.Keep(o.situation(held, lost))
+	kept := claim.KeepClusters(o.situation(held, lost))
 	o.warn(kept)
 	taking := o.model.number() - len(kept.Clusters)
 	if (len(kept.Clusters) > 0 || taking == 0) && !moved && (o.private == nil || !o.private.Seen.Foreign) {
@@ -273,7 +273,7 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	unreadable := slices.DeleteFunc(slices.Clone(found.Unreadable), func(at string) bool {
 		return o.private != nil && at == o.recordPath()
 	})
-	if len(claim.Keep(s).Clusters) < s.Number && len(unreadable) > 0 {
+	if len(claim.KeepClusters(s).Clusters) < s.Number && len(unreadable) > 0 {
 		o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
 			"It is not known which clusters are free: %s. The next apply of their claims writes the records again.",
 			wording.List(unreadable, wording.Named),
@@ -284,10 +284,10 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 // warnUnsigned names clusters of the pool that the claim cannot take, because another claim's record without an allowed signature
 // lists them. Anybody with push rights can have written it.
 func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
-	if !o.connection.CanAsk() || len(claim.Keep(s).Clusters) >= s.Number {
+	if !o.connection.CanAsk() || len(claim.KeepClusters(s).Clusters) >= s.Number {
 		return
 	}
-	by := claim.Elsewhere(s)
+	by := claim.ClaimedElsewhere(s)
 	others := slices.Sorted(maps.Keys(by))
 	unsigned, err := o.connection.Delivery.FindUnsignedClaims(ctx, o.at.Location, others...)
 	if err != nil {

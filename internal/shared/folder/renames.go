@@ -50,14 +50,14 @@ func (r Renames) FindMerges(of Trees) map[string]string {
 }
 
 // RenameHosts returns a map by host under the present names.
-func RenameHosts[T any](r Renames, of map[string]T) map[string]T { return by(r, of, r.Host) }
+func RenameHosts[T any](r Renames, of map[string]T) map[string]T { return renameBy(r, of, r.Host) }
 
 // RenameKeys returns a map by folder under the present names of the hosts.
 func RenameKeys[T any](r Renames, of map[Key]T) map[Key]T {
-	return by(r, of, r.Key)
+	return renameBy(r, of, r.Key)
 }
 
-func by[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
+func renameBy[K comparable, T any](r Renames, of map[K]T, present func(K) K) map[K]T {
 	if of == nil || len(r) == 0 {
 		return of
 	}
