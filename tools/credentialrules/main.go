@@ -75,7 +75,7 @@ func generate() ([]byte, error) {
 ` + license + `
 package credential
 
-// tokenRules are those of gitleaks that know what a token or a key itself looks like.
+// tokenRules are the rules of gitleaks that match the token or key itself.
 var tokenRules = []*rule{
 `)
 	for _, rule := range all.Rules {
@@ -107,10 +107,10 @@ var tokenRules = []*rule{
 	}
 	fmt.Fprintf(
 		&b,
-		"}\n\n// placeholders are what gitleaks takes for no secret, whatever rule has found it.\nvar placeholders = %s\n",
+		"}\n\n// placeholders match texts that gitleaks never reports.\nvar placeholders = %s\n",
 		list(all.Allowlist.Regexes),
 	)
-	fmt.Fprintf(&b, "\n// stopwords are parts of what gitleaks takes for no secret.\nvar stopwords = %s\n", list(all.Allowlist.Stopwords))
+	fmt.Fprintf(&b, "\n// stopwords occur only in texts that gitleaks never reports.\nvar stopwords = %s\n", list(all.Allowlist.Stopwords))
 	return format.Source(b.Bytes())
 }
 

@@ -108,7 +108,7 @@ func wordsOf(key string) (words []string) {
 var (
 	placeholder = regexp.MustCompile(`(?i)^(?:` + strings.Join([]string{
 		`\$[({]?[\w.:/-]*[)}]?`,                               // $NAME, ${NAME}, $(NAME)
-		`.*(?:\{\{|\$\{|\$\().*`,                              // {{ .Values.x }}, and what has such a thing in it
+		`.*(?:\{\{|\$\{|\$\().*`,                              // {{ .Values.x }}, also inside of a text
 		`<.*>`, `\[.*\]`, `%[\w.-]+%`, `@[\w.-]+@`, `__\w+__`, // <password>, %NAME%, @NAME@
 		`[*x.…-]+`,                // ***
 		`ENC\[.*`, `\{cipher\}.*`, // encrypted, by SOPS or Spring

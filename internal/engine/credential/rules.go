@@ -26,7 +26,7 @@
 
 package credential
 
-// tokenRules are those of gitleaks that know what a token or a key itself looks like.
+// tokenRules are the rules of gitleaks that match the token or key itself.
 var tokenRules = []*rule{
 	{id: "1password-secret-key", pattern: `\bA3-[A-Z0-9]{6}-(?:(?:[A-Z0-9]{11})|(?:[A-Z0-9]{6}-[A-Z0-9]{5}))-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\b`, keywords: []string{"a3-"}, shortest: 39, entropy: 3.8},
 	{id: "1password-service-account-token", pattern: `ops_eyJ[a-zA-Z0-9+/]{250,}={0,3}`, keywords: []string{"ops_"}, shortest: 257, entropy: 4},
@@ -164,7 +164,7 @@ var tokenRules = []*rule{
 	}},
 }
 
-// placeholders are what gitleaks takes for no secret, whatever rule has found it.
+// placeholders match texts that gitleaks never reports.
 var placeholders = []string{
 	`(?i)^true|false|null$`,
 	`^(?i:a+|b+|c+|d+|e+|f+|g+|h+|i+|j+|k+|l+|m+|n+|o+|p+|q+|r+|s+|t+|u+|v+|w+|x+|y+|z+|\*+|\.+)$`,
@@ -181,7 +181,7 @@ var placeholders = []string{
 	`^/(?:bin|etc|home|opt|tmp|usr|var)/[\w ./-]+$`,
 }
 
-// stopwords are parts of what gitleaks takes for no secret.
+// stopwords occur only in texts that gitleaks never reports.
 var stopwords = []string{
 	`014df517-39d1-4453-b7b3-9930c563627c`,
 	`abcdefghijklmnopqrstuvwxyz`,

@@ -1,5 +1,5 @@
-// Package encrypted checks files encrypted by other tools, SOPS documents and SealedSecrets, each of which becomes a
-// Secret on a cluster. It checks that no value is plain, and never decrypts.
+// Package encrypted checks files encrypted by other tools: SOPS documents and SealedSecrets. Each file becomes a
+// Secret on a cluster. It checks for plain values, and never decrypts.
 package encrypted
 
 import (

@@ -46,10 +46,10 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 
 // sourceBounds holds the URL prefixes that each workspace allows.
 type sourceBounds struct {
-	isSet    bool                // false: nothing is bounded
-	sources  map[string][]string // by the name of the workspace; nil: any
-	pending  map[string]bool     // the names of workspaces whose sources are not known yet
-	complete bool                // whether the name of each workspace is known
+	isSet    bool
+	sources  map[string][]string // by workspace; nil: any
+	pending  map[string]bool     // workspaces with unknown sources
+	complete bool                // every workspace is named
 }
 
 func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {

@@ -11,7 +11,7 @@ func readBase(d *decoder, root *ObjectReader) {
 		format := readText(o, "format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
 			o.Report("format", "%s", err)
-			d.noteUnknownObjects() // references to objects of the base cannot be checked
+			d.noteUnknownObjects() // references into the base are unchecked
 			return
 		}
 		environment, model := readRequired(o, "environment"), readRequired(o, "model")

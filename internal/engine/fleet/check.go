@@ -10,7 +10,7 @@ import (
 // objects. Paths are relative to the object.
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
-	d.EnvironmentKnown = false // an object of any environment is checked
+	d.EnvironmentKnown = false // any environment will do
 	all := append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo}, collection{"constraints", decodeConstraint})
 	for _, of := range all {
 		if of.name != name {

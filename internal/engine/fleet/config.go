@@ -24,7 +24,6 @@ func decodeConfigContainer(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// storeSecrets stores references and encrypted files. An unknown part makes only this entry unknown.
 func storeSecrets(d *decoder, o *ObjectReader, container *ConfigContainer, secrets ContainerSecrets, known bool) {
 	switch {
 	case container.Name == unknownText:
@@ -38,7 +37,6 @@ func storeSecrets(d *decoder, o *ObjectReader, container *ConfigContainer, secre
 	}
 }
 
-// storeData stores a container's data. An unknown part makes only this entry unknown.
 func storeData(d *decoder, path *Path, name string, data any) {
 	_, isObject := data.(map[string]any)
 	switch {

@@ -63,7 +63,6 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// readTargetForms reads config_as. An unknown value makes only the target's manifests unknown.
 func readTargetForms(o *ObjectReader, target *DeploymentTarget) {
 	readBesideManifests(o, target, func() { target.Manifests.ConfigAs = readConfigAs(o, "config_as") })
 }

@@ -34,7 +34,7 @@ func ReadConfigMapValue(text string) (any, error) {
 		return nil, err
 	}
 	if err != nil {
-		return text, nil //nolint:nilerr // a value that is not YAML is a text
+		return text, nil //nolint:nilerr // text, not YAML
 	}
 	switch parsed.(type) {
 	case map[string]any, []any:

@@ -22,11 +22,11 @@ var ConstraintModes = []string{Enforce, Inform}
 // is not part of the model: see [Value].
 type Constraint struct {
 	Name       string `json:"name"`
-	Expression string `json:"expression"` // of type bool; true where the rule holds
+	Expression string `json:"expression"` // of type bool
 	// Message explains a violation. MessageExpression takes precedence over it; the expression itself is the fallback.
 	Message           string          `json:"message,omitempty"`
-	MessageExpression string          `json:"message_expression,omitempty"` // of type string
-	Mode              string          `json:"mode,omitempty"`               // one of [ConstraintModes]; empty is the first
+	MessageExpression string          `json:"message_expression,omitempty"`
+	Mode              string          `json:"mode,omitempty"` // empty: enforce
 	Match             ConstraintMatch `json:"match,omitzero"`
 }
 
@@ -37,8 +37,8 @@ type ConstraintMatch struct {
 	WorkloadSelector         *Selector `json:"workload_selector,omitempty"`
 	DeploymentTargetSelector *Selector `json:"deployment_target_selector,omitempty"`
 	ClusterTypeSelector      *Selector `json:"cluster_type_selector,omitempty"`
-	ClusterSelector          *Selector `json:"cluster_selector,omitempty"` // cluster types never meet it
-	Kinds                    []string  `json:"kinds,omitempty"`            // of objects: "Deployment", "apps/Deployment" or "apps/v1/Deployment"
+	ClusterSelector          *Selector `json:"cluster_selector,omitempty"`
+	Kinds                    []string  `json:"kinds,omitempty"` // "Deployment", "apps/Deployment" or "apps/v1/Deployment"
 }
 
 // maxConstraintMessage is in characters.
@@ -118,7 +118,6 @@ func readConstraintMatch(o *ObjectReader) ConstraintMatch {
 	return match
 }
 
-// adoptConstraints takes over the rules of the base fleet.
 func adoptConstraints(d *decoder, o *ObjectReader) {
 	const name = "constraints"
 	if !o.Has(name) {

@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// kalypsoGroup is the API group of Kalypso's kinds: https://github.com/microsoft/kalypso-scheduler
 const kalypsoGroup = "scheduler.kalypso.io"
 
 // fluxNameLabel is the label that Flux sets on applied objects. Kalypso's value is "<environment>-<registration>".
@@ -46,7 +45,7 @@ type controlPlane struct {
 	*decoder
 	readers       map[string]func(*controlPlane, *ObjectReader) // by "<group>/<kind>"
 	registrations map[string]string                             // workload → workspace
-	needsDefault  bool                                          // a Cluster names no cluster type
+	needsDefault  bool                                          // a Cluster has no cluster type
 	appConfigs    []appConfig
 
 	// following is the registration being followed; nil for documents of the control plane itself.
@@ -56,13 +55,11 @@ type controlPlane struct {
 	pendingTexts bool
 }
 
-// registered is a followed registration.
 type registered struct {
 	name string
 	path *Path
 }
 
-// textsOf returns the elements of a list or map of texts.
 func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	texts, are := Elements(path, documents)
 	switch {
@@ -75,12 +72,11 @@ func (p *controlPlane) textsOf(path *Path, documents any) []Element {
 	return texts
 }
 
-// followed reads the documents of a registration's folder.
 func (p *controlPlane) followed(path *Path, fields map[string]any) {
 	o, _ := p.object(nil, path, fields)
 	of := &registered{name: readName(o, CheckLabelName), path: path.Attribute("name")}
 	if of.name == unknownText {
-		p.noteUnknownObjects() // the workspace of its workloads is not known yet
+		p.noteUnknownObjects() // the workspace of its workloads is unknown
 	}
 	documents, _ := o.Value("documents")
 	o.Finish()
@@ -154,9 +150,9 @@ func documentReaders() map[string]func(*controlPlane, *ObjectReader) {
 		kalypsoGroup + "/SchedulingPolicy":     readKalypsoPolicy,
 		kalypsoGroup + "/Template":             readKalypsoTemplate,
 		kalypsoGroup + "/ConfigSchema":         readKalypsoSchema,
-		kalypsoGroup + "/Environment":          nil, // flotilla_environment has this
-		kalypsoGroup + "/GitOpsRepo":           nil, // flotilla_assignment's gitops_repo has this
-		kalypsoGroup + "/BaseRepo":             nil, // the documents were read already
+		kalypsoGroup + "/Environment":          nil, // see flotilla_environment
+		kalypsoGroup + "/GitOpsRepo":           nil, // see gitops_repo of flotilla_assignment
+		kalypsoGroup + "/BaseRepo":             nil, // already read
 		"v1/ConfigMap":                         readConfigMap,
 		"/Application":                         readModelApplication,
 		"/Cluster":                             readModelCluster,
@@ -207,7 +203,7 @@ const appConfigPrefix = "azure-app-config"
 func readConfigMap(p *controlPlane, o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	platform := fmt.Sprint(labels["platform-config"]) // a bool there is an error of a ConfigMap that is meant
+	platform := fmt.Sprint(labels["platform-config"]) // a bool is reported later
 	name, _ := metadata["name"].(string)
 	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
 		return
@@ -275,7 +271,6 @@ func (p *controlPlane) readAppConfigs() {
 	}
 }
 
-// maxConfigMapKey is Kubernetes' limit in bytes.
 const maxConfigMapKey = 253
 
 func cutLast(text, separator string) (before, after string) {
@@ -283,7 +278,6 @@ func cutLast(text, separator string) (before, after string) {
 	return text[:max(i, 0)], text[i+1:]
 }
 
-// labelsOf parses "<label>.<value>.<label>.<value>". Like Kalypso, it ignores a label without a value.
 func labelsOf(text string) (labels Labels, problem string) {
 	labels = Labels{}
 	parts := strings.Split(text, ".")
@@ -306,7 +300,6 @@ func WithoutOwnerLabels(labels Labels) Labels {
 	return kept
 }
 
-// finish computes workspaces, owners of workloads and the order of App Configuration, which depend on all documents.
 func (p *controlPlane) finish() {
 	p.readAppConfigs()
 	p.checkRegistered()

@@ -69,7 +69,6 @@ func readExplicit(d *decoder, root *ObjectReader) {
 	d.Fleet.Explicit = d.Fleet.Explicit || assignments != nil
 }
 
-// collection names a list of objects, with their decoder.
 type collection struct {
 	name   string
 	decode func(*decoder, *ObjectReader) belonging
@@ -134,12 +133,11 @@ func newDecoder() *decoder {
 	return d
 }
 
-// belonging tells whether an object belongs to the fleet's environment.
 type belonging int
 
 const (
 	notInEnvironment   belonging = iota
-	maybeInEnvironment           // it is in the fleet for now, but its environment is not known yet
+	maybeInEnvironment           // kept; the environment is unknown
 	inEnvironment
 )
 
@@ -171,7 +169,6 @@ func (d *decoder) decodeCollection(root *ObjectReader, name string, decode func(
 	}
 }
 
-// elements returns the elements of a collection.
 func (d *decoder) elements(root *ObjectReader, name string) (elements []Element, isUnknown bool) {
 	value, path := root.Value(name)
 	if object, isMap := value.(map[string]any); isMap {
@@ -243,12 +240,10 @@ func (d *decoder) noteUnknownObjects() {
 	}
 }
 
-// register records an object, and reports a second object with its name.
 func (c *crossReferences) register(collection, name string, path *Path) {
 	c.registerAt(objectKey{collection, name}, path, path.Attribute("name"))
 }
 
-// registerAt registers an object with another path of its name.
 func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 	if !isSet(key.name) {
 		return
@@ -291,6 +286,6 @@ func (d *decoder) result() (*Decoded, Findings) {
 	d.Environment = d.Fleet.Environment
 	d.PendingManifests = fullNames(d.Fleet, func(target *DeploymentTarget) bool { return target.ManifestsPending })
 	d.TargetsKnown, d.ConstraintsKnown = d.EnvironmentKnown && !d.incomplete["workloads"], d.EnvironmentKnown && d.ConstraintsKnown
-	decoded := d.Decoded // a copy, which does not keep what was read
+	decoded := d.Decoded // a copy that does not keep the input alive
 	return &decoded, d.allFindings()
 }

@@ -9,7 +9,6 @@ import (
 // maxDocuments bounds the documents of one text: the smallest takes kilobytes of memory.
 const maxDocuments = 4_000
 
-// readDocumentsOf parses the non-empty documents of a text.
 func readDocumentsOf(d *decoder, path *Path, text string) []Document {
 	documents, problems := readDocuments(text, unmarshalAsKustomize, "")
 	for _, problem := range problems {
@@ -32,7 +31,7 @@ func ReadObjects(text string) ([]map[string]any, error) {
 
 // YAMLText is one named text with its YAML documents.
 type YAMLText struct {
-	Name      string // its key, where the texts are a map, such as the name of a file; else its number
+	Name      string // its key in a map, such as a file name, else its index
 	Documents []Document
 	// Problems has a sentence for each invalid document.
 	Problems []string

@@ -16,7 +16,6 @@ func readEnvironment(d *decoder, root *ObjectReader) {
 	}
 }
 
-// readEnvironments reads the names of all environments, given as texts or objects.
 func readEnvironments(d *decoder, root *ObjectReader) {
 	value, path := root.Value("environments")
 	elements, are := Elements(path, value)
@@ -52,7 +51,6 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 	}
 }
 
-// decodeEnvironment checks an environment. It is not part of the model.
 func decodeEnvironment(d *decoder, o *ObjectReader) belonging {
 	readName(o, formCheck(o, "name"))
 	readLabels(o, "labels")
@@ -108,7 +106,6 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 // environmentLabel is the reserved label with an assignment's environment.
 const environmentLabel = "environment"
 
-// checkEnvironmentLabel reports a label with an unknown environment.
 func checkEnvironmentLabel(o *ObjectReader, attribute string, labels map[string]string) {
 	o.reader.checkEnvironment(o.path.Attribute(attribute).Key(environmentLabel), labels[environmentLabel])
 }

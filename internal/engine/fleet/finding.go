@@ -12,8 +12,8 @@ import (
 
 // Finding is a mistake in the input.
 type Finding struct {
-	Path    string // of the value, as in HCL: workloads["hello"].labels["a b"]; empty for the whole input
-	Message string // a sentence or clause without the path
+	Path    string // as in HCL: workloads["hello"].labels["a b"]; empty: the whole input
+	Message string // without the path
 }
 
 func (f Finding) String() string {
@@ -54,7 +54,7 @@ func (f *Findings) Report(path *Path, format string, arguments ...any) {
 // paths: `clusters["a"].labels, clusters["b"].labels and 3 more`. Beyond [MaxAlike] messages that differ only in quoted
 // text, one finding has all other paths.
 func (f Findings) Group() Findings {
-	paths := make(map[Finding][]string, len(f)) // by the finding with the keys taken out of its path
+	paths := make(map[Finding][]string, len(f)) // by the finding without keys in its path
 	of := func(finding Finding) Finding {
 		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
 	}
@@ -133,7 +133,6 @@ func elementPaths(p *Path, list []any) []*Path {
 	return paths
 }
 
-// nameOf returns the name of an object, or "".
 func nameOf(element any) string {
 	object, _ := element.(map[string]any)
 	name, _ := object["name"].(string)
@@ -143,7 +142,6 @@ func nameOf(element any) string {
 	return name
 }
 
-// maxName is the length of a DNS subdomain.
 const maxName = 253
 
 func (p *Path) String() string {

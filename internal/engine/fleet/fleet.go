@@ -51,11 +51,11 @@ type Workspace struct {
 	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
 	LimitRange        []Limit           `json:"limit_range,omitempty"`
 	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "none" or "isolated"; empty is "none"
-	ServiceAccount    string            `json:"service_account,omitempty"` // that reconcilers impersonate; empty: none
-	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: the Argo CD project "default"
+	ServiceAccount    string            `json:"service_account,omitempty"` // impersonated by reconcilers; empty: none
+	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: "default"
 	// Secrets, Sources and Parameters limit the use of shared resources by workloads; nil: not set.
-	Secrets    []string `json:"secrets,omitzero"`    // names of Secrets and ConfigMaps in the namespace of the reconciler's objects
-	Sources    []string `json:"sources,omitzero"`    // beginnings of URLs: see package access
+	Secrets    []string `json:"secrets,omitzero"`    // names in the namespace of reconciler objects
+	Sources    []string `json:"sources,omitzero"`    // URL prefixes: see package access
 	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
 	// LeastRender is the weakest rendering that a deployment target may choose below its cluster type's; empty: none.
 	LeastRender string `json:"least_render,omitempty"`
@@ -117,8 +117,8 @@ type Workload struct {
 type DeploymentTarget struct {
 	Name          string   `json:"name"`
 	Labels        Labels   `json:"labels,omitempty"`
-	Namespace     string   `json:"namespace,omitempty"`      // empty: from the names of environment, host and target
-	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas of its own
+	Namespace     string   `json:"namespace,omitempty"`      // empty: "<environment>-<host>-<target>"
+	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas
 	// Manifests affect only the content of folders, so they are not part of the model: see [Value].
 	Manifests Manifests `json:"-"`
 	// ManifestsPending reports that Manifests are unknown.
@@ -131,9 +131,9 @@ type Manifests struct {
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
 	// ConfigAs, Render and AllowPlain belong to the deployment target. Like manifests, they affect only content.
-	ConfigAs   ConfigAs `json:"config_as,omitempty"`   // empty: the default
-	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: that of the cluster type
-	AllowPlain []string `json:"allow_plain,omitempty"` // sorted names of values that may look like a credential
+	ConfigAs   ConfigAs `json:"config_as,omitempty"`
+	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: the cluster type's
+	AllowPlain []string `json:"allow_plain,omitempty"` // sorted
 }
 
 // ExplicitAssignment replaces scheduling. Either ClusterType or Cluster is set; DeploymentTarget is a full name.
@@ -169,7 +169,7 @@ type Template struct {
 
 // Hydration configures how config containers merge. The zero value is the default.
 type Hydration struct {
-	Precedence string `json:"precedence,omitempty"`  // what decides between equal priorities: "specificity" (default) or "name"
+	Precedence string `json:"precedence,omitempty"`  // "specificity" (default) or "name"
 	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
 	Lists      string `json:"lists,omitempty"`       // "replace" (default), "append" or "merge"
 	ListKey    string `json:"list_key,omitempty"`    // default "name"

@@ -13,10 +13,10 @@ const Format = "1"
 type Value struct {
 	Format      string
 	Environment string
-	Model       string            // canonical JSON of the fleet; empty while it is not known yet
-	Config      Config            // canonical JSON of the data of each config container, by name
-	Manifests   map[string]string // canonical JSON of the manifests of each deployment target, by full name
-	Constraints map[string]string // canonical JSON of each constraint, by name; they decide neither
+	Model       string            // canonical JSON; empty while unknown
+	Config      Config            // by config container
+	Manifests   map[string]string // canonical JSON by full name of the deployment target
+	Constraints map[string]string // canonical JSON by name
 }
 
 // Known reports whether the model is known, which every computation needs.

@@ -8,11 +8,11 @@ import (
 
 // Form is the syntax of a text, for readers and JSON Schemas.
 type Form struct {
-	Pattern string // a regular expression that Go and JSON Schema understand alike
-	Longest int    // in bytes; 0 where the pattern bounds it
+	Pattern string // for Go and JSON Schema
+	Longest int    // in bytes; 0: bounded by Pattern
 
 	compiled *regexp.Regexp
-	wrong    string // of a text that is not so
+	wrong    string // the problem of other texts
 }
 
 func newForm(pattern string, longest int, wrong string) *Form {
@@ -42,7 +42,6 @@ var (
 		`is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`)
 )
 
-// check returns the problem of a text, or "".
 func (f *Form) check(text string) string {
 	if f.Longest > 0 && len(text) > f.Longest || !f.compiled.MatchString(text) {
 		return f.wrong
@@ -53,7 +52,6 @@ func (f *Form) check(text string) string {
 // IsAPIVersion reports whether a text is valid in api_versions of a cluster type.
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
-// formCheck returns the check for the form of an attribute.
 func formCheck(o *ObjectReader, name string) func(string) string {
 	form := o.table.find(name).Form
 	if form == nil {
@@ -62,7 +60,6 @@ func formCheck(o *ObjectReader, name string) func(string) string {
 	return form.check
 }
 
-// isOfLabel reports whether the form is a label's, whose messages quote the text themselves.
 func (f *Form) isOfLabel() bool { return f == labelKeyForm || f == labelValueForm }
 
 func (f *Form) checkLabel(text string) string {

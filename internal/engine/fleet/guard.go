@@ -72,7 +72,6 @@ func ReadOpenText(o *ObjectReader, name string) string {
 	return text
 }
 
-// readAllowPlain reads names of values that may look like a credential. Unknown names make nothing else unknown.
 func readAllowPlain(o *ObjectReader, attribute string) (names []string, known bool) {
 	known = readAside(o, func() { names = readSortedTexts(o, attribute) })
 	return names, known

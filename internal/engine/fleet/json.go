@@ -120,7 +120,6 @@ func nextValue(tokens *jsontext.Decoder, depth int) (any, error) {
 	return nil, nil
 }
 
-// digits holds the most common numbers, allocated once.
 var digits = [10]any{
 	json.Number("0"), json.Number("1"), json.Number("2"), json.Number("3"), json.Number("4"),
 	json.Number("5"), json.Number("6"), json.Number("7"), json.Number("8"), json.Number("9"),

@@ -11,7 +11,7 @@ import (
 type kind[T any] struct {
 	Table
 	fields []kindField
-	check  func(o *ObjectReader, object *T) // of several attributes together; nil if there is none
+	check  func(o *ObjectReader, object *T) // may be nil
 }
 
 // kindField reads an attribute into a field of a struct.
@@ -24,7 +24,7 @@ type kindField struct {
 // row is an attribute and its field. The attribute has the field's name in JSON.
 type row struct {
 	Attribute
-	field any // a pointer into the probe of [defineKind]; nil for an attribute that the kind's decoder reads
+	field any // points into the probe of [defineKind]; nil if unstored
 	read  func(o *ObjectReader, name string, field any)
 }
 

@@ -60,7 +60,7 @@ func readManifests(o *ObjectReader) Manifests {
 	if isSet(m.Repo) {
 		if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
 			o.Report("repo", "%s", problem)
-		} else if folder.CheckText(m.Repo) != nil { // which would repeat what may be a secret
+		} else if folder.CheckText(m.Repo) != nil { // its error would repeat a possible secret
 			o.Report("repo", "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
 		}
 	}
@@ -84,7 +84,6 @@ func readManifests(o *ObjectReader) Manifests {
 	return m
 }
 
-// checkDigestVersion reports a digest and a version that conflict.
 func checkDigestVersion(o *ObjectReader, m *Manifests) {
 	if !isSet(m.Digest) {
 		return

@@ -10,7 +10,6 @@ import (
 // The JSON models come from control planes with plain objects: metadata are labels, selectors are maps of labels, and
 // the label "name" is the object's name.
 
-// modelTarget names the only deployment target of an Application.
 const modelTarget = "default"
 
 // modelKind infers the model of an object without kind from attributes unique to it.

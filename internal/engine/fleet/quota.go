@@ -112,7 +112,6 @@ func isHugePages(name string) bool {
 	return strings.HasPrefix(name, "hugepages-")
 }
 
-// checkLimitName returns the check of names in a limit of a type.
 func checkLimitName(limitType string) func(name string) string {
 	known := []string{"cpu", "ephemeral-storage", "memory"}
 	if limitType == "PersistentVolumeClaim" {

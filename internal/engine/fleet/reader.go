@@ -15,7 +15,7 @@ type Reader struct {
 	// Unknown reports whether a requested value is unknown.
 	Unknown bool
 
-	more int // findings beyond those
+	more int // findings beyond the limit
 	// allEnvironments lists all environments; nil if the input does not.
 	allEnvironments []string
 }
@@ -62,24 +62,22 @@ func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
 // the object and its parents unknown.
 type ObjectReader struct {
 	reader  *Reader
-	table   *Table        // that it is read by; nil for kinds that others define
-	parent  *ObjectReader // that it is part of; nil where only this object becomes unknown
+	table   *Table        // nil for foreign kinds
+	parent  *ObjectReader // becomes unknown, too; may be nil
 	path    *Path
 	fields  map[string]any
 	unknown bool
-	read    []string // the attributes that were read: all that the object may have
+	read    []string // known attributes
 	// written maps attributes to other names in the input.
 	written map[string]string
 }
 
-// usualAttributes is about the number of attributes of an object.
 const usualAttributes = 12
 
 // unknownText stands for an unknown string during decoding. Input cannot contain it: [readScalar] refuses NUL
 // characters.
 const unknownText = "\x00unknown"
 
-// isSet reports whether a text is known and not empty.
 func isSet(text string) bool {
 	return text != "" && text != unknownText
 }
@@ -188,7 +186,6 @@ func readScalar(o *ObjectReader, value any) (text, problem string) {
 	return "", "must be a string, not " + kindAndHint(value)
 }
 
-// kindAndHint describes a value that should be a string, and how to write it as one.
 func kindAndHint(value any) string {
 	switch value.(type) {
 	case json.Number:
@@ -209,7 +206,6 @@ func knownText(text string) string {
 	return text
 }
 
-// readText returns [unknownText] for an unknown attribute.
 func readText(o *ObjectReader, name string) string {
 	text, problem := readScalar(o, o.get(name, TextType, DurationType, TimeType, TextOrObjectType))
 	if problem != "" {
@@ -238,7 +234,6 @@ func readRequired(o *ObjectReader, name string) string {
 	return text
 }
 
-// readChecked reads a text that check validates: it returns a problem or "".
 func readChecked(o *ObjectReader, name string, check func(string) string) string {
 	return checkText(o, name, readText(o, name), check)
 }
@@ -266,7 +261,6 @@ func readOneOf(o *ObjectReader, name string) string {
 	return readOneOfThese(o, name, attribute.text(), attribute.Allowed...)
 }
 
-// readOneOfOrNone returns "" for an absent attribute, not the default.
 func readOneOfOrNone(o *ObjectReader, name string) string {
 	return readOneOfThese(o, name, "", o.table.find(name).Allowed...)
 }
@@ -332,7 +326,6 @@ func (o *ObjectReader) Int(name string) int {
 	return byDefault
 }
 
-// readNumber returns "" for 0, and for an absent, unknown or wrong number.
 func readNumber(o *ObjectReader, name string) json.Number {
 	switch value := o.value(name, NumberType).(type) {
 	case nil:

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// readElements returns the elements of a list, or nil.
 func readElements(o *ObjectReader, path *Path, value any, what string) []any {
 	switch value := value.(type) {
 	case nil:
@@ -28,7 +27,6 @@ func (o *ObjectReader) Texts(name string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == unknownText })
 }
 
-// readTexts reads a list of non-empty strings.
 func readTexts(o *ObjectReader, name string) []string { return readTextList(o, name, false) }
 
 func readTextList(o *ObjectReader, name string, mayBeEmpty bool) []string {
@@ -52,7 +50,6 @@ func readTextList(o *ObjectReader, name string, mayBeEmpty bool) []string {
 	return texts
 }
 
-// readSortedTexts reads a list whose order has no meaning.
 func readSortedTexts(o *ObjectReader, name string) []string {
 	texts := readTexts(o, name)
 	slices.Sort(texts)

@@ -10,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// maxEncrypted is the size of the largest Secret of Kubernetes.
 const maxEncrypted = 1 << 20
 
 // readContainerSecrets reads secrets and encrypted. Unknown parts make nothing else unknown.
@@ -37,7 +36,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 		if len(validation.IsConfigMapKey(key)) > 0 {
 			o.reader.Report(path, `is not a key of a Secret: letters, digits, "-", "_" and ".", at most 253 of them`)
 		}
-		if value, twice := data[key]; twice && value != nil && element != nil { // null removes what others give
+		if value, twice := data[key]; twice && value != nil && element != nil { // null removes another container's key
 			o.reader.Report(path, "is a key of data, too, but a key is either a value or a secret: remove one of the two")
 		}
 		switch element.(type) {
@@ -47,7 +46,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 			if r := readChild(o, attribute, path, element); r != nil {
 				references[key] = readSecretReference(r)
 			}
-		default: // which may be the secret itself, so that it is never repeated
+		default: // may be the secret itself: not repeated
 			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are needed, not %s: "+
 				"the secret itself belongs into the store", kindOf(element))
 		}

@@ -8,15 +8,13 @@ import (
 
 type reference struct {
 	path         *Path
-	collection   string // of the other object
-	templateType string // of the other object, where that is a template
+	collection   string
+	templateType string // only for templates
 	name         string
 }
 
-// deploymentTargets is the collection of full names of deployment targets.
 const deploymentTargets = "deployment_targets"
 
-// kindNames are the words for an object of each collection.
 var kindNames = map[string]string{
 	"workspaces": "workspace", "cluster_types": "cluster type", "clusters": "cluster",
 	deploymentTargets: "deployment target",
@@ -35,7 +33,6 @@ func (c *crossReferences) referToTemplate(path *Path, templateType, name string)
 	}
 }
 
-// checkReferences reports references without an object.
 func (c *crossReferences) checkReferences() {
 	f := c.decoded.Fleet
 	names := f.names()
@@ -62,7 +59,6 @@ func (c *crossReferences) checkReferences() {
 	}
 }
 
-// names returns the names of workspaces and hosts by collection.
 func (f *Fleet) names() map[string][]string {
 	return map[string][]string{
 		"workspaces":    namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
@@ -79,7 +75,6 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// fullNames returns the sorted full names of the selected deployment targets.
 func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 	var names []string
 	for workload, target := range f.Targets() {
@@ -91,7 +86,6 @@ func fullNames(f *Fleet, is func(*DeploymentTarget) bool) []string {
 	return names
 }
 
-// templateTypes returns the types of the templates of each name, including built-in ones.
 func (c *crossReferences) templateTypes() map[string][]string {
 	types := map[string][]string{}
 	for _, templateType := range TemplateTypes {
@@ -125,7 +119,6 @@ func (c *crossReferences) checkTemplate(reference reference, types map[string][]
 		reference.templateType, reference.name, DidYouMean(reference.name, candidates))
 }
 
-// localWorkload is a workload with deployment targets that certainly belong to this environment.
 type localWorkload struct {
 	path      *Path // nil in the base fleet
 	name      string
@@ -203,7 +196,6 @@ func (c *crossReferences) checkMayDeploy(workload localWorkload, workspace Works
 		workspace.Name, c.decoded.Fleet.Environment, strings.Join(workspace.Environments, ", "))
 }
 
-// checkCycles reports each cycle of workloads that require each other.
 func (c *crossReferences) checkCycles() {
 	workloads := make(map[string]localWorkload, len(c.workloads))
 	for _, workload := range c.workloads {
@@ -217,7 +209,7 @@ func (c *crossReferences) checkCycles() {
 	visit = func(name string) {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
-			if len(circle) > 2 { // one that requires itself is reported where it says so
+			if len(circle) > 2 { // a self-reference is reported elsewhere
 				c.reader.Report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}

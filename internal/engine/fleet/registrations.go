@@ -14,7 +14,7 @@ import (
 type Registration struct {
 	Name      string
 	Labels    Labels
-	Workspace string // "" where it has none
+	Workspace string // may be empty
 	Source    Source
 	// Sources are the URL prefixes that the workspace allows; nil allows any. SourcesKnown is false while they are
 	// unknown.
@@ -25,7 +25,7 @@ type Registration struct {
 // Source is a folder of a repository at a ref.
 type Source struct {
 	URL  string
-	Ref  string // a branch, a tag or a commit; refs/heads/<name> where it is certainly a branch
+	Ref  string // refs/heads/<name> for a certain branch
 	Path string
 }
 
@@ -77,7 +77,7 @@ type registrationReader struct {
 	bounds    sourceBounds
 	found     map[string]Registration
 	locations map[Source]*Path
-	before    map[Source]bool // the sources that were followed
+	before    map[Source]bool // followed sources
 }
 
 func (p *registrationReader) readOptions(options any) {
@@ -101,7 +101,7 @@ func (p *registrationReader) read(at *Path, document Document) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
-		return // control_plane reports it where it is not allowed
+		return // control_plane reports other kinds
 	}
 	o, _ := p.object(nil, at, document.Value)
 	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.Number, document.Line, documentName(o))
@@ -150,7 +150,7 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 	switch {
 	case !p.bounds.isSet:
 	case !ok && !p.bounds.complete:
-		return // it may be one whose name is not known yet
+		return // its name may still be unknown
 	case registration.Workspace == "":
 		p.Report(at.Attribute("workspace"), "is required: the sources of the workspace say where the registration may lead")
 		return
@@ -163,7 +163,7 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 		return
 	}
 	if _, err := access.Parse(registration.Source.URL); err != nil {
-		p.Report(repo, "%s", err) // which does not repeat a URL with credentials in it
+		p.Report(repo, "%s", err) // the error hides credentials
 	} else if _, err := access.Decide(access.Request{URL: registration.Source.URL, Sources: sources}, nil); err != nil {
 		p.Report(repo, "leads to %q for workspace %q, and is %s", registration.Source.URL, registration.Workspace, err)
 	}
@@ -172,7 +172,6 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 // maxFollowedDepth bounds the nesting of followed registrations.
 const maxFollowedDepth = 4
 
-// follow reads earlier results, or any object with url, ref and path.
 func (p *registrationReader) follow(at *Path, value any, depth int) {
 	source, _ := value.(map[string]any)
 	if _, isSource := source["url"].(string); isSource || source["url"] == (Unknown{}) {

@@ -76,7 +76,6 @@ func (c *crossReferences) noteFormerNames(o *ObjectReader, clusterType *ClusterT
 	})
 }
 
-// checkFormerNames reports former names that two cluster types claim.
 func (c *crossReferences) checkFormerNames() {
 	had := map[string]string{}
 	for _, one := range c.formerNames {

@@ -7,9 +7,9 @@ import (
 
 // Degrees of rendering.
 const (
-	RenderPointers = "pointers" // not at all: the reconciler's objects point to it
-	RenderPreview  = "preview"  // at plan, to be seen and for rules; folders have what points to it
-	RenderObjects  = "objects"  // at plan; folders have what comes of it
+	RenderPointers = "pointers" // reconciler objects point to the manifests
+	RenderPreview  = "preview"  // as pointers, and rendered at plan for rules
+	RenderObjects  = "objects"  // folders have the rendered objects
 )
 
 // Renderings lists the values of render, the weakest first.

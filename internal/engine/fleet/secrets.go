@@ -10,8 +10,8 @@ import (
 
 // SecretReference names a secret in a store. Flotilla never reads the secret itself.
 type SecretReference struct {
-	Store    string `json:"store"` // as the fleet calls it: see [ClusterType.SecretStores]
-	Key      string `json:"key"`   // of the secret in the store
+	Store    string `json:"store"` // see [ClusterType.SecretStores]
+	Key      string `json:"key"`
 	Property string `json:"property,omitempty"`
 	Version  string `json:"version,omitempty"`
 }
@@ -37,8 +37,8 @@ type SecretStore struct {
 
 // Decryption configures SOPS decryption by an agent.
 type Decryption struct {
-	Secret         string `json:"secret,omitempty"`          // with the keys, in the namespace of the agent; empty: none
-	ServiceAccount string `json:"service_account,omitempty"` // that may use a cloud's keys; empty: the agent's own
+	Secret         string `json:"secret,omitempty"`          // name in the agent's namespace; empty: none
+	ServiceAccount string `json:"service_account,omitempty"` // for keys of a cloud; empty: the agent's own
 }
 
 // SecretsEntry returns the name of a container's secrets in [Config]. It is no container's name: names have no "/", or

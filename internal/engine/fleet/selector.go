@@ -97,7 +97,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	if strings.Trim(expression, selectorSpace) == "" {
 		return nil, nil
 	}
-	if before, _, found := strings.Cut(expression, "\x00"); found { // where that parser would stop reading
+	if before, _, found := strings.Cut(expression, "\x00"); found { // the parser stops here
 		return nil, fmt.Errorf("at character %d: a NUL character", utf8.RuneCountInString(before)+1)
 	}
 	var all labels.Requirements
@@ -218,10 +218,9 @@ func (r Requirements) String() string {
 	return strings.Join(parts, ",")
 }
 
-// selectorAttributes are the names of a selector's attributes in the input.
 type selectorAttributes struct {
 	matchLabels, matchExpressions string
-	expression                    string // empty where the form has none
+	expression                    string // may be empty
 }
 
 var (
@@ -234,7 +233,6 @@ func ReadSelector(o *ObjectReader, name string) *Selector {
 	return readSelectorNamed(o, name, ourSelector)
 }
 
-// readLabelSelector reads Kubernetes' LabelSelector.
 func readLabelSelector(o *ObjectReader, name string) *Selector {
 	return readSelectorNamed(o, name, kubernetesSelector)
 }

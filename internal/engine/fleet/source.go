@@ -21,7 +21,6 @@ var repoSchemes = map[string][]string{
 	"oci":  {"oci"},
 }
 
-// checkManifestsRepo returns the problem of a URL, or "".
 func checkManifestsRepo(storage, repo, chart string) string {
 	if strings.ContainsFunc(repo, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "holds a control character"
@@ -41,7 +40,7 @@ func checkManifestsRepo(storage, repo, chart string) string {
 	}
 	schemes, known := repoSchemes[storage]
 	switch {
-	case !known: // the storage is not known yet, or does not exist
+	case !known: // unknown or invalid storage
 		return ""
 	case strings.ContainsAny(path, wildcards) || strings.ContainsAny(authority, "*?{}"):
 		return "has one of " + wildcards + ", which a project of Argo CD would read as more than this one URL"
@@ -82,7 +81,6 @@ func checkRegistryRepo(storage string, m folder.Manifests) string {
 	return ""
 }
 
-// checkVersion returns the problem of a version or range, or "".
 func checkVersion(version string) string {
 	if strings.HasPrefix(version, "sha256:") {
 		return "is a digest: set digest in its place"
@@ -100,7 +98,6 @@ func checkDigest(digest string) string {
 // scpLike is Git's short form for ssh. https://git-scm.com/docs/git-clone#_git_urls
 var scpLike = regexp.MustCompile(`^(?:[\w.+-]+@)?[\w.-]{2,}:[^:/][^:]*$|^(?:[\w.+-]+@)?[\w.-]{2,}:/[^/:][^:]*$`)
 
-// checkRef returns the problem of a branch or tag, or "". https://git-scm.com/docs/git-check-ref-format
 func checkRef(name string) string {
 	switch {
 	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) }):
@@ -120,7 +117,6 @@ func checkRef(name string) string {
 	return ""
 }
 
-// checkTag returns the check for tags of a storage.
 func checkTag(storage string) func(string) string {
 	switch storage {
 	case "git":
@@ -139,7 +135,6 @@ func checkTag(storage string) func(string) string {
 // ociTag follows https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
 var ociTag = regexp.MustCompile(`^\w[\w.-]{0,127}$`)
 
-// checkSourcePath returns the problem of a path in a repository or artifact, or "".
 func checkSourcePath(path string) string {
 	switch {
 	case strings.HasPrefix(path, "/"):
@@ -154,7 +149,6 @@ func checkSourcePath(path string) string {
 	return ""
 }
 
-// checkSourcePrefix returns the problem of a URL prefix, or "".
 func checkSourcePrefix(prefix string) string {
 	if at, err := access.Parse(prefix); err != nil || at.IsLocal() || strings.ContainsAny(prefix, "%"+wildcards) {
 		return `is not the beginning of a URL with a host, such as "https://git.example.com/team", without credentials, "..", "%", "*" or a query`

@@ -9,9 +9,8 @@ import (
 )
 
 // Table lists the attributes of an object. Readers, the reference documentation, JSON Schemas and resource schemas all
-// follow from it. Reading an attribute that the table lacks, or with another type, panics.
 type Table struct {
-	Name       string // of one such object: "cluster type"
+	Name       string // singular: "cluster type"
 	Meaning    string // Markdown
 	Attributes []Attribute
 	// Some lists attributes of which at least one must be set; exactly one if One is true.
@@ -25,14 +24,14 @@ type Attribute struct {
 	Name     string
 	Type     Type
 	Required bool
-	Default  any      // of one that is not set: a string, an int, a bool or a []string; nil where there is none
-	Allowed  []string // texts; nil for any
-	Form     *Form    // of the text, or of the texts in the list; nil for any
-	Keys     *Form    // of the keys of a map; nil for any
+	Default  any      // a string, int, bool or []string; nil: none
+	Allowed  []string // nil: any
+	Form     *Form    // of texts; nil: any
+	Keys     *Form    // of map keys; nil: any
 	// Least and Most bound a whole number.
 	Least, Most int
 	Meaning     string // Markdown
-	Of          *Table // of the objects in it
+	Of          *Table // of nested objects
 	// NullElements allows null elements, which are left out, and EmptyElements empty texts.
 	NullElements, EmptyElements bool
 	// Ordered reports that the order of a list matters. A resource then has a list, not a set.
@@ -46,27 +45,27 @@ type Type int
 
 // The types of attributes. [ObjectReader] has a reader for all but the last four.
 const (
-	TextType       Type = iota
-	BoolType            // true or false
-	WholeType           // a whole number
-	NumberType          //
-	TextsType           // a list of texts
-	TextMapType         // a map of texts
-	QuantitiesType      // a map of Kubernetes quantities, which may be numbers
-	DurationType        // a text: "90s"
-	TimeType            // a text in RFC 3339
-	SchemaType          // a JSON Schema: its text, or an object
-	AnyObjectType       // an object of any shape
-	ObjectType          // an object
-	ObjectsType         // a list of objects
-	ObjectMapType       // a map of objects
+	TextType Type = iota
+	BoolType
+	WholeType
+	NumberType //
+	TextsType
+	TextMapType
+	QuantitiesType // by resource, possibly numbers
+	DurationType   // "90s"
+	TimeType       // RFC 3339
+	SchemaType     // JSON Schema, as text or object
+	AnyObjectType
+	ObjectType
+	ObjectsType
+	ObjectMapType
 	TextOrObjectType
 	BoolOrObjectType
-	TextOrTextMapType  // a text, or a map of texts
-	CollectionType     // a list or map of objects
-	NamesOrObjectsType // a list or map of texts, or of objects
-	TextsInAnyFormType // a text, or a list or map of texts
-	AnyType            // a value of any type
+	TextOrTextMapType
+	CollectionType // a list or map of objects
+	NamesOrObjectsType
+	TextsInAnyFormType
+	AnyType
 )
 
 // RootTable returns the table of provider::flotilla::fleet's argument. It leads to all other tables.
@@ -91,7 +90,6 @@ func (t *Table) Find(name string) *Attribute {
 	return nil
 }
 
-// find panics if the attribute does not exist.
 func (t *Table) find(name string) *Attribute {
 	attribute := t.Find(name)
 	if attribute == nil {
@@ -114,7 +112,6 @@ func (t *Table) Keys() []string {
 // Anchor returns the table's anchor in the reference.
 func (t *Table) Anchor() string { return strings.ToLower(strings.ReplaceAll(t.Name, " ", "-")) }
 
-// isComputed also works for a nil table.
 func (t *Table) isComputed(name string) bool {
 	if t == nil {
 		return false
@@ -133,7 +130,7 @@ func (a *Attribute) DefaultText() string {
 	}
 	text, err := json.Marshal(a.Default)
 	if err != nil {
-		panic(err) // a default is one of four types
+		panic(err) // no default is of another type
 	}
 	return string(text)
 }
@@ -145,7 +142,6 @@ func (a *Attribute) text() string {
 
 func (t *Table) defaultText(name string) string { return t.find(name).text() }
 
-// must panics unless the attribute has one of the types.
 func (a *Attribute) must(types []Type) {
 	if len(types) > 0 && !slices.Contains(types, a.Type) {
 		panic(fmt.Sprintf("attribute %q is read as another type than that of its table", a.Name))

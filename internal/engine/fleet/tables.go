@@ -96,7 +96,6 @@ func nameAttribute(form *Form, meaning string) Attribute {
 	return Attribute{Name: "name", Required: true, Form: form, Meaning: meaning}
 }
 
-// inMarkdown formats names: "`a`, `b`".
 func inMarkdown(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
 var environmentTable = Table{

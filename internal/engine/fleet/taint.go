@@ -35,7 +35,6 @@ func (t Taint) String() string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// taintEffects lists the effects on scheduling.
 var taintEffects = []string{"NoSchedule"}
 
 var taintKind = defineKind(Table{
@@ -70,7 +69,6 @@ var tolerations = defineKind(Table{
 
 func readTaints(o *ObjectReader, name string) []Taint { return ReadList(o, name, taintKind.decode) }
 
-// checkLabel reports an invalid key or value of a label.
 func checkLabel(o *ObjectReader, name, text string, check func(string) string) {
 	if problem := check(text); isSet(text) && problem != "" {
 		o.Report(name, "%s", problem)

@@ -100,7 +100,6 @@ func writeString(buffer *bytes.Buffer, text string) error {
 	return nil
 }
 
-// isPlainJSON reports whether a text needs no escapes in JSON.
 func isPlainJSON(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
@@ -142,7 +141,6 @@ func Canonical(value any) (any, error) {
 	return nil, fmt.Errorf("a value of type %T has no JSON form", value)
 }
 
-// numberPrecision is Terraform's, in bits.
 const numberPrecision = 512
 
 // A number with a binary exponent beyond maxPlainExponent is written with an exponent, beyond maxExponent it is refused:
@@ -192,7 +190,6 @@ func FormatNumber(number *big.Float) json.Number {
 	return json.Number(number.Text('f', -1))
 }
 
-// plainInteger reports whether text is a short integer in canonical form.
 func plainInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(digits) > 18 || (digits[0] == '0' && len(text) > 1) {

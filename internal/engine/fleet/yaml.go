@@ -125,7 +125,7 @@ func valuesAtMost(text string) int {
 		return 0
 	}
 	c := counter{}
-	scalar := -1 // the column that the lines of a block scalar are beyond
+	scalar := -1 // lines of the block scalar are indented more
 	for line := range strings.Lines(text) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if scalar >= 0 && (indent > scalar || strings.TrimSpace(line) == "") {
@@ -134,7 +134,7 @@ func valuesAtMost(text string) int {
 		scalar = -1
 		if !c.flow {
 			if match := blockScalar.FindStringSubmatchIndex(line); match != nil {
-				scalar = max(match[3], match[5]) // the last column of the dashes, or the first of the key
+				scalar = max(match[3], match[5])
 			}
 		}
 		c.line(line)
@@ -145,14 +145,13 @@ func valuesAtMost(text string) int {
 // blockScalar matches a line before the text of a block scalar.
 var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
 
-// counter counts possible keys and values.
 type counter struct {
 	count int
 	flow  bool // a bracket was seen
 }
 
 func (c *counter) line(line string) {
-	begins := true // only indicators are before it on its line
+	begins := true // only indicators so far
 	for i := 0; i < len(line); i++ {
 		ends := i+1 == len(line) || line[i+1] <= ' ' || line[i+1] >= utf8.RuneSelf
 		switch char := line[i]; {
@@ -176,13 +175,11 @@ func (c *counter) line(line string) {
 	}
 }
 
-// mayHaveAliases looks for a possible alias after a possible anchor.
 func mayHaveAliases(text string) bool {
 	anchor := indicator(text, '&')
 	return anchor >= 0 && indicator(text[anchor:], '*') >= 0
 }
 
-// indicator returns the position of a character that may begin a value, or -1.
 func indicator(text string, c byte) int {
 	for from := 0; ; {
 		at := strings.IndexByte(text[from:], c)
@@ -200,10 +197,9 @@ func indicator(text string, c byte) int {
 // expansion measures a document with expanded aliases.
 type expansion struct {
 	sizes map[*nodes.Node]size
-	open  []*nodes.Node // those that have anchors and are being measured
+	open  []*nodes.Node // anchored nodes being measured
 }
 
-// size is exact only within the bounds.
 type size struct{ bytes, values int }
 
 func (e *expansion) measure(node *nodes.Node) (size, error) {
@@ -373,10 +369,8 @@ func SplitYAML(text string) []YAMLDocument {
 	return parts
 }
 
-// lineBreaks replaces line breaks as a YAML parser does.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// endOfLine returns the start of the next line. YAML has more line breaks than "\n".
 func endOfLine(text string, offset int) int {
 	for i := offset; i < len(text); i++ {
 		switch c := text[i]; {
@@ -392,13 +386,11 @@ func endOfLine(text string, offset int) int {
 	return len(text)
 }
 
-// markerIn returns the text after a document marker on its line.
 func markerIn(line, marker string) (after string, found bool) {
 	after, found = strings.CutPrefix(line, marker)
 	return after, found && (after == "" || strings.IndexAny(after, " \t\n\u0085\u2028\u2029") == 0)
 }
 
-// onlyDirectives reports whether a text has only comments and directives, such as "%YAML 1.2".
 func onlyDirectives(text string) bool {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != '%' {

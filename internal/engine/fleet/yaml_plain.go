@@ -28,7 +28,7 @@ func ReadYAMLDocuments(text string, mayPass func(document string) bool) ([]any, 
 
 // ReadPlainYAML parses the documents of a text if all are plain YAML, which every parser reads alike.
 func ReadPlainYAML(text string) (values []any, ok bool) {
-	if !isPrintable(text) || hasLine(text, "%") || hasLine(text, "...") { // which SplitYAML leaves out
+	if !isPrintable(text) || hasLine(text, "%") || hasLine(text, "...") { // SplitYAML skips these
 		return nil, false
 	}
 	for _, part := range SplitYAML(text) {
@@ -41,7 +41,6 @@ func ReadPlainYAML(text string) (values []any, ok bool) {
 	return values, true
 }
 
-// isPrintable reports whether a text is printable ASCII.
 func isPrintable(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c != '\n' && (c < ' ' || c > '~') {
@@ -83,13 +82,13 @@ func readPrintable(text string) (value any, ok bool) {
 // plainReader parses line by line. Its line is neither empty nor a comment.
 type plainReader struct {
 	rest        string
-	indent      int    // of the line
-	line        string // without indent
-	done        bool   // there is no further line
-	unsupported bool   // something was seen that this reader does not know
+	indent      int
+	line        string
+	done        bool
+	unsupported bool
 	depth       int
 
-	hasNoLineBreak bool // the line has no line break
+	hasNoLineBreak bool
 }
 
 const maxPlainDepth = 40
@@ -141,7 +140,7 @@ func (r *plainReader) list(indent int) any {
 		switch _, _, isMember := member(rest); {
 		case rest[0] == ' ' || isItem(rest):
 			r.unsupported = true
-		case isMember: // the rest of the line is the first line of a map
+		case isMember: // a map starts on this line
 			r.indent, r.line = indent+2, rest
 			list = append(list, r.block(indent+2))
 		default:

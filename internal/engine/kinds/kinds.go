@@ -50,8 +50,8 @@ type Catalog struct {
 	defined   map[schema.GroupKind]*Definition
 }
 
-// For returns the published schemas for a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1". A version without schemas gets those
-// of the nearest version, and "" those of the newest one.
+// For returns the published schemas of a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1". It falls back to the nearest version;
+// "" is the newest.
 func For(kubernetes string) (*Catalog, error) {
 	all := publishedSchemas()
 	c := &Catalog{published: all, minor: all.kubernetes.Newest, given: kubernetes}

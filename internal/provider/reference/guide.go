@@ -91,7 +91,7 @@ All other attributes are on the pages of the resources and data sources. Objects
 Durations are text such as ` + "`\"90s\"`" + `; times are text such as ` + "`\"2026-01-31T18:00:00Z\"`" + `.
 `
 
-// sections writes a section for each table and nested table, except those in the fleet's reference.
+// sections writes a section for each table and nested table that inFleet lacks.
 func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fleet.Table) string {
 	var b strings.Builder
 	b.WriteString(introduction)

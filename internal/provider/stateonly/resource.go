@@ -20,9 +20,9 @@ import (
 
 // definition defines a state-only resource.
 type definition struct {
-	collection string                                    // of a fleet that has such objects
-	others     attributes                                // that the resource has in another way than the table of the collection
-	check      func(given map[string]any) fleet.Findings // what the fleet's own checks do not know; may be nil
+	collection string                                    // of a fleet
+	others     attributes                                // in place of those of the table
+	check      func(given map[string]any) fleet.Findings // in addition to the fleet's checks; may be nil
 	derive     func(values map[string]attr.Value)        // sets computed attributes; may be nil
 
 	schema schema.Schema
@@ -55,7 +55,7 @@ func (o definition) validate(_ context.Context, given *types.Object, diagnostics
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid "+o.schema.Description, findings)
 }
 
-// complete sets the computed attributes as far as they are known.
+// complete sets the computed attributes; some may stay unknown.
 func (o definition) complete(ctx context.Context, c *frame.Call[types.Object]) {
 	attributes := c.Model.Attributes()
 	o.derive(attributes)

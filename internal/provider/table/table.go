@@ -25,7 +25,7 @@ type Attribute[T any] struct {
 	name  string
 	typ   attr.Type
 	what  schema.Attribute
-	value func(T) any // a string, an int, a bool, nil for null, a list of strings, what is nested, or any other as an attr.Value
+	value func(T) any // a string, an int, a bool, nil for null, a list of strings, nested, or an attr.Value
 }
 
 // Text is a text.
