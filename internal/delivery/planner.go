@@ -44,6 +44,12 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 			return plan, nil
 		}
 	}
+	if conflict, err := p.reader.FindHeadConflict(ctx, desired); err != nil {
+		return nil, err
+	} else if conflict != "" {
+		plan.addError("delivery", "Branch cannot be created", "%s", conflict)
+		return plan, nil
+	}
 	wanted := desired
 	desired.After = desired.Renames.WithFormerNames(desired.After)
 	switch plan.Identity {

@@ -248,3 +248,25 @@ func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (st
 	return fmt.Sprintf("The repository has a branch %q, and Git allows no branch %q beside it: the one is a folder of the other's name. "+
 		"Name another branch in gitops_repo, or rename the other.", branch.Conflict(), at.Branch), nil
 }
+
+// FindHeadConflict explains why the branch of a pull request cannot be created; "" if it can be. It reads the location only
+// if the state has no request from that branch.
+func (r *Reader) FindHeadConflict(ctx context.Context, desired Desired) (string, error) {
+	if !desired.Settings.PullRequest {
+		return "", nil
+	}
+	head := desired.Settings.selector(desired.Owner).Head
+	if s := desired.State; s != nil && s.Settings.PullRequest && s.Settings.selector(s.Owner).Head == head {
+		return "", nil
+	}
+	branch, err := r.branch(ctx, desired.Owner.Location)
+	if err != nil {
+		return "", err
+	}
+	conflict := branch.ConflictOf(head)
+	if conflict == "" {
+		return "", nil
+	}
+	return fmt.Sprintf("The repository has a branch %q, and Git allows no branch %q for the pull request beside it: the one is a "+
+		"folder of the other's name. Set branch of delivery to another name.", conflict, head), nil
+}

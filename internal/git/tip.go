@@ -85,7 +85,8 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	}
 	if advertised == nil || commit.IsZero() {
 		w.close()
-		return &Tip{Conflict: conflictOf(branch, advertised), fetcher: newFetcher(w, advertised, log)}, nil
+		f := newFetcher(w, advertised, log)
+		return &Tip{Conflict: f.ConflictOf(branch), fetcher: f}, nil
 	}
 	if t, err = openCommit(ctx, w, commit, advertised, levels, log); err != nil {
 		return nil, fmt.Errorf("branch %q cannot be fetched: %w", branch, err)
@@ -95,12 +96,9 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 
 // conflictOf returns the first branch that is a folder of the other's name, or the other way round; "" for
 // none.
-func conflictOf(branch string, advertised *packp.AdvRefs) string {
-	if advertised == nil {
-		return ""
-	}
+func conflictOf(branch string, references map[string]Hash) string {
 	var conflicts []string
-	for ref := range advertised.References {
+	for ref := range references {
 		other, isBranch := strings.CutPrefix(ref, refName("").String())
 		if isBranch && (strings.HasPrefix(other, branch+"/") || strings.HasPrefix(branch, other+"/")) {
 			conflicts = append(conflicts, other)
@@ -140,6 +138,9 @@ func (f *fetcher) Close() {
 
 // Reference returns the tip of another branch at the time of opening, or zero.
 func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
+
+// ConflictOf returns an existing branch that prevents another branch, as Conflict does, at the time of opening.
+func (f *fetcher) ConflictOf(branch string) string { return conflictOf(branch, f.references) }
 
 // At returns another commit of the repository with a known root tree. The two share their objects.
 func (t *Tip) At(commit, root Hash) *Tip {

@@ -465,6 +465,24 @@ func TestATeamAsAReviewerOnGitLabIsAnErrorOfThePlan(t *testing.T) {
 	})
 }
 
+// Git has no branch dev/proposal beside the branch dev, so that nothing could be proposed from there.
+func TestAProposalBranchBesideABranchIsAnErrorOfThePlan(t *testing.T) {
+	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {
+		extra := func(branch string) string {
+			return fmt.Sprintf("delivery = { mode = \"pull_request\", forge = %q, branch = %q }", kind, branch)
+		}
+		base := small{}.config(b.repo)
+		testSteps(t, resource.TestCase{Steps: []resource.TestStep{
+			{Config: base},
+			{
+				Config: small{extra: extra("dev/proposal")}.config(b.repo), PlanOnly: true,
+				ExpectError: words(`has a branch "dev", and Git allows no branch "dev/proposal" for the pull request beside it`),
+			},
+			{Config: small{extra: extra("proposal/dev")}.config(b.repo)},
+		}})
+	})
+}
+
 // What agents tell Bitbucket of the newest commit, by the hash of its context.
 func TestComplianceReadsTheBuildsOfBitbucket(t *testing.T) {
 	bothBitbuckets(t, func(t *testing.T, b *bitbucket, kind, _ string) {

@@ -61,6 +61,9 @@ func (l *Branch) IsMissing() bool { return l.tip.Missing }
 // Conflict returns an existing branch beside which Git cannot create this one; "" if there is none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }
 
+// ConflictOf returns an existing branch beside which Git cannot create another one, such as a proposal branch.
+func (l *Branch) ConflictOf(branch string) string { return l.tip.ConflictOf(branch) }
+
 // ReadOwner reads the trees of an owner's path, hosts and records, and no file. It also fetches them for all owners on the
 // way, whose views then need no request.
 //
