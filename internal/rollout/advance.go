@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Host describes a host of the fleet.
-type Host struct {
+// FleetHost describes a host of the fleet.
+type FleetHost struct {
 	IsCluster bool
 	// Labels includes the reserved labels. TypeLabels has the labels of the cluster type, also if the host is a cluster.
 	Labels, TypeLabels fleet.Labels
@@ -21,9 +21,9 @@ type Host struct {
 }
 
 // HostOf returns a cluster type as a host, or one of its clusters if cluster is not nil. clusters names the clusters of the host.
-func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *Host {
+func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *FleetHost {
 	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
-	host := &Host{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
+	host := &FleetHost{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
 	host.Labels = host.TypeLabels
 	if cluster != nil {
 		host.IsCluster = true
@@ -51,8 +51,8 @@ type Record struct {
 	Changed time.Time // commit time of the last change; zero if unknown
 }
 
-// Input has everything that a decision depends on.
-type Input struct {
+// StepInput has everything that a decision depends on.
+type StepInput struct {
 	// Now is the time of the evidence. No clock is read: the same input gives the same decision.
 	Now time.Time
 	// Wanted has the trees of the fleet; a tree is "" while it is unknown.
@@ -61,9 +61,9 @@ type Input struct {
 	Deployed folder.Trees
 	// Found has the trees on the branch, with changes by others; nil: no changes. Held folders keep these trees.
 	Found    folder.Trees
-	Hosts    map[string]*Host // of the fleet
-	Settings *Settings        // nil: everything is written at once
-	Holds    []Hold
+	Hosts    map[string]*FleetHost // of the fleet
+	Settings *Settings             // nil: everything is written at once
+	Holds    []FolderHold
 	// Reports returns the report of a cluster about a folder. If it is nil, only time counts.
 	Reports func(cluster string, key folder.Key) Report
 	Records map[folder.Key]Record
@@ -71,7 +71,7 @@ type Input struct {
 	Requires func(folder.Key) []folder.Key
 	// State is the state after the step before; nil if there is none. Lost reports that it is missing: it is then reconstructed
 	// from records and reports.
-	State *State
+	State *StepState
 	Lost  bool
 	// Tip is the commit that has the trees of Deployed.
 	Tip string
@@ -86,7 +86,7 @@ type Input struct {
 // Outcome has the decisions of a step, and the state for the next one.
 type Outcome struct {
 	Decisions Decisions
-	State     *State // never nil
+	State     *StepState // never nil
 	// Progress has an entry for each deployment target that is under way, by name.
 	Progress []Progress
 	// RolledOut reports whether everything is as wanted, and proven if there is a rollout.
@@ -109,14 +109,14 @@ type Outcome struct {
 type run struct{ decider }
 
 // Advance decides one step: whether each folder is written, kept or rolled back.
-func Advance(in Input) *Outcome {
-	p := &prover{Input: in, stageTable: stageTable{matches: map[string][]bool{}}}
+func Advance(in StepInput) *Outcome {
+	p := &prover{StepInput: in, stageTable: stageTable{matches: map[string][]bool{}}}
 	windows := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
 	r := &run{decider{
 		tracker: &tracker{prover: p, state: in.State.clone()}, windows: windows, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
 	}}
 	if in.Settings == nil {
-		r.state = &State{Targets: map[string]*Target{}}
+		r.state = &StepState{Targets: map[string]*ChangeState{}}
 	} else {
 		r.stages = append(slices.Clone(in.Settings.Stages), Stage{ReadyPercent: 100})
 		if r.ways = len(r.stages); r.ways > 1 {

@@ -22,7 +22,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // site is three hosts with a cluster each, in the rings canary, region and rest, that have version 1 of one
 // deployment target since long ago, and want version 2.
 type site struct {
-	rollout.Input
+	rollout.StepInput
 	reports map[string]rollout.Report // by cluster
 	commits map[string]folder.Trees
 }
@@ -36,12 +36,12 @@ func newSite(t *testing.T, settings map[string]any) *site {
 		t.Fatal(known, findings)
 	}
 	s := &site{reports: map[string]rollout.Report{}, commits: map[string]folder.Trees{}}
-	s.Input = rollout.Input{
-		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: decoded,
-		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "first", Back: map[string]folder.Trees{},
+	s.StepInput = rollout.StepInput{
+		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.FleetHost{}, Settings: decoded,
+		Records: map[folder.Key]rollout.Record{}, State: &rollout.StepState{}, Tip: "first", Back: map[string]folder.Trees{},
 	}
 	for _, host := range []string{"canary", "region", "rest"} {
-		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": host}, Clusters: []string{host}}
+		s.Hosts[host] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": host}, Clusters: []string{host}}
 		s.Deployed[host] = map[string]string{"app": host + "-v1-tree"}
 		s.Records[key(host)] = rollout.Record{Tree: host + "-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	}
@@ -74,12 +74,12 @@ func (s *site) report(cluster string, is verdict.Verdict) {
 func (s *site) run(t *testing.T) (*rollout.Outcome, string) {
 	t.Helper()
 	s.Now = s.Now.Add(time.Hour)
-	out := rollout.Advance(s.Input)
+	out := rollout.Advance(s.StepInput)
 	for _, commit := range out.Missing {
 		s.Back[commit] = s.commits[commit]
 	}
 	if len(out.Missing) > 0 {
-		out = rollout.Advance(s.Input)
+		out = rollout.Advance(s.StepInput)
 	}
 	after := out.Decisions.Trees(s.Deployed)
 	for _, at := range after.Keys() {
@@ -289,15 +289,15 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 func TestHoldsKeepFolders(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.Holds = []rollout.Hold{{Hosts: []string{"canary"}, Until: noon.Add(150 * time.Minute)}}
+	s.Holds = []rollout.FolderHold{{Hosts: []string{"canary"}, Until: noon.Add(150 * time.Minute)}}
 	s.expect(t, "1 1 1") // the only host of a stage: it proves nothing
 	s.expect(t, "1 1 1")
 	s.expect(t, "2 1 1") // the hold has ended
-	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
+	s.Holds = []rollout.FolderHold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
 	s.report("canary", verdict.Ready)
 	s.expect(t, "2 1 1")
 	s.Settings = nil
-	s.Holds = []rollout.Hold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
+	s.Holds = []rollout.FolderHold{{DeploymentTargets: []string{"app"}, Hosts: []string{"region"}}}
 	if out := s.expect(t, "2 1 2"); out.RolledOut {
 		t.Error("what is held counts as rolled out")
 	}
@@ -316,7 +316,7 @@ func TestNewHostsGetWhatIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.want("1")
-	s.Hosts["new"], s.Wanted["new"] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "region"}}, map[string]string{"app": "new-v1-tree"}
+	s.Hosts["new"], s.Wanted["new"] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "region"}}, map[string]string{"app": "new-v1-tree"}
 	if out := s.expect(t, "1 1 1"); s.Deployed["new"]["app"] != "new-v1-tree" || !out.RolledOut {
 		t.Errorf("a new host has %v, %v", s.Deployed["new"], out.Lines())
 	}
@@ -356,7 +356,7 @@ func TestContentThatIsNotKnownYetDecidesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.Wanted["region"]["app"] = ""
-	out := rollout.Advance(s.Input)
+	out := rollout.Advance(s.StepInput)
 	if !out.Undecided || out.RolledOut {
 		t.Errorf("%+v", out)
 	}

@@ -15,7 +15,7 @@ import (
 
 // largeInput is a change of everything in the middle of its way: a fleet of so many assignments, ten hosts
 // for each deployment target and six clusters for each host, in four stages.
-func largeInput(tb testing.TB, assignments int) rollout.Input {
+func largeInput(tb testing.TB, assignments int) rollout.StepInput {
 	tb.Helper()
 	list := []any{}
 	for i, percent := range []string{"1", "10", "50"} {
@@ -28,14 +28,14 @@ func largeInput(tb testing.TB, assignments int) rollout.Input {
 	if len(findings) > 0 {
 		tb.Fatal(findings)
 	}
-	in := rollout.Input{
-		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
-		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
+	in := rollout.StepInput{
+		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.FleetHost{}, Settings: settings,
+		Records: map[folder.Key]rollout.Record{}, State: &rollout.StepState{}, Tip: "0123456789012345678901234567890123456789",
 	}
 	hosts := assignments / 40
 	for i := range hosts {
 		host := fmt.Sprintf("type-%04d", i)
-		info := &rollout.Host{TypeLabels: fleet.Labels{"ring": "a"}}
+		info := &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "a"}}
 		for j := range 6 {
 			info.Clusters = append(info.Clusters, fmt.Sprintf("%s-%d", host, j))
 		}

@@ -27,11 +27,11 @@ func TestADamagedStateIsAnError(t *testing.T) {
 	for _, text := range []string{
 		`{"targets":{"a":null}}`, `{"targets":{"a":{"hosts":{"b":null}}}}`, `{"targets":{"a":{"passed":-1}}}`, `{"targets":1}`,
 	} {
-		if err := json.Unmarshal([]byte(text), &rollout.State{}); err == nil {
+		if err := json.Unmarshal([]byte(text), &rollout.StepState{}); err == nil {
 			t.Errorf("%s is a state", text)
 		}
 	}
-	if err := json.Unmarshal([]byte(`null`), &rollout.State{}); err != nil {
+	if err := json.Unmarshal([]byte(`null`), &rollout.StepState{}); err != nil {
 		t.Error(err)
 	}
 }

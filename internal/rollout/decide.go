@@ -39,7 +39,7 @@ func (r *decider) decide(t *target) {
 		switch {
 		case back && m.touched != nil && m.counts():
 		case !m.pending():
-			r.leave(m)
+			r.keepWanted(m)
 		default:
 			why := r.waits(t, m, &room)
 			if why == "" {
@@ -55,8 +55,8 @@ func (r *decider) decide(t *target) {
 	r.conclude(t, &waits)
 }
 
-// leave keeps a folder that is as wanted. It repairs changes by hand, unless a window is closed.
-func (r *decider) leave(m *member) {
+// keepWanted keeps a folder that is as wanted. It repairs changes by hand, unless a window is closed.
+func (r *decider) keepWanted(m *member) {
 	switch {
 	case !m.wanted:
 	case m.hold == nil && r.windows.isOpen(m):

@@ -31,7 +31,7 @@ func TestWhatHasBeenThereForLongProvesNothingAfterALostState(t *testing.T) {
 	stage := ringStage("canary")
 	stage["ready_percent"] = number64("50")
 	s := newSite(t, map[string]any{"stages": []any{stage}})
-	s.Hosts["old"] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "canary"}, Clusters: []string{"old"}}
+	s.Hosts["old"] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "canary"}, Clusters: []string{"old"}}
 	s.Deployed["old"] = map[string]string{"app": "old-v1-tree"}
 	s.Records[key("old")] = rollout.Record{Tree: "old-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	s.Wanted["old"] = map[string]string{"app": "old-v1-tree"} // the change does not reach it
@@ -70,8 +70,8 @@ func TestGoingBackByHandIsNoFailureAfterALostState(t *testing.T) {
 func TestAFailureOfAStageThatWasPassedIsNotForgottenWithTheState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.Holds = []rollout.Hold{{Hosts: []string{"second"}}}
-	s.Hosts["second"] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "canary"}, Clusters: []string{"second"}}
+	s.Holds = []rollout.FolderHold{{Hosts: []string{"second"}}}
+	s.Hosts["second"] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "canary"}, Clusters: []string{"second"}}
 	s.Deployed["second"] = map[string]string{"app": "second-v2-tree"}
 	s.Records[key("second")] = rollout.Record{Tree: "second-v2-tree", Changed: noon}
 	s.want("2")

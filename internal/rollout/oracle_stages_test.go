@@ -141,7 +141,7 @@ func (w *world) isProven(target string, o *naive, number int) bool {
 
 // isGuessed says whether a stage counts as passed since a state was lost: by what the records tell.
 func (w *world) isGuessed(target string, number int) bool {
-	state := (*rollout.Target)(nil)
+	state := (*rollout.ChangeState)(nil)
 	if w.state != nil {
 		state = w.state.Targets[target]
 	}

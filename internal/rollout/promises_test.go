@@ -191,7 +191,7 @@ func TestAHostThatProgressesForEverHoldsNoBatch(t *testing.T) {
 	s := newSite(t, map[string]any{"stages": []any{stage}})
 	for i := range 4 {
 		host := fmt.Sprintf("many-%d", i)
-		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "many"}, Clusters: []string{host}}
+		s.Hosts[host] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "many"}, Clusters: []string{host}}
 		s.Deployed[host] = map[string]string{"app": host + "-v1-tree"}
 		s.Records[key(host)] = rollout.Record{Tree: host + "-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	}
@@ -232,7 +232,7 @@ func TestAllClustersOfAStageAreCounted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"stages": []any{with(with(ringStage("pair"), "max_concurrent", number64("1")), "soak", "90m")}})
 	for _, host := range []string{"pair-1", "pair-2"} {
-		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "pair"}, Clusters: []string{host}}
+		s.Hosts[host] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "pair"}, Clusters: []string{host}}
 		s.Deployed[host] = map[string]string{"app": host + "-v1-tree"}
 		s.Records[key(host)] = rollout.Record{Tree: host + "-v1-tree", Changed: noon.Add(-48 * time.Hour)}
 	}
@@ -282,7 +282,7 @@ func TestAStageWithoutClustersSaysThatOnlyTimeCounts(t *testing.T) {
 func TestAHeldHostSaysWhatHoldsIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.Holds = []rollout.Hold{{Hosts: []string{"canary"}, Reason: "the store is being moved", Until: noon.Add(30 * time.Hour)}}
+	s.Holds = []rollout.FolderHold{{Hosts: []string{"canary"}, Reason: "the store is being moved", Until: noon.Add(30 * time.Hour)}}
 	out := s.expect(t, "1 1 1")
 	says(t, out, `waits for a hold: the store is being moved, until 2026-01-02T18:00:00Z`)
 	if said := out.RollingOut()["app"].Text; !strings.Contains(said, "waits for a hold") {
@@ -295,7 +295,7 @@ func TestAHostThatJoinsInTheMiddleWaitsForItsStage(t *testing.T) {
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
 	for host, ring := range map[string]string{"new-canary": "canary", "new-region": "region"} {
-		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": ring}}
+		s.Hosts[host] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": ring}}
 		s.Wanted[host] = map[string]string{"app": host + "-v2-tree"}
 	}
 	s.expect(t, "2 1 1")

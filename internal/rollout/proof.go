@@ -15,7 +15,7 @@ import (
 
 // prover counts the clusters that prove a stage.
 type prover struct {
-	Input
+	StepInput
 	stageTable
 }
 
@@ -325,7 +325,7 @@ func (r *prover) isOverdue(since time.Time) bool {
 
 // IsReady reports whether every known cluster reports the wanted content as ready. Without a rollout, there is no record of
 // earlier proofs.
-func (in Input) IsReady() bool {
+func (in StepInput) IsReady() bool {
 	if in.Reports == nil {
 		return true
 	}

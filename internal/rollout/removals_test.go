@@ -81,7 +81,7 @@ func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
 		map[string]any{"kind": "deny", "schedule": "0 16 * * *", "duration": "2h"},
 	})
 	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), region}})
-	s.Hosts["second"] = &rollout.Host{TypeLabels: fleet.Labels{"ring": "region"}}
+	s.Hosts["second"] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "region"}}
 	s.Hosts["region"].Clusters = nil
 	s.Deployed["second"] = map[string]string{"app": "second-v1-tree"}
 	s.Wanted["region"], s.Wanted["second"] = map[string]string{}, map[string]string{}
@@ -112,11 +112,11 @@ func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
 func TestWhatIsHeldKeepsBackRemovalsOnlyWhereAllOfItsStageIs(t *testing.T) {
 	t.Parallel()
 	s := moving(t, nil)
-	s.Holds = []rollout.Hold{{Hosts: []string{"rest"}, Reason: "audit"}}
+	s.Holds = []rollout.FolderHold{{Hosts: []string{"rest"}, Reason: "audit"}}
 	s.expect(t, "1 1 ")
 	s.report("canary", verdict.Ready)
 	says(t, s.expect(t, "1 1 "), "at stage 2 of 2, on 1 of 3 hosts: waits for a hold: audit")
-	s.Hosts["other"], s.Wanted["other"] = &rollout.Host{}, map[string]string{"app": "other-v1-tree"}
+	s.Hosts["other"], s.Wanted["other"] = &rollout.FleetHost{}, map[string]string{"app": "other-v1-tree"}
 	s.expect(t, "1 1 ")
 	s.run(t)
 	if out, got := s.run(t); got != "1  " {

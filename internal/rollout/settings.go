@@ -61,7 +61,7 @@ func (s *Stage) selects() bool {
 
 // matches reports whether the stage selects a host. If it has both selectors, both must match. A selector of clusters matches no
 // cluster type.
-func (s *Stage) matches(name string, host *Host) bool {
+func (s *Stage) matches(name string, host *FleetHost) bool {
 	if !s.selects() || slices.Contains(s.Hosts, name) {
 		return true
 	}
@@ -74,15 +74,15 @@ func (s *Stage) matches(name string, host *Host) bool {
 	return s.types == nil || s.types.Matches(host.TypeLabels)
 }
 
-// Hold keeps folders unchanged until it is removed, or until a time.
-type Hold struct {
+// FolderHold keeps folders unchanged until it is removed, or until a time.
+type FolderHold struct {
 	DeploymentTargets []string // nil: all
 	Hosts             []string // nil: all
 	Reason            string
 	Until             time.Time // zero: until it is removed
 }
 
-func (h *Hold) holds(key folder.Key, now time.Time) bool {
+func (h *FolderHold) holds(key folder.Key, now time.Time) bool {
 	return (h.Until.IsZero() || now.Before(h.Until)) &&
 		(h.DeploymentTargets == nil || slices.Contains(h.DeploymentTargets, key.DeploymentTarget)) &&
 		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
@@ -163,10 +163,10 @@ func (s *Settings) checkStages(o *fleet.ObjectReader) {
 }
 
 // DecodeHolds reads the attribute holds. known is false while a part of it is unknown.
-func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) {
+func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
-		hold := Hold{
+		hold := FolderHold{
 			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"), Until: fleet.ReadTime(o, "until"),
 		}
 		o.Finish()
@@ -178,8 +178,8 @@ func DecodeHolds(value any) (holds []Hold, known bool, findings fleet.Findings) 
 // CheckNames reports names in settings and holds that are neither in the fleet nor deployed.
 func CheckNames(
 	settings *Settings,
-	holds []Hold,
-	hosts map[string]*Host,
+	holds []FolderHold,
+	hosts map[string]*FleetHost,
 	wanted, deployed folder.Trees,
 ) (ofRollout, ofHolds fleet.Findings) {
 	knownHosts, knownTargets := map[string]bool{}, map[string]bool{}

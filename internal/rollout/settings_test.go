@@ -112,8 +112,8 @@ func TestSettingsThatAreNotKnownYetAreNoError(t *testing.T) {
 func TestUnknownNamesAreFound(t *testing.T) {
 	t.Parallel()
 	settings := &rollout.Settings{Stages: []rollout.Stage{{Name: "a", Hosts: []string{"lage"}}}, Expedite: []string{"app-cor@1"}}
-	holds := []rollout.Hold{{Hosts: []string{"large", "smal"}, DeploymentTargets: []string{"ap-core"}}}
-	hosts := map[string]*rollout.Host{"large": {}, "small": {}}
+	holds := []rollout.FolderHold{{Hosts: []string{"large", "smal"}, DeploymentTargets: []string{"ap-core"}}}
+	hosts := map[string]*rollout.FleetHost{"large": {}, "small": {}}
 	wanted := folder.Trees{"large": {"app-core": "1"}}
 	ofRollout, ofHolds := rollout.CheckNames(settings, holds, hosts, wanted, folder.Trees{})
 	for _, want := range []string{`stages["a"].hosts[0]: there is no host "lage"; did you mean "large"?`, `expedite[0]: there is no deployment target "app-cor"; did you mean "app-core"?`} {

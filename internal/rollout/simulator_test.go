@@ -54,8 +54,8 @@ func (a *tally) add(b tally) {
 	}
 }
 
-func (w *world) input() rollout.Input {
-	in := rollout.Input{
+func (w *world) input() rollout.StepInput {
+	in := rollout.StepInput{
 		Now: w.now, Wanted: w.wanted, Deployed: w.repo, Hosts: w.hosts, Settings: &w.settings, Holds: w.holds,
 		Reports: w.report, Records: w.records, State: w.state, Lost: w.lost, Tip: fmt.Sprint(len(w.commits) - 1), Back: map[string]folder.Trees{},
 	}
@@ -72,7 +72,7 @@ func (w *world) input() rollout.Input {
 }
 
 // advance asks for a decision, with the commits that it goes back to.
-func (w *world) advance(in rollout.Input) *rollout.Outcome {
+func (w *world) advance(in rollout.StepInput) *rollout.Outcome {
 	if w.values != nil {
 		return w.advanceValues(in)
 	}
@@ -194,12 +194,12 @@ func (w *world) checkTimes(out *rollout.Outcome) {
 }
 
 // remembered is a state as the next process reads it.
-func (w *world) remembered(state *rollout.State) *rollout.State {
+func (w *world) remembered(state *rollout.StepState) *rollout.StepState {
 	text, err := json.Marshal(state)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	read := &rollout.State{}
+	read := &rollout.StepState{}
 	if err := json.Unmarshal(text, read); err != nil {
 		w.t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func (w *world) decides(out *rollout.Outcome) bool {
 }
 
 // checkAlone expects a target that requires nothing, and that nothing requires, to go as if it were alone.
-func (w *world) checkAlone(in rollout.Input, out *rollout.Outcome) {
+func (w *world) checkAlone(in rollout.StepInput, out *rollout.Outcome) {
 	if len(w.requires) > 0 {
 		return
 	}
@@ -249,7 +249,7 @@ func (w *world) checkAlone(in rollout.Input, out *rollout.Outcome) {
 	}
 	in.Wanted, in.Deployed = only(in.Wanted), only(in.Deployed)
 	if in.State != nil {
-		in.State = &rollout.State{Stages: in.State.Stages, Targets: map[string]*rollout.Target{}}
+		in.State = &rollout.StepState{Stages: in.State.Stages, Targets: map[string]*rollout.ChangeState{}}
 		if target := w.state.Targets[name]; target != nil {
 			in.State.Targets[name] = target
 		}

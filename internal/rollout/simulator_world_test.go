@@ -39,18 +39,18 @@ type world struct {
 	settings rollout.Settings
 	rings    map[string]int // of hosts
 	percent  bool
-	hosts    map[string]*rollout.Host
+	hosts    map[string]*rollout.FleetHost
 	clusters map[string]*simCluster
 	wanted   folder.Trees
 	bad      map[string]bool // trees
-	holds    []rollout.Hold
+	holds    []rollout.FolderHold
 	targets  []string
 	requires map[string]string // a deployment target requires another
 
 	repo    folder.Trees
 	records map[folder.Key]rollout.Record
 	commits []folder.Trees // by number
-	state   *rollout.State
+	state   *rollout.StepState
 	lost    bool
 	closed  bool         // windows
 	shut    map[int]bool // the stages whose windows are closed
@@ -82,7 +82,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			w.records[key] = rollout.Record{Tree: w.repo[key.Host][key.DeploymentTarget], Changed: w.now}
 		}
 		w.commits = append(w.commits, w.repo.Clone())
-		w.state = &rollout.State{}
+		w.state = &rollout.StepState{}
 	}
 	return w
 }
@@ -92,7 +92,7 @@ func emptyWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		rings: map[string]int{}, hosts: map[string]*rollout.Host{}, clusters: map[string]*simCluster{},
+		rings: map[string]int{}, hosts: map[string]*rollout.FleetHost{}, clusters: map[string]*simCluster{},
 		wanted: folder.Trees{}, bad: map[string]bool{}, repo: folder.Trees{}, records: map[folder.Key]rollout.Record{},
 		requires: map[string]string{}, oracle: map[string]*naive{},
 	}
@@ -158,7 +158,7 @@ func (w *world) chance(of int) bool { return w.random.IntN(of) == 0 }
 func (w *world) join() {
 	host := fmt.Sprintf("h%d", len(w.rings))
 	w.rings[host] = w.random.IntN(len(w.settings.Stages) + 1)
-	info := &rollout.Host{TypeLabels: fleet.Labels{"ring": fmt.Sprint(w.rings[host])}}
+	info := &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": fmt.Sprint(w.rings[host])}}
 	names := make([]string, w.random.IntN(3))
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%d", host, i)
@@ -264,7 +264,7 @@ func (w *world) happen() {
 		w.leave()
 	}
 	if w.chance(12) && len(w.hosts) > 0 {
-		w.holds = []rollout.Hold{{DeploymentTargets: []string{w.targets[0]}, Hosts: []string{slices.Sorted(maps.Keys(w.hosts))[0]}}}
+		w.holds = []rollout.FolderHold{{DeploymentTargets: []string{w.targets[0]}, Hosts: []string{slices.Sorted(maps.Keys(w.hosts))[0]}}}
 	} else if w.chance(3) {
 		w.holds = nil
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// State has the deployment targets that are under way, by name, for the next step.
-type State struct {
-	Stages  string             `json:"stages,omitempty"` // a hash that shows whether the stages have changed
-	Targets map[string]*Target `json:"targets,omitempty"`
+// StepState has the deployment targets that are under way, by name, for the next step.
+type StepState struct {
+	Stages  string                  `json:"stages,omitempty"` // a hash that shows whether the stages have changed
+	Targets map[string]*ChangeState `json:"targets,omitempty"`
 }
 
-// Target is a change of a deployment target that is under way.
-type Target struct {
+// ChangeState is a change of a deployment target that is under way.
+type ChangeState struct {
 	Content string    `json:"content"`
 	Attempt int       `json:"attempt,omitempty"` // number of retries
 	Since   time.Time `json:"since"`             // when it entered its stage
@@ -40,8 +40,8 @@ type HostState struct {
 }
 
 // UnmarshalJSON refuses an edited or damaged state.
-func (s *State) UnmarshalJSON(text []byte) error {
-	type plain State
+func (s *StepState) UnmarshalJSON(text []byte) error {
+	type plain StepState
 	if err := json.Unmarshal(text, (*plain)(s)); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *State) UnmarshalJSON(text []byte) error {
 }
 
 // HasAdded reports whether an incomplete rollout added the folder. s may be nil.
-func (s *State) HasAdded(key folder.Key) bool {
+func (s *StepState) HasAdded(key folder.Key) bool {
 	if s == nil || s.Targets[key.DeploymentTarget] == nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (s *State) HasAdded(key folder.Key) bool {
 
 // Relocated returns the state after folders moved. trees maps folders to their wanted trees at the former and the present place. s
 // may be nil.
-func (s *State) Relocated(trees map[folder.Key][2]string) *State {
+func (s *StepState) Relocated(trees map[folder.Key][2]string) *StepState {
 	if s == nil || len(trees) == 0 {
 		return s
 	}
@@ -84,8 +84,8 @@ func (s *State) Relocated(trees map[folder.Key][2]string) *State {
 	return relocated
 }
 
-func (s *State) clone() *State {
-	made := &State{Targets: map[string]*Target{}}
+func (s *StepState) clone() *StepState {
+	made := &StepState{Targets: map[string]*ChangeState{}}
 	if s == nil {
 		return made
 	}

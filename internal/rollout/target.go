@@ -24,7 +24,7 @@ type stageTable struct {
 // tracker updates the state of changes, and passes proven stages.
 type tracker struct {
 	*prover
-	state      *State
+	state      *StepState
 	passedOver []string
 	elsewhere  []counts // buffer of pass, by stage: there may be thousands of targets
 }
@@ -38,10 +38,10 @@ type target struct {
 	released  bool // only new hosts lack the content that all others have
 	expedited bool
 
-	state    *Target // nil if no change is under way
-	stages   []int   // numbers of the stages with hosts of the change, in order
-	counts   counts  // of the current stage
-	failing  bool    // too many clusters of the stage failedAt have failed
+	state    *ChangeState // nil if no change is under way
+	stages   []int        // numbers of the stages with hosts of the change, in order
+	counts   counts       // of the current stage
+	failing  bool         // too many clusters of the stage failedAt have failed
 	failedAt int
 	lasting  bool // for long enough to roll back
 	stuck    bool // all of them were not ready in time
@@ -55,9 +55,9 @@ type member struct {
 	key              folder.Key
 	want, have       string
 	wanted, deployed bool
-	known            bool  // the owner has the host already
-	info             *Host // nil if the host has left the fleet
-	hold             *Hold // nil: no hold
+	known            bool        // the owner has the host already
+	info             *FleetHost  // nil if the host has left the fleet
+	hold             *FolderHold // nil: no hold
 	touched          *HostState
 	stage            int
 	done             bool // it is as wanted after this step
@@ -108,7 +108,7 @@ func (r *tracker) follow(t *target) {
 		if t.released = t.isReleased(); t.released {
 			return
 		}
-		t.state = r.newer(t, &Target{})
+		t.state = r.newer(t, &ChangeState{})
 	}
 	if t.state == nil || len(t.state.Hosts) == 0 {
 		t.state = nil
@@ -121,7 +121,7 @@ func (r *tracker) follow(t *target) {
 	}
 	t.retry(r.Settings)
 	t.expedited = r.isExpedited(t)
-	r.arrange(t)
+	r.assignStages(t)
 	if r.Lost {
 		r.passByRecords(t)
 	}
@@ -174,8 +174,8 @@ func (t *target) isReleased() bool {
 }
 
 // newer begins a change. Wanted content that the change before has proven stays proven; this change must prove the rest.
-func (r *tracker) newer(t *target, before *Target) *Target {
-	made := &Target{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
+func (r *tracker) newer(t *target, before *ChangeState) *ChangeState {
+	made := &ChangeState{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
 		if m.info == nil {
 			continue
@@ -231,8 +231,8 @@ func (r *tracker) joinTo(t *target) {
 
 // reconstruct restores a lost state. Hosts with the wanted content all count, because their change is unknown. The records reveal
 // content that was rolled back.
-func (r *tracker) reconstruct(t *target) *Target {
-	made := &Target{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
+func (r *tracker) reconstruct(t *target) *ChangeState {
+	made := &ChangeState{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
 	var waits, newest time.Time // when waiting hosts, and hosts with the wanted content, were written last
 	for _, m := range t.members {
 		switch changed := r.Records[m.key].Changed; {
@@ -289,7 +289,7 @@ func (r *tracker) passByRecords(t *target) {
 }
 
 // id returns the content as approvals name it.
-func (t *Target) id() string {
+func (t *ChangeState) id() string {
 	if t.Attempt == 0 {
 		return t.Content
 	}
@@ -297,7 +297,9 @@ func (t *Target) id() string {
 }
 
 // next returns the content in an approval that retries it.
-func (t *Target) next() string { return (&Target{Content: t.Content, Attempt: t.Attempt + 1}).id() }
+func (t *ChangeState) next() string {
+	return (&ChangeState{Content: t.Content, Attempt: t.Attempt + 1}).id()
+}
 
 // retry retries failed content after an approval or expedite.
 func (t *target) retry(s *Settings) {
@@ -322,13 +324,13 @@ func (r *prover) isExpedited(t *target) bool {
 	})
 }
 
-// arrange assigns the hosts of the change to stages. Removals have stages of their own after all others: nothing is removed before
+// assignStages assigns the hosts of the change to stages. Removals have stages of their own after all others: nothing is removed before
 // its replacement is proven. Without stages, everything changes at once.
-func (r *stageTable) arrange(t *target) {
+func (r *stageTable) assignStages(t *target) {
 	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
-	r.arrangeFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
+	r.assignFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
 	if slices.ContainsFunc(t.members, isRemoved) {
-		r.arrangeFrom(t, r.ways, isRemoved)
+		r.assignFrom(t, r.ways, isRemoved)
 	}
 	for _, m := range t.members {
 		if m.touched != nil {
@@ -339,8 +341,8 @@ func (r *stageTable) arrange(t *target) {
 	t.stages = slices.Compact(t.stages)
 }
 
-// arrangeFrom assigns the hosts for which names is true to stages, starting at a number.
-func (r *stageTable) arrangeFrom(t *target, first int, names func(*member) bool) {
+// assignFrom assigns the hosts for which names is true to stages, starting at a number.
+func (r *stageTable) assignFrom(t *target, first int, names func(*member) bool) {
 	left := make([]*member, 0, len(t.members))
 	for _, m := range t.members {
 		if names(m) {

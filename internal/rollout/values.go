@@ -24,13 +24,13 @@ type Values struct {
 	// Given is the clock's time of the apply, which may be long after the evidence; zero in a plan. No decision depends on it.
 	Given    time.Time
 	Wanted   ByCluster
-	Hosts    map[string]*Host // the clusters of the fleet, each with itself as its only cluster
+	Hosts    map[string]*FleetHost // the clusters of the fleet, each with itself as its only cluster
 	Settings *Settings
-	Holds    []Hold
+	Holds    []FolderHold
 	// Proof reports whether a cluster has a value; nil: nothing is known of clusters.
 	Proof func(cluster, value string) Given
-	// Reports returns the other reports, as in [Input]; nil: only time counts. given is the report by Proof.
-	Reports func(in Input, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
+	// Reports returns the other reports, as in [StepInput]; nil: only time counts. given is the report by Proof.
+	Reports func(in StepInput, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
 	// Released has the values of clusters before the first assignment of a value.
 	Released ByCluster
 	// Memory is the memory of the step before; nil if there is none, or it was lost.
@@ -44,8 +44,8 @@ type ByCluster struct {
 	Unknown bool
 }
 
-// Of returns the value of a cluster; "" if it has none.
-func (b ByCluster) Of(cluster string) string {
+// Value returns the value of a cluster; "" if it has none.
+func (b ByCluster) Value(cluster string) string {
 	if value, ok := b.Each[cluster]; ok {
 		return value
 	}
@@ -64,9 +64,9 @@ type Given struct {
 
 // Memory has the values of all clusters for the next step. There may be thousands of clusters.
 type Memory struct {
-	Rollout State `json:"rollout"` // its target has the name ""
+	Rollout StepState `json:"rollout"` // its target has the name ""
 	// Given has the assigned values by cluster.
-	Given map[string]Gift `json:"given"`
+	Given map[string]AssignedValue `json:"given"`
 	// Before has the short names of the values before the change under way, by cluster.
 	Before map[string]string `json:"before,omitempty"`
 	// Released is the short name of the last value that all stages have proven; "" if clusters have different values.
@@ -91,8 +91,8 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	}
 	has := func(name string) bool { return m.Contents[name] != "" }
 	complete := m.Released == "" || has(m.Released)
-	for _, gift := range m.Given {
-		complete = complete && has(gift.Value)
+	for _, assigned := range m.Given {
+		complete = complete && has(assigned.Value)
 	}
 	if target := m.Rollout.Targets[""]; target != nil {
 		for cluster, host := range target.Hosts {
@@ -105,8 +105,8 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Gift is an assigned value.
-type Gift struct {
+// AssignedValue is the value of a cluster, with the time of its assignment.
+type AssignedValue struct {
 	Value string    `json:"value"` // its short name
 	Since time.Time `json:"since"`
 }
@@ -130,8 +130,8 @@ type ValuesOutcome struct {
 	AtOnce []string
 }
 
-// values prepares the input of [Advance] for values.
-type values struct {
+// valuesStep prepares the input of [Advance] for values.
+type valuesStep struct {
 	Values
 	memory   *Memory
 	deployed map[string]string
@@ -142,9 +142,9 @@ type values struct {
 
 // AdvanceValues decides the value of each cluster in one step.
 func AdvanceValues(in Values) *ValuesOutcome {
-	v := &values{
+	v := &valuesStep{
 		Values: in, deployed: map[string]string{}, first: map[string]string{}, records: map[folder.Key]Record{},
-		memory: &Memory{Given: map[string]Gift{}, Before: map[string]string{}, Contents: map[string]string{}},
+		memory: &Memory{Given: map[string]AssignedValue{}, Before: map[string]string{}, Contents: map[string]string{}},
 		out:    &ValuesOutcome{Outcome: &Outcome{}, Values: map[string]string{}, Before: map[string]string{}},
 	}
 	if in.Memory == nil {
@@ -162,18 +162,18 @@ func AdvanceValues(in Values) *ValuesOutcome {
 }
 
 // remember restores the values of clusters from the memory.
-func (v *values) remember() {
+func (v *valuesStep) remember() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Given)) {
 		if v.Hosts[cluster] == nil {
 			v.out.Left = append(v.out.Left, cluster)
 		}
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
-		gift, ok := v.Memory.Given[cluster]
+		assigned, ok := v.Memory.Given[cluster]
 		if ok {
-			value := v.Memory.Contents[gift.Value]
+			value := v.Memory.Contents[assigned.Value]
 			v.deployed[cluster], v.out.Before[cluster] = value, value
-			v.records[v.key(cluster)] = Record{Tree: short(value), Changed: gift.Since}
+			v.records[v.key(cluster)] = Record{Tree: short(value), Changed: assigned.Since}
 			continue
 		}
 		value := v.Released.Each[cluster]
@@ -181,9 +181,9 @@ func (v *values) remember() {
 			value = v.Memory.Contents[v.Memory.Released]
 		}
 		if value == "" {
-			value = v.Wanted.Of(cluster)
+			value = v.Wanted.Value(cluster)
 		}
-		if value == v.Wanted.Of(cluster) { // there is nothing to roll out
+		if value == v.Wanted.Value(cluster) { // there is nothing to roll out
 			v.deployed[cluster] = value
 		}
 		v.first[cluster] = value
@@ -196,9 +196,9 @@ func (v *values) remember() {
 }
 
 // begin finds the values of clusters without a memory.
-func (v *values) begin() {
+func (v *valuesStep) begin() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
-		wanted, released := v.Wanted.Of(cluster), v.Released.Of(cluster)
+		wanted, released := v.Wanted.Value(cluster), v.Released.Value(cluster)
 		var is Given
 		if v.Proof != nil {
 			is = v.Proof(cluster, wanted)
@@ -225,7 +225,7 @@ func (v *values) begin() {
 }
 
 // waitForWanted keeps the values of held clusters while the wanted values are unknown.
-func (v *values) waitForWanted() {
+func (v *valuesStep) waitForWanted() {
 	v.out.Undecided, v.out.AtOnce, v.out.Unplaced = true, nil, nil
 	for cluster := range v.Hosts {
 		v.out.Values[cluster] = ""
@@ -237,7 +237,7 @@ func (v *values) waitForWanted() {
 	}
 }
 
-func (v *values) key(cluster string) folder.Key {
+func (v *valuesStep) key(cluster string) folder.Key {
 	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
 }
 
@@ -251,7 +251,7 @@ func short(value string) string {
 }
 
 // trees returns values as folders.
-func (v *values) trees(of map[string]string) folder.Trees {
+func (v *valuesStep) trees(of map[string]string) folder.Trees {
 	trees := make(folder.Trees, len(of))
 	for cluster, value := range of {
 		trees[cluster] = map[string]string{v.Name: short(value)}
@@ -259,12 +259,12 @@ func (v *values) trees(of map[string]string) folder.Trees {
 	return trees
 }
 
-func (v *values) advance() {
+func (v *valuesStep) advance() {
 	wanted := make(map[string]string, len(v.Hosts))
 	for cluster := range v.Hosts {
-		wanted[cluster] = v.Wanted.Of(cluster)
+		wanted[cluster] = v.Wanted.Value(cluster)
 	}
-	in := Input{
+	in := StepInput{
 		Now: v.Now, Wanted: v.trees(wanted), Deployed: v.trees(v.deployed), Hosts: v.Hosts, Settings: v.Settings, Holds: v.Holds,
 		Records: v.records, Lost: v.Memory == nil, Remedy: "Set released, or want another value",
 	}
@@ -277,7 +277,7 @@ func (v *values) advance() {
 	}
 	if v.Memory != nil {
 		maps.Copy(contents, v.Memory.Contents)
-		in.State = &State{Stages: v.Memory.Rollout.Stages, Targets: map[string]*Target{}}
+		in.State = &StepState{Stages: v.Memory.Rollout.Stages, Targets: map[string]*ChangeState{}}
 		if target := v.Memory.Rollout.Targets[""]; target != nil { // the rollout may have been renamed
 			in.State.Targets[v.Name] = target
 		}
@@ -297,28 +297,28 @@ func (v *values) advance() {
 			tree = short(v.first[cluster])
 		}
 		v.out.Values[cluster] = contents[tree]
-		gift := Gift{Value: tree, Since: v.Now.Add(time.Second)} // after the evidence, whose times are whole seconds
+		assigned := AssignedValue{Value: tree, Since: v.Now.Add(time.Second)} // after the evidence, whose times are whole seconds
 		if v.Memory != nil && v.Memory.Given[cluster].Value == tree {
-			gift = v.Memory.Given[cluster]
+			assigned = v.Memory.Given[cluster]
 		} else {
 			if record := v.records[v.key(cluster)]; v.Memory == nil && record.Tree == tree {
-				gift.Since = record.Changed
+				assigned.Since = record.Changed
 			}
-			gift.Since = verdict.Latest(gift.Since, v.Given)
+			assigned.Since = verdict.Latest(assigned.Since, v.Given)
 		}
-		v.memory.Given[cluster] = gift
+		v.memory.Given[cluster] = assigned
 	}
 	v.note(in, contents)
 }
 
 // back returns the values before the changes in a state. After a lost state, it is the released values, if all are known.
-func (v *values) back(state *State, tip string, deployed folder.Trees) map[string]folder.Trees {
+func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) map[string]folder.Trees {
 	back := map[string]folder.Trees{tip: deployed}
 	released, complete := map[string]string{}, true
 	release := func(cluster string) {
-		value := v.Released.Of(cluster)
+		value := v.Released.Value(cluster)
 		released[cluster] = value
-		complete = complete && value != "" && value != v.Wanted.Of(cluster)
+		complete = complete && value != "" && value != v.Wanted.Value(cluster)
 	}
 	if state == nil {
 		for key := range v.records {
@@ -352,14 +352,14 @@ func tip(trees folder.Trees) string {
 }
 
 // note updates the memory for the next step.
-func (v *values) note(in Input, contents map[string]string) {
+func (v *valuesStep) note(in StepInput, contents map[string]string) {
 	v.out.Memory = v.memory
 	m, state := v.memory, v.out.State
 	m.Rollout.Stages = state.Stages
 	used := map[string]bool{}
 	target := state.Targets[v.Name]
 	if target != nil {
-		m.Rollout.Targets = map[string]*Target{"": target}
+		m.Rollout.Targets = map[string]*ChangeState{"": target}
 		for cluster, host := range target.Hosts {
 			switch {
 			case host.From == "":
@@ -390,8 +390,8 @@ func (v *values) note(in Input, contents map[string]string) {
 		}
 	}
 	used[m.Released] = m.Released != ""
-	for _, gift := range m.Given {
-		used[gift.Value] = true
+	for _, assigned := range m.Given {
+		used[assigned.Value] = true
 	}
 	for name, is := range used {
 		if is {
@@ -401,7 +401,7 @@ func (v *values) note(in Input, contents map[string]string) {
 }
 
 // given returns the report by Proof. A cluster with its value counts as ready.
-func (v *values) given(cluster string, key folder.Key) Report {
+func (v *valuesStep) given(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)
 	report := Report{Known: is.Known, Source: "proof", Status: verdict.Status{Verdict: verdict.Unknown, Message: "proof: " + is.Message}}

@@ -112,7 +112,7 @@ func (w *world) place() {
 }
 
 // advanceValues asks for the values of this step, in the form of a decision about folders.
-func (w *world) advanceValues(in rollout.Input) *rollout.Outcome {
+func (w *world) advanceValues(in rollout.StepInput) *rollout.Outcome {
 	v := w.values
 	values := rollout.Values{
 		Name: "t0", Now: in.Now, Hosts: in.Hosts, Settings: in.Settings, Holds: in.Holds, Released: v.given, Memory: v.memory,
@@ -120,7 +120,7 @@ func (w *world) advanceValues(in rollout.Input) *rollout.Outcome {
 			report := w.report(cluster, folder.Key{Host: cluster, DeploymentTarget: "t0"})
 			return rollout.Given{Heard: report.Known, Known: report.Known, Has: report.Known && report.Tree == value}
 		},
-		Reports: func(_ rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
+		Reports: func(_ rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 			return func(cluster string, key folder.Key) rollout.Report {
 				report := given(cluster, key)
 				report.Status = w.report(cluster, key).Status

@@ -32,12 +32,12 @@ func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 	}
 	s := &valuesSite{has: map[string]string{}, verdict: map[string]verdict.Verdict{}}
 	s.Values = rollout.Values{
-		Name: "kubernetes", Now: noon, Wanted: rollout.ByCluster{All: "1.31"}, Settings: decoded, Hosts: map[string]*rollout.Host{},
+		Name: "kubernetes", Now: noon, Wanted: rollout.ByCluster{All: "1.31"}, Settings: decoded, Hosts: map[string]*rollout.FleetHost{},
 		Proof: func(cluster, value string) rollout.Given {
 			has, ok := s.has[cluster]
 			return rollout.Given{Heard: ok, Known: ok, Has: ok && has == value}
 		},
-		Reports: func(_ rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
+		Reports: func(_ rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 			return func(cluster string, key folder.Key) rollout.Report {
 				report := given(cluster, key)
 				if report.Verdict == verdict.Ready {
@@ -56,7 +56,7 @@ func newValuesSite(t testing.TB, settings map[string]any) *valuesSite {
 func (s *valuesSite) join(cluster string) {
 	ring, _, _ := strings.Cut(cluster, "-")
 	labels := fleet.Labels{"ring": ring}
-	s.Hosts[cluster] = &rollout.Host{IsCluster: true, Labels: labels, TypeLabels: labels, Clusters: []string{cluster}}
+	s.Hosts[cluster] = &rollout.FleetHost{IsCluster: true, Labels: labels, TypeLabels: labels, Clusters: []string{cluster}}
 }
 
 // all say that they have a value, and are ready.
@@ -207,7 +207,7 @@ func TestWhatIsNotKnownYetIsGivenToNoCluster(t *testing.T) {
 	s := newValuesSite(t, nil)
 	s.expect(t, "1.31 1.31 1.31")
 	s.Wanted.Unknown = true
-	s.Holds = []rollout.Hold{{Hosts: []string{"region-a"}}}
+	s.Holds = []rollout.FolderHold{{Hosts: []string{"region-a"}}}
 	if out := rollout.AdvanceValues(s.Values); !out.Undecided ||
 		!reflect.DeepEqual(out.Values, map[string]string{"canary": "", "region-a": "1.31", "region-b": ""}) {
 		t.Errorf("values %v", out.Values)

@@ -16,7 +16,7 @@ func TestWindowsHoldAllThatIsWritten(t *testing.T) {
 	if !out.Closed || len(out.Windowed) > 0 || out.RolledOut {
 		t.Errorf("13:00 is closed: %+v", out)
 	}
-	s.Hosts["new"], s.Wanted["new"] = &rollout.Host{}, map[string]string{}
+	s.Hosts["new"], s.Wanted["new"] = &rollout.FleetHost{}, map[string]string{}
 	if out := s.expect(t, "1 1 1"); out.Decisions["new"] != nil {
 		t.Error("a new host is written while windows are closed")
 	}
@@ -93,7 +93,7 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 	s := newSite(t, map[string]any{"stages": []any{ringStage("canary"), with(ringStage("region"), "windows", allow("15"))}})
 	s.want("1")
 	for host, ring := range map[string]string{"new-canary": "canary", "new-region": "region"} {
-		s.Hosts[host] = &rollout.Host{TypeLabels: fleet.Labels{"ring": ring}}
+		s.Hosts[host] = &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": ring}}
 		s.Wanted[host] = map[string]string{"app": host + "-v1-tree"}
 	}
 	out, _ := s.run(t)
@@ -111,12 +111,12 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 
 	s.Found = s.Deployed.Clone()
 	s.Found["region"]["app"], s.Found["canary"]["app"] = "by hand", "by hand"
-	now := rollout.Advance(s.Input) // at 15:00
+	now := rollout.Advance(s.StepInput) // at 15:00
 	if tree := now.Decisions["region"]["app"].Tree; tree != "region-v1-tree" || len(now.Windowed) != 1 {
 		t.Errorf("at 15:00 drift becomes %q, within %d windows", tree, len(now.Windowed))
 	}
 	s.Now = s.Now.Add(time.Hour)
-	now = rollout.Advance(s.Input)
+	now = rollout.Advance(s.StepInput)
 	if now.Decisions["region"]["app"].Action != rollout.Keep || now.Decisions["canary"]["app"].Action != rollout.Write ||
 		len(now.Windowed) > 0 {
 		t.Errorf("at 16:00 drift becomes %+v", now.Decisions)

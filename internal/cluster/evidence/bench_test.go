@@ -18,7 +18,7 @@ import (
 // referenceInput is a change of everything in the reference fleet, in the middle of its way: 20,000 assignments, ten hosts for each
 // deployment target and six clusters for each host, half of whose hosts have it and are looked at. With it comes what agents
 // report of all 3,000 clusters.
-func referenceInput(tb testing.TB) (in rollout.Input, compliance evidence.Lookup) {
+func referenceInput(tb testing.TB) (in rollout.StepInput, compliance evidence.Lookup) {
 	tb.Helper()
 	settings, _, findings := rollout.Decode(map[string]any{"progress_deadline": "24h", "stages": []any{map[string]any{
 		"name": "half", "soak": "1h", "percent": json.Number("50"), "cluster_type_selector": map[string]any{},
@@ -26,15 +26,15 @@ func referenceInput(tb testing.TB) (in rollout.Input, compliance evidence.Lookup
 	if len(findings) > 0 {
 		tb.Fatal(findings)
 	}
-	in = rollout.Input{
-		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings,
-		Records: map[folder.Key]rollout.Record{}, State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789",
+	in = rollout.StepInput{
+		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.FleetHost{}, Settings: settings,
+		Records: map[folder.Key]rollout.Record{}, State: &rollout.StepState{}, Tip: "0123456789012345678901234567890123456789",
 	}
 	is := &observe.Evidence{Time: noon, Tip: in.Tip, Clusters: map[string]observe.ClusterEvidence{}}
 	const hosts, assignments = 500, 20_000
 	for i := range hosts {
 		host := fmt.Sprintf("type-%04d", i)
-		info := &rollout.Host{TypeLabels: fleet.Labels{"ring": "a"}}
+		info := &rollout.FleetHost{TypeLabels: fleet.Labels{"ring": "a"}}
 		for j := range 6 {
 			cluster := fmt.Sprintf("%s-%d", host, j)
 			info.Clusters = append(info.Clusters, cluster)

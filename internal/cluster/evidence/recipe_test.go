@@ -158,8 +158,8 @@ func (r recipe) judge(t *testing.T, changes []change, figures series) {
 
 func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, settings *rollout.Settings, figures series) {
 	t.Helper()
-	in := rollout.Input{
-		Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.Host{}, Settings: settings, State: &rollout.State{}, Tip: "before",
+	in := rollout.StepInput{
+		Wanted: folder.Trees{}, Deployed: folder.Trees{}, Hosts: map[string]*rollout.FleetHost{}, Settings: settings, State: &rollout.StepState{}, Tip: "before",
 		Records: map[folder.Key]rollout.Record{},
 	}
 	byName := map[string]*change{}
@@ -171,7 +171,7 @@ func (r recipe) judgeFrom(t *testing.T, at time.Time, changes []*change, setting
 			if c >= canariesOfARun {
 				ring = "others"
 			}
-			in.Hosts[host] = &rollout.Host{IsCluster: true, Clusters: []string{host}, Labels: fleet.Labels{"ring": ring}}
+			in.Hosts[host] = &rollout.FleetHost{IsCluster: true, Clusters: []string{host}, Labels: fleet.Labels{"ring": ring}}
 			in.Wanted[host], in.Deployed[host] = map[string]string{one.name: "new"}, map[string]string{one.name: "old"}
 			in.Records[folder.Key{Host: host, DeploymentTarget: one.name}] = rollout.Record{Tree: "old", Changed: at.AddDate(0, 0, -1)}
 		}

@@ -20,7 +20,7 @@ const sourceFacts = "facts"
 // knowing has a lookup for each document of flotilla_compliance with clusters, which knows the content of clusters. If these
 // disagree, the cluster lacks the wanted content. If none knows the content, the cluster has the content that was written before
 // the evidence. The lookup is not safe for concurrent use.
-func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
+func (l List) Reports(in rollout.StepInput, knowing ...Lookup) Lookup {
 	r := &reader{
 		in:       in,
 		knowing:  knowing,
@@ -48,7 +48,7 @@ func (l List) Reports(in rollout.Input, knowing ...Lookup) Lookup {
 
 // reader looks up reports.
 type reader struct {
-	in       rollout.Input
+	in       rollout.StepInput
 	knowing  []Lookup
 	facts    []*Facts
 	checks   []*timedCheck

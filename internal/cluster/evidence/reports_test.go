@@ -15,14 +15,14 @@ import (
 
 // two is a fleet with the cluster types a and b, each with two clusters, and the cluster c-1 as a host of its own. All want
 // the tree new of app-core; a has it since an hour ago, and the others have the tree old.
-func two() rollout.Input {
-	in := rollout.Input{
+func two() rollout.StepInput {
+	in := rollout.StepInput{
 		Now: noon, Wanted: folder.Trees{}, Deployed: folder.Trees{}, Records: map[folder.Key]rollout.Record{},
-		Hosts: map[string]*rollout.Host{
+		Hosts: map[string]*rollout.FleetHost{
 			"a": {Clusters: []string{"a-1", "a-2"}}, "b": {Clusters: []string{"b-1", "b-2"}}, "c-1": {IsCluster: true, Clusters: []string{"c-1"}},
 		},
-		State: &rollout.State{
-			Targets: map[string]*rollout.Target{"app-core": {Hosts: map[string]*rollout.HostState{"a": {}, "b": {}, "c-1": {}}}},
+		State: &rollout.StepState{
+			Targets: map[string]*rollout.ChangeState{"app-core": {Hosts: map[string]*rollout.HostState{"a": {}, "b": {}, "c-1": {}}}},
 		},
 	}
 	for host := range in.Hosts {
@@ -68,7 +68,7 @@ func TestWhatDocumentsTogetherSayOfAFolderOnACluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		list    evidence.List
 		knowing []evidence.Lookup
-		change  func(*rollout.Input)
+		change  func(*rollout.StepInput)
 		want    string // the verdict, the tree or "?", the source
 	}{
 		"agents alone": {nil, []evidence.Lookup{agents(true, "new", verdict.Ready)}, nil, "ready new "},
@@ -107,20 +107,20 @@ func TestWhatDocumentsTogetherSayOfAFolderOnACluster(t *testing.T) {
 		"a check alone that fails":     {evidence.List{errors(9)}, nil, nil, "failed new errors"},
 		"a check alone without figure": {evidence.List{measured(evidence.OfCluster, "true", "", nil)}, nil, nil, "unknown ? errors"},
 		"a check alone, of an open pull request": {
-			evidence.List{errors(0.5)}, nil, func(in *rollout.Input) { in.Proposed = true }, "ready not yet errors",
+			evidence.List{errors(0.5)}, nil, func(in *rollout.StepInput) { in.Proposed = true }, "ready not yet errors",
 		},
 		"a check alone, and a folder that others have changed": {
-			evidence.List{errors(0.5)}, nil, func(in *rollout.Input) { in.Found = folder.Trees{"a": {"app-core": "by hand"}} }, "ready by hand errors",
+			evidence.List{errors(0.5)}, nil, func(in *rollout.StepInput) { in.Found = folder.Trees{"a": {"app-core": "by hand"}} }, "ready by hand errors",
 		},
-		"a check that is older than the content": {evidence.List{older}, nil, func(in *rollout.Input) { in.Now = older.Time() }, "progressing not yet errors"},
+		"a check that is older than the content": {evidence.List{older}, nil, func(in *rollout.StepInput) { in.Now = older.Time() }, "progressing not yet errors"},
 		"a check that is as old as the content": {
-			evidence.List{errors(0.5)}, nil, func(in *rollout.Input) { in.Records[onA] = rollout.Record{Tree: "new", Changed: noon} }, "progressing not yet errors",
+			evidence.List{errors(0.5)}, nil, func(in *rollout.StepInput) { in.Records[onA] = rollout.Record{Tree: "new", Changed: noon} }, "progressing not yet errors",
 		},
 		"a failure that is older than the content": {
 			evidence.List{measuredAt(errors(9), noon.Add(-2*time.Hour))}, []evidence.Lookup{agents(true, "new", verdict.Ready)}, nil, "progressing new errors",
 		},
 		"a check alone, when it is not known when the folder changed": {
-			evidence.List{errors(0.5)}, nil, func(in *rollout.Input) {
+			evidence.List{errors(0.5)}, nil, func(in *rollout.StepInput) {
 				in.Records, in.State.Targets["app-core"].Since = nil, noon
 			}, "progressing not yet errors",
 		},
@@ -130,14 +130,14 @@ func TestWhatDocumentsTogetherSayOfAFolderOnACluster(t *testing.T) {
 			evidence.List{factsOf(verdict.Ready, "b-1"), factsOf(verdict.Ready, "a-1")}, []evidence.Lookup{agents(true, "new", verdict.Ready)}, nil, "ready new ",
 		},
 		"a folder that is removed has no figure": {
-			evidence.List{measured(evidence.OfAssignment, "true", "", nil)}, nil, func(in *rollout.Input) {
+			evidence.List{measured(evidence.OfAssignment, "true", "", nil)}, nil, func(in *rollout.StepInput) {
 				delete(in.Wanted, "a")
 				delete(in.Deployed, "a")
 				in.Records, in.State.Targets["app-core"].Hosts["a"].Gone = nil, noon.Add(-time.Hour)
 			}, "progressing  ",
 		},
 		"a folder that is removed after the check": {
-			evidence.List{errors(0.5)}, nil, func(in *rollout.Input) {
+			evidence.List{errors(0.5)}, nil, func(in *rollout.StepInput) {
 				delete(in.Wanted, "a")
 				delete(in.Deployed, "a")
 				in.Records, in.State.Targets["app-core"].Hosts["a"].Gone = nil, noon
@@ -186,7 +186,7 @@ func TestAFigureIsComparedWithTheHostsThatDoNotHaveTheChangeYet(t *testing.T) {
 	ofClusters := map[string]float64{"a-1": 9, "a-2": 9, "b-1": 1, "b-2": 2, "c-1": 6}
 	for name, c := range map[string]struct {
 		document evidence.Document
-		change   func(*rollout.Input)
+		change   func(*rollout.StepInput)
 		want     string
 	}{
 		"clusters": {measured(evidence.OfCluster, "value < rest", "", ofClusters), nil, "errors: 9 % against 3 % on 3 clusters (passes where value < rest)"},
@@ -199,24 +199,24 @@ func TestAFigureIsComparedWithTheHostsThatDoNotHaveTheChangeYet(t *testing.T) {
 		},
 		"the fleet has no rest": {measured(evidence.OfFleet, "value < 1.0", "", map[string]float64{"": 9}), nil, "errors: 9 % (passes where value < 1.0)"},
 		"all have it, and it is proven on one": {
-			measured(evidence.OfCluster, "value < rest", "", ofClusters), func(in *rollout.Input) {
+			measured(evidence.OfCluster, "value < rest", "", ofClusters), func(in *rollout.StepInput) {
 				in.Deployed["b"]["app-core"], in.Deployed["c-1"]["app-core"] = "new", "new"
 				in.State.Targets["app-core"].Hosts["c-1"].Proven = true
 			}, "errors: 9 % against 6 % on 1 cluster (passes where value < rest)",
 		},
 		"all have it, and it is proven on none": {
-			measured(evidence.OfCluster, "value < rest", "", ofClusters), func(in *rollout.Input) {
+			measured(evidence.OfCluster, "value < rest", "", ofClusters), func(in *rollout.StepInput) {
 				in.Deployed["b"]["app-core"], in.Deployed["c-1"]["app-core"] = "new", "new"
 			}, "errors: 9 %: pass has no rest to compare with; test with `rest == null`",
 		},
 		"hosts that are to get or to lose the deployment target do not have the change": {
-			measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 9, "b": 1, "c-1": 4}), func(in *rollout.Input) {
+			measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 9, "b": 1, "c-1": 4}), func(in *rollout.StepInput) {
 				delete(in.Wanted["b"], "app-core")
 				delete(in.Deployed["c-1"], "app-core")
 			}, "errors: 9 % against 2.5 % on 2 hosts (passes where value < rest)",
 		},
 		"hosts that are not in the fleet any more are none": {
-			measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 9, "b": 1, "c-1": 4}), func(in *rollout.Input) { delete(in.Hosts, "b") },
+			measured(evidence.OfHost, "value < rest", "", map[string]float64{"a": 9, "b": 1, "c-1": 4}), func(in *rollout.StepInput) { delete(in.Hosts, "b") },
 			"errors: 9 % against 4 % on 1 host (passes where value < rest)",
 		},
 		"hosts without a figure do not count": {

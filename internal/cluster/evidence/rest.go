@@ -11,7 +11,7 @@ import (
 // rests finds the hosts for comparison: hosts without the change of a deployment target, or, if all have it, hosts where it is
 // proven.
 type rests struct {
-	in    rollout.Input
+	in    rollout.StepInput
 	of    map[string][]hostOf // the hosts of each deployment target, also those that lose it
 	hosts map[string][]string // by deployment target: the hosts for comparison
 	known map[restOf]*Rest
@@ -64,7 +64,7 @@ func (r *rests) hostsOf(target string) []string {
 		r.of = r.collect()
 	}
 	var without, proven []string
-	var state *rollout.Target
+	var state *rollout.ChangeState
 	if r.in.State != nil {
 		state = r.in.State.Targets[target]
 	}

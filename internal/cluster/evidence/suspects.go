@@ -28,7 +28,7 @@ func (s suspect) with(other suspect) suspect {
 	return suspect{s.target, s.several || other.several || s.target != other.target}
 }
 
-func newSuspects(in rollout.Input) *suspects {
+func newSuspects(in rollout.StepInput) *suspects {
 	s := &suspects{byHost: map[string]suspect{}, byCluster: map[string]suspect{}}
 	if in.State == nil {
 		return s

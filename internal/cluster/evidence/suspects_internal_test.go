@@ -10,15 +10,15 @@ import (
 
 func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 	t.Parallel()
-	hosts := func(names ...string) *rollout.Target {
-		target := &rollout.Target{Hosts: map[string]*rollout.HostState{}}
+	hosts := func(names ...string) *rollout.ChangeState {
+		target := &rollout.ChangeState{Hosts: map[string]*rollout.HostState{}}
 		for _, name := range names {
 			target.Hosts[name] = &rollout.HostState{}
 		}
 		return target
 	}
-	in := rollout.Input{
-		Hosts: map[string]*rollout.Host{
+	in := rollout.StepInput{
+		Hosts: map[string]*rollout.FleetHost{
 			"a": {Clusters: []string{"a-1", "a-2"}}, "b": {Clusters: []string{"b-1"}}, "clusters/a-1": {IsCluster: true, Clusters: []string{"a-1"}},
 		},
 		Wanted: folder.Trees{
@@ -28,8 +28,8 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 			"a": {"app": "new", "web": "old", "job": "new", "gone": ""}, "b": {"app": "new", "web": "new"}, "clusters/a-1": {"shelf": "new"},
 		},
 		// web waits on a, and job is not under way.
-		State: &rollout.State{
-			Targets: map[string]*rollout.Target{"app": hosts("a", "b"), "web": hosts("a", "b", "left"), "shelf": hosts("clusters/a-1")},
+		State: &rollout.StepState{
+			Targets: map[string]*rollout.ChangeState{"app": hosts("a", "b"), "web": hosts("a", "b", "left"), "shelf": hosts("clusters/a-1")},
 		},
 	}
 	s := newSuspects(in)
@@ -53,7 +53,7 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 			t.Errorf("a figure of a %s blames %s on %s, on cluster %s: %v", c.of, c.target, c.host, c.cluster, got)
 		}
 	}
-	if newSuspects(rollout.Input{}).blames(OfFleet, "", folder.Key{Host: "a", DeploymentTarget: "app"}) {
+	if newSuspects(rollout.StepInput{}).blames(OfFleet, "", folder.Key{Host: "a", DeploymentTarget: "app"}) {
 		t.Error("without a state, something is blamed")
 	}
 }

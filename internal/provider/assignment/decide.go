@@ -60,7 +60,7 @@ func decideRollback(w wanted, goal *commitGoal) decision {
 
 func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
 	return decision{wanted: w, outcome: &rollout.Outcome{
-		Decisions: rollout.Decide(folders, action), State: &rollout.State{}, RolledOut: true,
+		Decisions: rollout.Decide(folders, action), State: &rollout.StepState{}, RolledOut: true,
 	}}
 }
 

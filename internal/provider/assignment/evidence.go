@@ -17,7 +17,7 @@ import (
 )
 
 // checkEvidence finds evidence of other clusters, and evidence older than the last change.
-func (s *rolloutStep) checkEvidence(in rollout.Input) {
+func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	if in.Reports != nil {
 		s.config.evidence.CheckFleet(s.fleet.result.Fleet, s.diagnostics)
 	}
@@ -51,7 +51,7 @@ func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 
 // reports returns a lookup of a folder on a cluster in all evidence; nil if there are no reports. It returns false if the branch
 // lacks the tip of some evidence, or a commit cannot be read.
-func (s *rolloutStep) reports(ctx context.Context, in rollout.Input) (evidence.Lookup, bool) {
+func (s *rolloutStep) reports(ctx context.Context, in rollout.StepInput) (evidence.Lookup, bool) {
 	past := map[string]folder.Trees{} // the owner's folders by commit
 	private := s.before.private
 	switch newest, _ := s.config.newest(); {
@@ -128,7 +128,7 @@ func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) 
 
 // commitsOfRemoved returns the commits of clusters that may still have a folder which is to be removed: evidence lists only
 // folders that existed when it was gathered.
-func commitsOfRemoved(of *observe.Evidence, in rollout.Input) []string {
+func commitsOfRemoved(of *observe.Evidence, in rollout.StepInput) []string {
 	if in.State == nil {
 		return nil
 	}

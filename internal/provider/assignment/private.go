@@ -23,15 +23,15 @@ import (
 // be large, and a change of it does not change the resource.
 type assignmentPrivate struct {
 	delivery.SavedState
-	Environment string            `json:"environment,omitempty"`
-	Model       string            `json:"model,omitempty"`
-	Config      map[string]string `json:"config,omitempty"`    // digests of the containers' data
-	Manifests   map[string]string `json:"manifests,omitempty"` // hashes of the targets' manifests
-	GitopsRepo  string            `json:"gitops_repo,omitempty"`
-	Rollout     *rollout.State    `json:"rollout,omitempty"`  // nil before the first write
-	Provider    string            `json:"provider,omitempty"` // release that rendered
-	Rendered    string            `json:"rendered,omitempty"` // fingerprint of the inputs of Trees
-	Constraints savedRules        `json:"constraints,omitzero"`
+	Environment string             `json:"environment,omitempty"`
+	Model       string             `json:"model,omitempty"`
+	Config      map[string]string  `json:"config,omitempty"`    // digests of the containers' data
+	Manifests   map[string]string  `json:"manifests,omitempty"` // hashes of the targets' manifests
+	GitopsRepo  string             `json:"gitops_repo,omitempty"`
+	Rollout     *rollout.StepState `json:"rollout,omitempty"`  // nil before the first write
+	Provider    string             `json:"provider,omitempty"` // release that rendered
+	Rendered    string             `json:"rendered,omitempty"` // fingerprint of the inputs of Trees
+	Constraints savedRules         `json:"constraints,omitzero"`
 	// Written has the records of folders in an unfinished rollout, by host and deployment target; of all folders after a lost
 	// state.
 	Written map[string]map[string]savedRecord `json:"written,omitempty"`

@@ -51,7 +51,7 @@ func TestTheStateOfTheReferenceFleetIsUnder2MiB(t *testing.T) {
 	}
 	t.Parallel()
 	m, rendering := remembered(t, fleettest.ReferenceAssignments)
-	for name, out := range map[string]*rollout.Outcome{"deployed": {State: &rollout.State{}}, "in the middle of a rollout of everything": rollingOut(t, m)} {
+	for name, out := range map[string]*rollout.Outcome{"deployed": {State: &rollout.StepState{}}, "in the middle of a rollout of everything": rollingOut(t, m)} {
 		m.Rollout = out.State
 		noteAll(m)
 		checkSize(t, name, m, rendering, out)
@@ -88,12 +88,12 @@ func rollingOut(t *testing.T, m *assignmentPrivate) *rollout.Outcome {
 	settings := &rollout.Settings{Stages: []rollout.Stage{
 		{Name: "a", Percent: 10, ReadyPercent: 100}, {Name: "b", Percent: 30, ReadyPercent: 100}, {Name: "c", Percent: 60, ReadyPercent: 100},
 	}}
-	in := rollout.Input{
-		Now: time.Unix(1_800_000_000, 0).UTC(), Wanted: m.Trees, Deployed: m.Trees.Clone(), Hosts: map[string]*rollout.Host{}, Settings: settings,
-		State: &rollout.State{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]folder.Trees{},
+	in := rollout.StepInput{
+		Now: time.Unix(1_800_000_000, 0).UTC(), Wanted: m.Trees, Deployed: m.Trees.Clone(), Hosts: map[string]*rollout.FleetHost{}, Settings: settings,
+		State: &rollout.StepState{}, Tip: "0123456789012345678901234567890123456789", Back: map[string]folder.Trees{},
 	}
 	for _, key := range m.Trees.Keys() {
-		in.Hosts[key.Host] = &rollout.Host{}
+		in.Hosts[key.Host] = &rollout.FleetHost{}
 		tree := sha256.Sum256([]byte(key.String()))
 		in.Deployed[key.Host][key.DeploymentTarget] = hex.EncodeToString(tree[:20])
 	}

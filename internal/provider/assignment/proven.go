@@ -68,7 +68,7 @@ func (d *decision) isReady(ctx context.Context) bool {
 	if !d.connection.CanAsk() {
 		return false
 	}
-	in := rollout.Input{
+	in := rollout.StepInput{
 		Wanted: goal.rendering.Wanted(), Deployed: d.before.state.Trees, Found: d.before.trees, Hosts: goal.hosts(),
 		Now: d.config.evidence.Time(), Records: map[folder.Key]rollout.Record{},
 	}

@@ -21,7 +21,7 @@ import (
 // rolloutConfig has the attributes rollout, holds and evidence.
 type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything changes at once
-	holds    []rollout.Hold
+	holds    []rollout.FolderHold
 	evidence evidencelist.Given
 	known    bool // false while a part is unknown
 }
@@ -135,8 +135,8 @@ func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) b
 }
 
 // input gathers the input of the decision. Equal configuration and state give equal input.
-func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollout.Input, ok bool) {
-	in = rollout.Input{
+func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollout.StepInput, ok bool) {
+	in = rollout.StepInput{
 		Wanted: wanted, Settings: s.config.settings, Holds: s.config.holds, Hosts: s.fleet.hosts(), Requires: s.fleet.requires,
 		Back: map[string]folder.Trees{}, State: s.before.private.Rollout, Now: s.config.evidence.Time(),
 	}
@@ -155,7 +155,7 @@ func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollou
 
 // addWritten adds the folders on the branch for an assignment without a state. It reads them at the commit of the evidence,
 // because the branch may move on until the apply.
-func (s *rolloutStep) addWritten(ctx context.Context, in *rollout.Input) bool {
+func (s *rolloutStep) addWritten(ctx context.Context, in *rollout.StepInput) bool {
 	newest, at := s.config.newest()
 	var written gitops.OwnerSnapshot
 	var err error
@@ -198,13 +198,13 @@ func recordedTrees(written gitops.OwnerSnapshot) folder.Trees {
 }
 
 // hosts returns the hosts of the fleet, with the clusters that follow them.
-func (g *fleetGoal) hosts() map[string]*rollout.Host {
+func (g *fleetGoal) hosts() map[string]*rollout.FleetHost {
 	ofType := map[string][]string{}
 	for i := range g.result.Fleet.Clusters {
 		cluster := &g.result.Fleet.Clusters[i]
 		ofType[cluster.ClusterType] = append(ofType[cluster.ClusterType], cluster.Name)
 	}
-	hosts := make(map[string]*rollout.Host, len(g.result.Schedule.Hosts))
+	hosts := make(map[string]*rollout.FleetHost, len(g.result.Schedule.Hosts))
 	for _, host := range g.result.Schedule.Hosts {
 		clusters := ofType[host.ClusterType.Name]
 		if host.Cluster != nil {
@@ -230,7 +230,7 @@ func (g *fleetGoal) requires(key folder.Key) []folder.Key {
 }
 
 // advance decides, and reads the commits that the rollout rolls back to.
-func (s *rolloutStep) advance(ctx context.Context, in rollout.Input) (*rollout.Outcome, map[string]gitops.FolderEdits) {
+func (s *rolloutStep) advance(ctx context.Context, in rollout.StepInput) (*rollout.Outcome, map[string]gitops.FolderEdits) {
 	contents := map[string]gitops.FolderEdits{}
 	for {
 		outcome := rollout.Advance(in)

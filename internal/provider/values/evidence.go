@@ -99,7 +99,7 @@ func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 }
 
 // reports returns a lookup of clusters in all evidence; nil without evidence about clusters.
-func (s *settings) reports(in rollout.Input, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
+func (s *settings) reports(in rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 	var knowing []evidence.Lookup
 	for _, document := range s.evidence.List {
 		if of := document.Compliance; of != nil && len(of.Clusters) > 0 {
@@ -113,7 +113,7 @@ func (s *settings) reports(in rollout.Input, given func(string, folder.Key) roll
 }
 
 // compliance looks up the reports of agents about everything assigned to a cluster.
-func compliance(in rollout.Input, of *observe.Evidence) evidence.Lookup {
+func compliance(in rollout.StepInput, of *observe.Evidence) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		is := of.Clusters[cluster]
 		report := rollout.Report{Known: true, Tree: in.Deployed[key.Host][key.DeploymentTarget], Status: is.Status}

@@ -26,7 +26,7 @@ import (
 // settings are the configuration without the fleet.
 type settings struct {
 	rollout  *rollout.Settings
-	holds    []rollout.Hold
+	holds    []rollout.FolderHold
 	wanted   rollout.ByCluster
 	released rollout.ByCluster
 	proof    *expression.Expression // nil if there is none
@@ -180,7 +180,7 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 }
 
 // checkNames finds clusters that the fleet lacks, and clusters without a wanted value.
-func (s *settings) checkNames(name string, hosts map[string]*rollout.Host, diagnostics *diag.Diagnostics) {
+func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, diagnostics *diag.Diagnostics) {
 	wanted := folder.Trees{}
 	for cluster := range hosts {
 		folder.Put(wanted, folder.Key{Host: cluster, DeploymentTarget: name}, "")

@@ -92,12 +92,12 @@ func (o *operation) checkEnvironment(environment string) {
 }
 
 // hostsOf returns the clusters of a fleet as hosts.
-func hostsOf(of *fleet.Fleet) map[string]*rollout.Host {
+func hostsOf(of *fleet.Fleet) map[string]*rollout.FleetHost {
 	types := make(map[string]*fleet.ClusterType, len(of.ClusterTypes))
 	for i := range of.ClusterTypes {
 		types[of.ClusterTypes[i].Name] = &of.ClusterTypes[i]
 	}
-	hosts := make(map[string]*rollout.Host, len(of.Clusters))
+	hosts := make(map[string]*rollout.FleetHost, len(of.Clusters))
 	for i := range of.Clusters {
 		cluster := &of.Clusters[i]
 		if ofType := types[cluster.ClusterType]; ofType != nil {

@@ -69,7 +69,7 @@ func TestANullInTheStateIsNoValue(t *testing.T) {
 		prior:    &rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), given))},
 		settings: settings{released: rollout.ByCluster{All: `"1.29"`}},
 	}
-	if former := o.formerly(); former.Of("a") != `"1.30"` || former.Of("b") != `"1.29"` {
+	if former := o.formerly(); former.Value("a") != `"1.30"` || former.Value("b") != `"1.29"` {
 		t.Errorf("former values %+v", former)
 	}
 }

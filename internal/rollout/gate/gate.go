@@ -21,8 +21,8 @@ type Approvals []string
 // For reports whether the content of a name is approved.
 func (a Approvals) For(name, content string) bool { return slices.Contains(a, Mark(name, content)) }
 
-// Of returns the approved contents of a name.
-func (a Approvals) Of(name string) []string {
+// Contents returns the approved contents of a name.
+func (a Approvals) Contents(name string) []string {
 	var contents []string
 	for _, approval := range a {
 		if of, content, ok := strings.Cut(approval, "@"); ok && of == name {
