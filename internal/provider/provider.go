@@ -59,17 +59,15 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Runs workloads on fleets of Kubernetes clusters: schedules deployment targets onto cluster types and " +
 			"clusters by label, hydrates their configuration, renders what Flux, Argo CD, Config Sync, Rancher Fleet or Zarf reconcile, and " +
-			"commits " +
-			"it to a GitOps repository.",
+			"commits it to a GitOps repository.",
 		Attributes: map[string]schema.Attribute{
 			"cache":    cacheAttribute(),
 			"clusters": connection.ClustersAttribute(),
 			definitionsAttribute: schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "CustomResourceDefinitions that clusters have besides those " +
-					"among final objects: a text of YAML documents, or a list or map of such texts. Final objects are checked against their schemas. " +
-					"Objects of kinds " +
-					"without a definition are not checked.",
+				MarkdownDescription: "CustomResourceDefinitions that clusters have besides those among final objects: a text of YAML " +
+					"documents, or a list or map of such texts. Final objects are checked against their schemas. Objects of kinds without a " +
+					"definition are not checked.",
 			},
 			"git": schemas.OfProvider("How to reach GitOps repositories, and who commits. Local repositories need none of it. Secrets that come "+
 				"from the environment, or from ephemeral values, are in no plan and no state.", fleet.ObjectType, gitTable),

@@ -34,8 +34,7 @@ var cacheTable = &fleet.Table{
 		{
 			Name: "path",
 			Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: " +
-				"`FLOTILLA_CACHE_DIR`, else `flotilla` in " +
-				"the user's folder for caches.",
+				"`FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches.",
 		},
 		{
 			Name:    "max_mib",
@@ -43,8 +42,7 @@ var cacheTable = &fleet.Table{
 			Default: defaultCacheMiB,
 			Least:   leastCacheMiB,
 			Most:    mostCacheMiB,
-			Meaning: "Size in MiB above which the entries that were used " +
-				"longest ago are removed.",
+			Meaning: "Size in MiB above which the entries that were used longest ago are removed.",
 		},
 	},
 }

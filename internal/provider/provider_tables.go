@@ -9,14 +9,13 @@ import (
 var gitTable = &fleet.Table{
 	Name: "git",
 	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the " +
-		"environment, or from ephemeral values, are in no plan and " +
-		"no state.",
+		"environment, or from ephemeral values, are in no plan and no state.",
 	Attributes: []fleet.Attribute{
 		{
 			Name: "token",
 			Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, and so are the other " +
-				"credentials here; any other repository needs " +
-				"an entry of `credentials`. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set here.",
+				"credentials here; any other repository needs an entry of `credentials`. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set " +
+				"here.",
 		},
 		{
 			Name:    "username",
@@ -25,8 +24,7 @@ var gitTable = &fleet.Table{
 		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
 		appAttribute(
 			"A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, " +
-				"`FLOTILLA_GITHUB_APP_PRIVATE_KEY` " +
-				"and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password.",
+				"`FLOTILLA_GITHUB_APP_PRIVATE_KEY` and `FLOTILLA_GITHUB_APP_URL`, unless there is a token or a password.",
 		),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
 		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
@@ -50,8 +48,7 @@ var gitTable = &fleet.Table{
 			EmptyElements: true,
 			Meaning: "Public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
 				"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
-				"repairs, and no folder is removed because such a record lists " +
-				"it. It needs a `signing_key`, of which it has the public key.",
+				"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, of which it has the public key.",
 		},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
 		{Name: "author_email", Meaning: "Their address."},
@@ -65,8 +62,8 @@ func appAttribute(meaning string) fleet.Attribute {
 var credentialsTable = &fleet.Table{
 	Name: "credentials by URL",
 	Meaning: "Credentials for repositories whose URL begins with `url`: with its scheme, host, port and each segment of its path. The " +
-		"longest `url` wins. A server that such a repository " +
-		"leads to gets none of them. An entry without credentials allows answers to lead to its server, also to a private address.",
+		"longest `url` wins. A server that such a repository leads to gets none of them. An entry without credentials allows answers to " +
+		"lead to its server, also to a private address.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories, such as `https://git.example.com/platform`."},
 		{Name: "token", Meaning: "Access token; it wins over a password."},
@@ -97,8 +94,7 @@ var appTable = &fleet.Table{
 var verificationTable = &fleet.Table{
 	Name: "verification",
 	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. " +
-		"With it, content that comes from none of its `sources` is an error. " +
-		"See the guide \"Rendering\".",
+		"With it, content that comes from none of its `sources` is an error. See the guide \"Rendering\".",
 	Attributes: []fleet.Attribute{
 		{
 			Name:     "sources",
@@ -125,8 +121,7 @@ var trustedTable = &fleet.Table{
 			Type:          fleet.TextsType,
 			EmptyElements: true,
 			Meaning: "Public keys, of which one has to have signed: for Git OpenPGP, armored, or ssh, the line of a `.pub` file; for " +
-				"registries those " +
-				"of cosign, in PEM. Required, unless `unsigned` is true.",
+				"registries those of cosign, in PEM. Required, unless `unsigned` is true.",
 		},
 		{
 			Name:    "unsigned",

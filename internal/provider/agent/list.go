@@ -136,9 +136,8 @@ type agentsOn struct {
 
 const (
 	refusedSummary = "Objects of an agent are not as Flotilla writes them"
-	refusedRemedy  = "They are not listed or imported, since their values would become configuration. Anybody who may create objects in " +
-		"that " +
-		"namespace can have made them: find out who did, and correct or remove them."
+	refusedRemedy  = "They are not listed or imported, since their values would become configuration. Anybody who may create objects " +
+		"in that namespace can have made them: find out who did, and correct or remove them."
 )
 
 // recognize sets the attributes from settings that were read from an agent's objects.

@@ -79,10 +79,9 @@ func (r *request) addUnreachable(why string) {
 	r.diagnostics.AddAttributeError(
 		r.targetPath(),
 		"Cluster cannot be reached",
-		why+" Its agent and the credentials may still be there, so nothing was removed, neither "+
-			"there nor from the state. Try again when the cluster can be reached. If it does not exist any more, take it out of the provider's "+
-			"clusters. To give up its agent as "+
-			"it is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = "+
+		why+" Its agent and the credentials may still be there, so nothing was removed, neither there nor from the state. Try again when "+
+			"the cluster can be reached. If it does not exist any more, take it out of the provider's clusters. To give up its agent as it "+
+			"is, use `terraform state rm`, or a removed block with destroy = false. For clusters that come and go, apply on_unreachable = "+
 			"\"forget\" before the destroy.",
 	)
 }

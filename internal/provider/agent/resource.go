@@ -59,18 +59,15 @@ var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var definition = schema.Schema{
 	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the " +
-		"objects of its agent " +
-		"by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that is changed or deleted " +
-		"there shows " +
-		"up in the next plan by name, and the next apply repairs it; a field with another manager is a conflict that names the manager. A " +
-		"cluster that " +
-		"cannot be reached, or is not known yet, is no error at plan. One that is recreated is onboarded again.",
+		"objects of its agent by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that " +
+		"is changed or deleted there shows up in the next plan by name, and the next apply repairs it; a field with another manager is a " +
+		"conflict that names the manager. A cluster that cannot be reached, or is not known yet, is no error at plan. One that is " +
+		"recreated is onboarded again.",
 	Attributes: map[string]schema.Attribute{
 		"cluster": schema.StringAttribute{
 			Required: true, PlanModifiers: replaces,
 			MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With " +
-				"`argocd-hub` only the hub " +
-				"is asked, and the entry may be left out.",
+				"`argocd-hub` only the hub is asked, and the entry may be left out.",
 		},
 		"cluster_type": schemas.RequiredText("Name of its cluster type. With another one it follows that one's folder."),
 		"gitops_repo": schemas.RequiredDynamic(
@@ -90,17 +87,15 @@ var definition = schema.Schema{
 			),
 		),
 		"name": schemas.OptionalText(
-			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same cluster, " +
-				"namespace " +
-				"and name are an error at plan.",
+			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same " +
+				"cluster, namespace and name are an error at plan.",
 		),
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
 		"interval":  schemas.OptionalText("How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`."),
 		"timeout":   schemas.OptionalText("How long the agent waits for the objects of a commit to become ready. Default: `5m`."),
 		"install": schemas.OptionalDynamic(
 			"The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install " +
-				"--export` or " +
-				"Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
+				"--export` or Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
 		),
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
@@ -125,8 +120,8 @@ var definition = schema.Schema{
 		),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
 			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it " +
-				"(`flotilla_cluster_type.edge.decryption`), by what you put into the agent's " +
-				"namespace; `{}` is what the agent itself may use. For Flux only.",
+				"(`flotilla_cluster_type.edge.decryption`), by what you put into the agent's namespace; `{}` is what the agent itself may use. " +
+				"For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
 		"wait": schemas.OptionalBool(
@@ -135,25 +130,21 @@ var definition = schema.Schema{
 		),
 		"on_destroy": schemas.OptionalText(
 			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and " +
-				"then removes them, the " +
-				"credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, waits until that is gone, and " +
-				"then " +
-				"the agent itself, if it was installed by `install`. Neither changes what was there before, nor a namespace that a deployment target " +
-				"sets by name or in which others have objects. Apply a change of `on_destroy` before the destroy.",
+				"then removes them, the credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, " +
+				"waits until that is gone, and then the agent itself, if it was installed by `install`. Neither changes what was there before, " +
+				"nor a namespace that a deployment target sets by name or in which others have objects. Apply a change of `on_destroy` before " +
+				"the destroy.",
 		),
 		"on_unreachable": schemas.OptionalText(
 			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials " +
-				"may still be " +
-				"there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It is for clusters " +
-				"that come and " +
-				"go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not name any more is always " +
-				"forgotten, with the same warning.",
+				"may still be there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It " +
+				"is for clusters that come and go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not " +
+				"name any more is always forgotten, with the same warning.",
 		),
 		"confine": schemas.OptionalBool(
-			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default `true`). " +
-				"`install` gets the arguments for it. " +
-				"Where Flux was installed otherwise, a plan warns of controllers that lack them. `false` is for clusters on which the platform " +
-				"alone may create such objects.",
+			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default " +
+				"`true`). `install` gets the arguments for it. Where Flux was installed otherwise, a plan warns of controllers that lack them. " +
+				"`false` is for clusters on which the platform alone may create such objects.",
 		),
 		"force": schemas.OptionalBool(
 			"Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster " +

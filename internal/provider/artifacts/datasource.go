@@ -36,38 +36,31 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Pins what the manifests of workloads point to: branches and tags of Git as commits, tags and ranges of " +
-			"versions in registries and " +
-			"chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a fleet whose manifests stay as " +
-			"they are until a plan " +
-			"changes them: see the guide [Pins](../guides/pins.md).\n\n" +
-			"Each repository is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins " +
-			"with, " +
+			"versions in registries and chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a " +
+			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/pins.md).\n\nEach repository " +
+			"is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
 			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` " +
-			"otherwise (`auths`; credential " +
-			"helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A registry on this machine is asked by " +
-			"http, any other by https.\n\n" +
-			"A URL that an `index.yaml`, a redirect, a next page or a registry's realm names must be within `sources`, too. It gets no " +
-			"credentials unless it has the same origin and the " +
-			"same entry of `git.credentials`. A realm on another server than the registry gets the registry's credentials if an entry with the " +
-			"realm's URL has the same ones.",
+			"otherwise (`auths`; credential helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A " +
+			"registry on this machine is asked by http, any other by https.\n\nA URL that an `index.yaml`, a redirect, a next page or a " +
+			"registry's realm names must be within `sources`, too. It gets no credentials unless it has the same origin and the same entry " +
+			"of `git.credentials`. A realm on another server than the registry gets the registry's credentials if an entry with the realm's " +
+			"URL has the same ones.",
 		Attributes: map[string]schema.Attribute{
 			"workloads": schemas.RequiredDynamic(schemas.Described(&fleet.Attribute{
 				Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
 			}, "reference-fleet")),
 			"workspaces": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
-				Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. Their `sources` are checked before any request: what is outside " +
-					"of them, and a workload of another workspace, is an error. " +
-					"Set it wherever teams write their workloads. Default: manifests may be anywhere.",
+				Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. Their `sources` are checked before any request: what is " +
+					"outside of them, and a workload of another workspace, is an error. Set it wherever teams write their workloads. Default: " +
+					"manifests may be anywhere.",
 				Type: fleet.CollectionType, Of: fleet.CollectionTable("workspaces"),
 			}, "reference-fleet")),
 			"environment": schemas.OptionalText("Only deployment targets of this environment. Default: all."),
 			"update": schema.SetAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Workloads, and full names of deployment targets (`<workload>-<target>`), whose pins may change; `[]` for " +
-					"none. The others keep the pins that are " +
-					"deployed, as long as their manifests are the same. Pins that are not deployed yet, or have other manifests than before, are " +
-					"resolved in any case. " +
-					"Default: all may change. It needs `name` and `gitops_repo`.",
+					"none. The others keep the pins that are deployed, as long as their manifests are the same. Pins that are not deployed yet, " +
+					"or have other manifests than before, are resolved in any case. Default: all may change. It needs `name` and `gitops_repo`.",
 			},
 			"keep_unreachable": schemas.OptionalBool(
 				"Whether the pins that are deployed stay, with a warning, where a repository does not answer. Default: that is an error. " +
@@ -82,11 +75,10 @@ func definition() schema.Schema {
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
 			"newest": schemas.ComputedTextMap(
-				"By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the manifests " +
-					"ask for, " +
-					"without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose repository has no such " +
-					"versions, or does not list them, are not in it. " +
-					"While a repository does not answer and the pin is kept, it is the version that is deployed.",
+				"By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the " +
+					"manifests ask for, without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose " +
+					"repository has no such versions, or does not list them, are not in it. While a repository does not answer and the pin is " +
+					"kept, it is the version that is deployed.",
 			),
 		},
 	}

@@ -20,7 +20,9 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 	if !ok {
 		return
 	}
-	imported := assignmentModel{Name: name, GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(repository.RollingOut.Type())}
+	imported := assignmentModel{
+		Name: name, GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(repository.RollingOut.Type()),
+	}
 	repository.CheckOwnerName(imported.Name, &resp.Diagnostics)
 	if resp.Diagnostics.HasError() {
 		return

@@ -15,9 +15,8 @@ import (
 var ProtectionTable = &fleet.Table{
 	Name: "protection",
 	Meaning: "The attribute `protection` of `flotilla_assignment`: limits on removals, by an update, a move to another location, a " +
-		"replacement, " +
-		"a destroy or a lost state. With neither `max_removed` nor `max_removed_percent`, up to half of all assignments may be removed, and " +
-		"always ten; and up to half of the workloads of a host, and of the hosts of a workload, that has five or more.",
+		"replacement, a destroy or a lost state. With neither `max_removed` nor `max_removed_percent`, up to half of all assignments may " +
+		"be removed, and always ten; and up to half of the workloads of a host, and of the hosts of a workload, that has five or more.",
 	Attributes: []fleet.Attribute{
 		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "The number of assignments that may be removed."},
 		{

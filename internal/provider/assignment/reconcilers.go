@@ -42,10 +42,9 @@ func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 		of := hosts[pair]
 		slices.Sort(of)
 		c.diagnostics.AddAttributeWarning(path.Root("fleet"), "Reconciler changes", fmt.Sprintf(
-			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and with "+
-				"them all that they have "+
-				"deployed, before the other agent creates anything: workloads stop, and their volumes may go. "+
-				"The section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
+			"The reconciler of %s changes from %q to %q: %s. An agent of %s that still follows the folders then prunes its objects, and "+
+				"with them all that they have deployed, before the other agent creates anything: workloads stop, and their volumes may go. The "+
+				"section \"Another reconciler\" of the guide \"Onboarding clusters: reference\" has the way on which everything stays.",
 			wording.Count(len(of), "host", "hosts"),
 			pair.from,
 			pair.to,

@@ -38,10 +38,9 @@ func New() resource.Resource {
 
 // definition has large values as JSON strings, because the framework plans nested values in quadratic time.
 var definition = schema.Schema{
-	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the result to a GitOps repository: one commit per apply, " +
-		"or none " +
-		"if nothing changed. It owns only the folders that it wrote. A file changed, removed or added by hand in one of them is drift: " +
-		"the next plan shows it, and the next apply repairs it.",
+	MarkdownDescription: "Schedules, hydrates and renders a fleet, and commits the result to a GitOps repository: one commit per " +
+		"apply, or none if nothing changed. It owns only the folders that it wrote. A file changed, removed or added by hand in one of " +
+		"them is drift: the next plan shows it, and the next apply repairs it.",
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records its folders. A new name " +
 			"hands the folders over; they do not change."),
@@ -52,10 +51,9 @@ var definition = schema.Schema{
 		),
 		"gitops_repo": schemas.RequiredDynamic(
 			schemas.Location("The location to write to, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home " +
-				"directory) or " +
-				"`file://` URL that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: " +
-				"a location that has the commit of the other one is the same. A different location is written first; then " +
-				"the former one is cleared. The plan shows that, and `protection` applies to it."),
+				"directory) or `file://` URL that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes " +
+				"nothing: a location that has the commit of the other one is the same. A different location is written first; then the former " +
+				"one is cleared. The plan shows that, and `protection` applies to it."),
 		),
 		"delivery": schemas.OptionalDynamic(
 			schemas.Setting(
@@ -100,14 +98,11 @@ var definition = schema.Schema{
 			schemas.Setting("Folders that stay unchanged until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
 		),
 		"evidence": schemas.OptionalWriteOnly(
-			"The reports of clusters: `evidence` of the `flotilla_compliance` with the same name, fleet and location, or a list of documents, " +
-				"also from " +
-				"`flotilla_cluster_facts` and `flotilla_measurements` with the same fleet. All documents that mention an assignment must agree: " +
-				"it is " +
-				"proven if all call it ready, and failed if any calls it failed. The plan names the document that a rollout waits for, with its " +
-				"figure. " +
-				"`evidence` is write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the oldest " +
-				"document; a clock is read only to check windows before writing.",
+			"The reports of clusters: `evidence` of the `flotilla_compliance` with the same name, fleet and location, or a list of " +
+				"documents, also from `flotilla_cluster_facts` and `flotilla_measurements` with the same fleet. All documents that mention an " +
+				"assignment must agree: it is proven if all call it ready, and failed if any calls it failed. The plan names the document that " +
+				"a rollout waits for, with its figure. `evidence` is write-only: it is in no state, and makes no difference in a plan. The " +
+				"rollout takes place at the time of the oldest document; a clock is read only to check windows before writing.",
 		),
 		"timeouts": schemas.OptionalDynamic(
 			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
@@ -116,16 +111,14 @@ var definition = schema.Schema{
 			"First line of commit messages, without a line break. Default: the numbers of added, changed and removed assignments.",
 		),
 		"source": schemas.OptionalWriteOnly(schemas.Setting("The commit of the Terraform configuration. Commits of this assignment have it "+
-			"as the "+
-			"trailer `Flotilla-Source`, and the records of changed folders have it for `flotilla_history` and `flotilla_inventory`. It is "+
-			"write-only: another commit alone makes no difference in a plan, and writes nothing. A destroy does not have it.",
+			"as the trailer `Flotilla-Source`, and the records of changed folders have it for `flotilla_history` and `flotilla_inventory`. "+
+			"It is write-only: another commit alone makes no difference in a plan, and writes nothing. A destroy does not have it.",
 			fleet.ObjectType, SourceTable)),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan for people: the numbers of hosts and assignments; removals and additions; the changed keys, their files " +
-				"and hosts, " +
-				"and the object of the fleet that caused the change; with `render`, the changed fields of final objects; and constraints that " +
-				"changed, or that the change violates. It never has a value. The state has the changes of the last apply, until the next plan. " +
-				"While something is unknown, a warning has the changes known so far.",
+			"The changes of the plan for people: the numbers of hosts and assignments; removals and additions; the changed keys, their " +
+				"files and hosts, and the object of the fleet that caused the change; with `render`, the changed fields of final objects; and " +
+				"constraints that changed, or that the change violates. It never has a value. The state has the changes of the last apply, " +
+				"until the next plan. While something is unknown, a warning has the changes known so far.",
 		),
 		"content": schemas.ComputedText("Hash of all folders of this assignment on all hosts. `flotilla_inventory` lists the folders."),
 		"candidate": schemas.OptionalDynamic(
@@ -140,15 +133,16 @@ var definition = schema.Schema{
 		),
 		"rolling_out": schema.MapAttribute{
 			Computed: true, ElementType: repository.RollingOut.Type(),
-			MarkdownDescription: fmt.Sprintf("A summary by deployment target, while its change is under way. If more than %d deployment targets are, those "+
-				"that are equally far share the object of the first of them, and the map has the %[1]d most urgent ones. `rollouts` of "+
-				"`flotilla_compliance` always has an object for each deployment target.", rollout.MaxRollingOut) + repository.RollingOut.Meanings(),
+			MarkdownDescription: fmt.Sprintf("A summary by deployment target, while its change is under way. If more than %d deployment "+
+				"targets are, those that are equally far share the object of the first of them, and the map has the %[1]d most urgent ones. "+
+				"`rollouts` of `flotilla_compliance` always has an object for each deployment target.", rollout.MaxRollingOut) +
+				repository.RollingOut.Meanings(),
 		},
 		"progress": schema.StringAttribute{
 			Computed: true, Sensitive: true,
-			MarkdownDescription: "The progress of every deployment target whose change is under way, for `progress` of `flotilla_compliance` and of " +
-				"`flotilla_overview`: a JSON object by deployment target, `{}` if there are none. It holds no secret. It is marked as sensitive so that a " +
-				"plan has one line for it.",
+			MarkdownDescription: "The progress of every deployment target whose change is under way, for `progress` of " +
+				"`flotilla_compliance` and of `flotilla_overview`: a JSON object by deployment target, `{}` if there are none. It holds no " +
+				"secret. It is marked as sensitive so that a plan has one line for it.",
 		},
 		"rolled_out": schemas.ComputedBool(
 			"Whether everything is as the fleet wants it after this apply, and proven if there is a `rollout`. Without a `rollout`, the plan " +

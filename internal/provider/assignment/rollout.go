@@ -129,8 +129,8 @@ func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) b
 		return true
 	}
 	s.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Cannot move during a rollout", fmt.Sprintf(
-		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. "+
-			"Let the rollout finish first, expedite it, or move without rollout and holds.", outcome.Lines()[0]))
+		"%s.\n\nAt the new location, folders that wait would be missing until the rollout writes them. Let the rollout finish first, "+
+			"expedite it, or move without rollout and holds.", outcome.Lines()[0]))
 	return false
 }
 

@@ -38,51 +38,47 @@ func New() resource.Resource {
 
 // definition makes pool and fleet write-only, because a change of them alone changes nothing.
 var definition = schema.Schema{
-	MarkdownDescription: "Takes clusters of a pool that are not claimed yet. Its clusters are recorded in the GitOps repository, in a " +
-		"commit " +
-		"that is pushed as a compare-and-swap, so that no two claims at one location (repository, branch and path) ever have the same cluster, " +
-		"whichever states they are in. A destroy releases them. `flotilla_inventory` lists all claims.\n\n" +
-		"A claim keeps what it has, also when the pool does not select a cluster any more. Wanting more, it takes the first free clusters by " +
-		"name; wanting fewer, it releases those that it took last. A cluster that has left the fleet is released, which the plan says, and " +
-		"another one replaces it.",
+	MarkdownDescription: "Takes free clusters of a pool. It records them in the GitOps repository by a commit that is pushed as a " +
+		"compare-and-swap: two claims at one location (repository, branch and path) never have the same cluster, not even from different " +
+		"states. A destroy releases them. `flotilla_inventory` lists all claims.\n\nA claim keeps its clusters even if the pool does not " +
+		"select them any more. To grow, it takes the first free clusters by name; to shrink, it releases the last ones that it took. A " +
+		"cluster that leaves the fleet is released and replaced, which the plan shows.",
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText(
-			"Name of the claim at its location, a DNS label. A new name is a handover within one commit: the claim keeps its " +
-				"clusters.",
+			"Name of the claim at its location, a DNS label. A new name hands the clusters over in one commit.",
 		),
 		"pool": schemas.RequiredWriteOnly(schemas.Described(&fleet.Attribute{
-			Meaning: "Which clusters of the fleet may be taken, by their labels, those of their cluster types, and `environment`, " +
-				"`cluster-type` and `cluster`; `{}` is all. It is write-only: " +
-				"a change of it takes nothing from a claim that has enough.",
+			Meaning: "The clusters of the fleet that may be taken, by their labels, the labels of their cluster types, and `environment`, " +
+				"`cluster-type` and `cluster`; `{}` selects all. It is write-only: a change takes nothing from a claim that has enough clusters.",
 			Type: fleet.ObjectType, Of: fleet.SelectorTable(),
 		}, "reference-fleet")),
 		"number": schema.NumberAttribute{
 			Required:            true,
-			MarkdownDescription: "How many clusters the claim is to have. 0 keeps the claim and releases its clusters.",
+			MarkdownDescription: "The number of clusters. 0 keeps the claim and releases its clusters.",
 		},
 		"fleet": schemas.RequiredWriteOnly(
-			"The fleet that `provider::flotilla::fleet` or `control_plane` returned for the clusters of the pool, through a `local`. " +
-				"It is write-only. It cannot be a fleet that is made of `clusters` of this claim, which would be a cycle: see the example.",
+			"The fleet with the clusters of the pool, from `provider::flotilla::fleet` or `control_plane`, through a `local`. It is write-only. " +
+				"It must not depend on `clusters` of this claim, which would be a cycle: see the example.",
 		),
 		"gitops_repo": schemas.RequiredDynamic(
-			schemas.Location("Where claims are recorded. Claims of one pool must be at one location: those at another know " +
-				"nothing of them. Commits are pushed to the branch, never by pull request, which could not be a compare-and-swap: where " +
-				"the branch is protected, give claims another one. At a different location the claim is made again, and the old one is released."),
+			schemas.Location("The location of the records. All claims of a pool must be at one location, because claims do not see other " +
+				"locations. Commits are pushed to the branch, never proposed, because a pull request cannot be a compare-and-swap: if the " +
+				"branch is protected, use another branch for claims. At a new location, the claim is made again, and the former one is released."),
 		),
 		"adopt": schemas.OptionalBool(
-			"Take over the record of a claim of this name that this state does not know, which is an error otherwise: that of a " +
-				"state that was lost, or, by mistake, that of another state, whose next plan then reports it. A replacement with " +
+			"Whether to take over the record of a claim of this name that the state does not know, which is an error otherwise. It may belong " +
+				"to a lost state or, by mistake, to another state, whose next plan then reports it. A replacement with " +
 				"`create_before_destroy` needs it, too.",
 		),
-		"commit_message": schemas.OptionalText("First line of commit messages. Default: how many clusters were taken and released."),
+		"commit_message": schemas.OptionalText("First line of commit messages. Default: the numbers of taken and released clusters."),
 		"timeouts": schemas.OptionalDynamic(
-			schemas.Setting("How long operations may take, connecting included.", fleet.ObjectType, timeouts.Table),
+			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
 		),
 		"clusters": schemas.ComputedTexts(
-			"Names of the clusters, in the order in which they were taken. A plan knows those that the claim keeps, which " +
-				"come first. Which ones it takes is decided when the record is pushed, so that a plan never promises what others take in the meantime.",
+			"Names of the clusters, in the order in which they were taken. A plan knows only the kept clusters, which come first. The push " +
+				"decides on new ones, so that a plan never promises clusters that others take in the meantime.",
 		),
-		"commit": schemas.ComputedText("The last commit of this claim, or the one at which its record was found as wanted."),
+		"commit": schemas.ComputedText("The last commit of this claim, or the commit at which its record was already right."),
 	},
 }
 

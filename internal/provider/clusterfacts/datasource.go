@@ -34,10 +34,9 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, and " +
-			"finds clusters that others have registered " +
-			"with Argo CD or as a ClusterProfile. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source " +
-			"changes nothing.",
+		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, " +
+			"and finds clusters that others have registered with Argo CD or as a ClusterProfile. A cluster that does not answer is no " +
+			"error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"sources": schemas.OptionalDynamic(
 				schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
@@ -52,10 +51,8 @@ func definition() schema.Schema {
 			),
 			"labels_from": schemas.OptionalTextMap(
 				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point " +
-					"and a key, such as " +
-					"`labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of a label of Kubernetes, " +
-					"such as a version with `+`, makes none; " +
-					"`without_labels` of the cluster says why.",
+					"and a key, such as `labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of " +
+					"a label of Kubernetes, such as a version with `+`, makes none; `without_labels` of the cluster says why.",
 			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
@@ -70,14 +67,12 @@ func definition() schema.Schema {
 			"summary":  summary.Attribute("All clusters in numbers."),
 			"clusters": clusters.PlainMap(
 				"The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the " +
-					"ClusterProfile. Two with the same name are the same cluster, " +
-					"and what it says itself goes before what a hub says.",
+					"ClusterProfile. Two with the same name are the same cluster, and what it says itself goes before what a hub says.",
 			),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
-				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there are, " +
-					"as when the provider's `clusters` are not known yet, " +
-					"those of `label_defaults` are among them.",
+				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there " +
+					"are, as when the provider's `clusters` are not known yet, those of `label_defaults` are among them.",
 			},
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts: verdicts, and facts for proofs."),
 		},
@@ -244,9 +239,9 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	}
 	if len(labels.Waiting) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("label_defaults"), "Labels of clusters are not known yet", fmt.Sprintf(
-			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels in "+
-				"this run. Workloads on one that is there already, and is selected by them, "+
-				"would be removed: set label_defaults to the labels that it had. For those that this run creates, that is as it should be.\n%s",
+			"How to reach these clusters is not known before the apply, and they have no entry here, so that they are without these labels "+
+				"in this run. Workloads on one that is there already, and is selected by them, would be removed: set label_defaults to the "+
+				"labels that it had. For those that this run creates, that is as it should be.\n%s",
 			wording.Lines(labels.Waiting, wording.Named),
 		))
 	}

@@ -49,16 +49,15 @@ var clusters = table.Definition[*row]{
 	}),
 	table.Text(
 		"verdict",
-		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or does "+
-			"not let its nodes be listed. "+
-			"Of a cluster that is not asked itself, whether its ClusterProfile says that the control plane is healthy.",
+		"`ready` where it answered and its nodes are ready, `progressing` where too many are not, `unknown` where it did not answer or "+
+			"does not let its nodes be listed. Of a cluster that is not asked itself, whether its ClusterProfile says that the control "+
+			"plane is healthy.",
 		func(r *row) string { return string(r.Verdict) },
 	),
 	table.TextOrNull(
 		"since",
-		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where nodes "+
-			"come and go; else the last time that a node became "+
-			"not ready. Null where that is not known.",
+		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where "+
+			"nodes come and go; else the last time that a node became not ready. Null where that is not known.",
 		func(r *row) string { return tfvalue.TimeText(r.Since) },
 	),
 	table.Text("message", "the reason.", func(r *row) string { return r.Message }),

@@ -57,11 +57,10 @@ func (s *served) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp
 // Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan and " +
-			"each apply requests another one, " +
-			"through the provider's `clusters`, whose credentials need the permission to `create` `serviceaccounts/token`. It is for what " +
-			"works on one cluster with no more " +
-			"rights than the account has, such as a provider block of its own.",
+		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan " +
+			"and each apply requests another one, through the provider's `clusters`, whose credentials need the permission to `create` " +
+			"`serviceaccounts/token`. It is for what works on one cluster with no more rights than the account has, such as a provider " +
+			"block of its own.",
 		Attributes: map[string]schema.Attribute{
 			"cluster":         schemas.RequiredText("Name of the cluster, or of a hub: an entry of the provider's `clusters`."),
 			"namespace":       schemas.RequiredText("Namespace of the service account."),

@@ -60,16 +60,13 @@ var states = []string{string(forge.Pending), string(forge.Success), string(forge
 
 var definition = schema.Schema{
 	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is " +
-		"rolled out, that of a " +
-		"team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the repository's begins with, has the " +
-		"credentials, which may set statuses; the plain ones are " +
-		"for the GitOps repository alone.\n\n" +
-		"A status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which shows " +
-		"what others " +
-		"have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what was set.\n\n" +
-		"No Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays what it was; so " +
-		"does that of a " +
-		"resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the one that was applied last counts.",
+		"rolled out, that of a team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the " +
+		"repository's begins with, has the credentials, which may set statuses; the plain ones are for the GitOps repository alone.\n\nA " +
+		"status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which " +
+		"shows what others have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what " +
+		"was set.\n\nNo Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays " +
+		"what it was; so does that of a resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the " +
+		"one that was applied last counts.",
 	Attributes: map[string]schema.Attribute{
 		"url":    schemas.RequiredText("Where the repository is, an http or https URL as one clones it."),
 		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),

@@ -55,9 +55,8 @@ func definition() schema.Schema {
 				schemas.Setting("Names of the same object on the two sides. Other names are the same on both sides.", fleet.ObjectType, PairsTable),
 			),
 			"show_values": schemas.OptionalBool(
-				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they have " +
-					"the keys, and the state " +
-					"holds no value.",
+				"Whether the values that differ are shown (default `false`), in `deployment_targets`, `markdown` and `json`. Without it they " +
+					"have the keys, and the state holds no value.",
 			),
 			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),

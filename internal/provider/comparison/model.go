@@ -84,8 +84,7 @@ var targets = table.Definition[*comparison.Target]{
 	table.Texts(
 		"differs",
 		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all "+
-			"hosts. `files` is only told of one assignment at two "+
-			"commits, where nothing else tells why the files of a folder differ.",
+			"hosts. `files` is only told of one assignment at two commits, where nothing else tells why the files of a folder differ.",
 		func(t *comparison.Target) []string {
 			words := make([]string, len(t.Differs))
 			for i, aspect := range t.Differs {

@@ -41,12 +41,11 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are not. " +
-			"A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\n" +
-			"An assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that " +
-			"the " +
-			"branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by the " +
-			"rules of kstatus.",
+		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are " +
+			"not. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\nAn " +
+			"assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that " +
+			"the branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by " +
+			"the rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
 			"name":        schemas.RequiredText("Name of the assignment."),
 			"fleet":       fleetvalue.ModelAttribute(" The state keeps its hash."),
@@ -67,8 +66,9 @@ func definition() schema.Schema {
 				),
 			),
 			"progress": schemas.OptionalText(
-				"`progress` of the assignment, for `rollouts`, and for the rollouts in `metrics`. An attribute of a resource defers the reading to the apply. An " +
-					"assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another `flotilla_compliance` have it.",
+				"`progress` of the assignment, for `rollouts`, and for the rollouts in `metrics`. An attribute of a resource defers the " +
+					"reading to the apply. An assignment whose `evidence` comes from here cannot give it: that would be a cycle, so let another " +
+					"`flotilla_compliance` have it.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
@@ -80,16 +80,13 @@ func definition() schema.Schema {
 			),
 			"running": running.PlainList(
 				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of " +
-					"it, first the one that most clusters run. " +
-					"It changes when a cluster has applied something else, and not before: an upgrade that has failed leaves what ran. Where a Flux " +
-					"Kustomization waits for health, what it has " +
-					"applied last is what became healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` " +
-					"do not say it.",
+					"it, first the one that most clusters run. It changes when a cluster has applied something else, and not before: an upgrade " +
+					"that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has applied last is what became " +
+					"healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.",
 			),
 			"drift": drift.PlainList(
-				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a folder " +
-					"are in " +
-					"`changes` of the assignment, and in `flotilla_diff`.",
+				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a " +
+					"folder are in `changes` of the assignment, and in `flotilla_diff`.",
 			),
 			"rollouts": repository.Rollouts.PlainMap(
 				"The progress of each deployment target whose change is under way, by its full name; empty without `progress`:",
@@ -243,7 +240,9 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 }
 
 // readUntilReady reads the clusters once, or until enough are ready. On a timeout it returns an error with the last result.
-func readUntilReady(ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal) (*compliance.Answer, error) {
+func readUntilReady(
+	ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal,
+) (*compliance.Answer, error) {
 	var repository compliance.GitOpsReader
 	clock := compliance.Clock(wallClock{})
 	if c != nil {

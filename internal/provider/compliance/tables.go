@@ -10,9 +10,9 @@ import (
 // FeedbackTable describes the attribute feedback.
 var FeedbackTable = &fleet.Table{
 	Name: "feedback",
-	Meaning: "The attribute `feedback` of `flotilla_compliance`: where reports of clusters come from. Where several have a report about " +
-		"a cluster, the first one in this order wins. " +
-		"Empty: no report is collected, everything is `unknown`, and `evidence` still has its time.",
+	Meaning: "The attribute `feedback` of `flotilla_compliance`: where reports of clusters come from. Where several have a report " +
+		"about a cluster, the first one in this order wins. Empty: no report is collected, everything is `unknown`, and `evidence` still " +
+		"has its time.",
 	Attributes: []fleet.Attribute{
 		{
 			Name:    "clusters",
@@ -72,8 +72,8 @@ var statusesTable = &fleet.Table{
 		{
 			Name: "context",
 			Meaning: "Which cluster a status is of, such as `\"fleet/{cluster}\"`, and with `{host}` about which of its folders, " +
-				"`cluster-type` or `cluster`. Unset: " +
-				"`\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they have the name of the cluster.",
+				"`cluster-type` or `cluster`. Unset: `\"flotilla/{cluster}/{host}\"`, or the default contexts of Flux and Argo CD, if they " +
+				"have the name of the cluster.",
 		},
 		{
 			Name: "creators",

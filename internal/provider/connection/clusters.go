@@ -29,9 +29,8 @@ type Clusters struct {
 // ClusterTable describes a cluster of the provider.
 var ClusterTable = &fleet.Table{
 	Name: "cluster of the provider",
-	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with `kubeconfig` " +
-		"has only that and `context`. The provider's `clusters` " +
-		"has them by the names of clusters.",
+	Meaning: "How to reach a cluster, with the meaning that attributes have in the provider hashicorp/kubernetes. One with " +
+		"`kubeconfig` has only that and `context`. The provider's `clusters` has them by the names of clusters.",
 	Attributes: []fleet.Attribute{
 		{Name: "host", Meaning: "URL of the API server, such as `https://api.example.com:6443`."},
 		{Name: "cluster_ca_certificate", Meaning: "PEM text of the certificates that are trusted. Unset: those of the machine."},
@@ -79,30 +78,16 @@ func ClustersAttribute() schema.Attribute {
 	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only what asks clusters needs it, "+
 		"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
 		"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
-	attribute.MarkdownDescription += "\n\n" +
-		"```terraform\n" +
-		"clusters = {\n" +
-		"  aks = { # azurerm_kubernetes_cluster\n" +
-		"    host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n" +
-		"    cluster_ca_certificate = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n" +
-		"    client_certificate     = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n" +
-		"    client_key             = base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n" +
-		"  }\n" +
-		"  eks = { # module terraform-aws-modules/eks\n" +
-		"    host                   = module.eks.cluster_endpoint\n" +
-		"    cluster_ca_certificate = base64decode(module.eks.cluster_certificate_authority_data)\n" +
-		"    exec = {\n" +
-		"      api_version = \"client.authentication.k8s.io/v1beta1\"\n" +
-		"      command     = \"aws\"\n" +
-		"      args        = [\"eks\", \"get-token\", \"--cluster-name\", module.eks.cluster_name]\n" +
-		"    }\n" +
-		"  }\n" +
-		"  edge-1 = {\n" +
-		"    kubeconfig = file(\"${path.root}/edge.kubeconfig\")\n" +
-		"    context    = \"edge-1\"\n" +
-		"  }\n" +
-		"}\n" +
-		"```"
+	attribute.MarkdownDescription += "\n\n```terraform\nclusters = {\n  aks = { # azurerm_kubernetes_cluster\n    " +
+		"host                   = azurerm_kubernetes_cluster.aks.kube_config[0].host\n    cluster_ca_certificate = " +
+		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].cluster_ca_certificate)\n    client_certificate     = " +
+		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_certificate)\n    client_key             = " +
+		"base64decode(azurerm_kubernetes_cluster.aks.kube_config[0].client_key)\n  }\n  eks = { # module terraform-aws-modules/eks\n    " +
+		"host                   = module.eks.cluster_endpoint\n    cluster_ca_certificate = " +
+		"base64decode(module.eks.cluster_certificate_authority_data)\n    exec = {\n      api_version = " +
+		"\"client.authentication.k8s.io/v1beta1\"\n      command     = \"aws\"\n      args        = [\"eks\", \"get-token\", " +
+		"\"--cluster-name\", module.eks.cluster_name]\n    }\n  }\n  edge-1 = {\n    kubeconfig = " +
+		"file(\"${path.root}/edge.kubeconfig\")\n    context    = \"edge-1\"\n  }\n}\n```"
 	return attribute
 }
 
@@ -215,9 +200,8 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 	if len(names) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("clusters"), "Certificates of clusters are not checked", fmt.Sprintf(
-			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with flotilla_agent "+
-				"those of the "+
-				"GitOps repository. Set certificate-authority-data instead.",
+			"The %s of %s %s insecure-skip-tls-verify. Any server at the address gets the credentials of the cluster, and with "+
+				"flotilla_agent those of the GitOps repository. Set certificate-authority-data instead.",
 			wording.OneOrMany(len(names), "kubeconfig", "kubeconfigs"),
 			wording.List(names, wording.Named),
 			wording.OneOrMany(len(names), "sets", "set"),

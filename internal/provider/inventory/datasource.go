@@ -42,11 +42,9 @@ const defaultInventory = 25_000
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` " +
-			"resources, in whichever " +
-			"state), read from their records: what runs on a cluster, where a workload runs, since when; and " +
-			"which clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. " +
-			"With `git.allowed_signers` of the provider, records that none of " +
-			"these keys has signed are named in a warning, with their commits.",
+			"resources, in whichever state), read from their records: what runs on a cluster, where a workload runs, since when; and which " +
+			"clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With " +
+			"`git.allowed_signers` of the provider, records that none of these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schemas.RequiredDynamic(
 				schemas.Location(fmt.Sprintf("Where to look. Owners are found at the path and up to %d folders below it; "+

@@ -54,8 +54,7 @@ func definition() schema.Schema {
 	attributes["images"] = schemas.ComputedTexts("The images of the containers of those objects, each once, sorted.")
 	return schema.Schema{
 		MarkdownDescription: "The files that `flotilla_assignment` writes, and the final objects that they come to: to read, to test, or " +
-			"for other tools. They are in the state: narrow " +
-			"them down where the fleet is large.",
+			"for other tools. They are in the state: narrow them down where the fleet is large.",
 		Attributes: attributes,
 	}
 }

@@ -34,10 +34,8 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: " +
-			"each is compared with what is " +
-			"allowed, or with the figure of those that do not have the change yet. A server that cannot be asked is no error: what the check " +
-			"is of is " +
-			"`unknown`, with a reason, and a rollout waits. This data source changes nothing.",
+			"each is compared with what is allowed, or with the figure of those that do not have the change yet. A server that cannot be " +
+			"asked is no error: what the check is of is `unknown`, with a reason, and a rollout waits. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"checks": schemas.RequiredDynamic(
@@ -45,10 +43,9 @@ func definition() schema.Schema {
 					fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
 					fleet.ObjectsType,
 					CheckTable,
-				) + "\n\n" +
-					"`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at the same " +
-					"time: the mean of them; " +
-					"where none is left, of those on which the change is proven; null where there is neither. A check of the fleet has no `rest`.",
+				) + "\n\n`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at " +
+					"the same time: the mean of them; where none is left, of those on which the change is proven; null where there is neither. A " +
+					"check of the fleet has no `rest`.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),

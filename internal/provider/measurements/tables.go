@@ -41,8 +41,7 @@ var CheckTable = &fleet.Table{
 			Name:     "pass",
 			Required: true,
 			Meaning: "Whether the figure passes, over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is " +
-				"ready; one that neither passes nor fails is " +
-				"progressing: a rollout waits for it, until its `progress_deadline`.",
+				"ready; one that neither passes nor fails is progressing: a rollout waits for it, until its `progress_deadline`.",
 		},
 		{Name: "fail", Meaning: "Whether the figure has failed, over the same. It wins."},
 		{Name: "unit", Meaning: "The unit that is written after figures, such as `\"%\"`."},
@@ -67,10 +66,9 @@ var (
 var prometheusTable = &fleet.Table{
 	Name: "prometheus",
 	Meaning: "A query. Each series of the result says by its labels its subject: `cluster`, `host` (`<cluster type>` or " +
-		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), " +
-		"for which `host` and `deployment_target` will do, too. Series of what the fleet does not have are passed over and counted. A " +
-		"figure without a series is `unknown`, and waited for. A cluster " +
-		"without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
+		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. " +
+		"Series of what the fleet does not have are passed over and counted. A figure without a series is `unknown`, and waited for. A " +
+		"cluster without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The part of the URL before `/api/v1`."},
 		{Name: "query", Required: true, Meaning: "The query, in PromQL."},

@@ -35,11 +35,10 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "The page that people look at: what runs where and why, with which values, since which commit, whether it is " +
-			"healthy, " +
-			"what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for pipelines, and as a " +
-			"report for " +
-			"auditors. It changes nothing. A repository that cannot be read is a warning: the page then says what the fleet alone tells.",
+		MarkdownDescription: "The page that people look at: what runs where and why, with which values, since which commit, whether it " +
+			"is healthy, what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for " +
+			"pipelines, and as a report for auditors. It changes nothing. A repository that cannot be read is a warning: the page then says " +
+			"what the fleet alone tells.",
 		Attributes: map[string]schema.Attribute{
 			"name": schemas.OptionalText(
 				"Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
@@ -60,17 +59,15 @@ func definition() schema.Schema {
 			"promotions": schemas.OptionalDynamic(
 				schemas.Setting(
 					"Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their "+
-						"attributes. Their values are "+
-						"shown, whatever `show_values` says.",
+						"attributes. Their values are shown, whatever `show_values` says.",
 					fleet.ObjectMapType,
 					PromotionTable,
 				),
 			),
 			"comparisons": schemas.OptionalTextMap(
 				fmt.Sprintf(
-					"Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values are "+
-						"shown "+
-						"where `show_values` is `true` here and there. The state keeps their hashes.",
+					"Comparisons to show, at most %d: `json` of each `flotilla_comparison`, by a name such as `\"stage and prod\"`. Their values "+
+						"are shown where `show_values` is `true` here and there. The state keeps their hashes.",
 					report.MaxComparisons,
 				),
 			),

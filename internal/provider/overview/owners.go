@@ -36,7 +36,8 @@ func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	}
 	const why = "A page of all owners is made of their records, without name and fleet. "
 	for attribute, given := range map[string]bool{
-		"evidence": tfvalue.IsGiven(m.Evidence), "progress": tfvalue.IsGiven(m.Progress), "show_values": tfvalue.IsGiven(m.ShowValues), "region_label": tfvalue.IsGiven(m.RegionLabel),
+		"evidence": tfvalue.IsGiven(m.Evidence), "progress": tfvalue.IsGiven(m.Progress),
+		"show_values": tfvalue.IsGiven(m.ShowValues), "region_label": tfvalue.IsGiven(m.RegionLabel),
 	} {
 		switch {
 		case given && attribute == "evidence":

@@ -39,12 +39,11 @@ func New() resource.Resource {
 // Schema returns the schema.
 var Schema = schema.Schema{
 	Description: "promotion",
-	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map of " +
-		"versions, or any other value. `candidate = flotilla_assignment.dev.proven` is what is on the branch of dev, and proven there. The " +
-		"plan after the one in which a candidate " +
-		"arrives shows `promoted = A -> B`, once `open` has been true for it, for the soak time, without a break. A gate that closes later " +
-		"reverts nothing; a new " +
-		"candidate starts again. It changes nothing but the state.",
+	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map " +
+		"of versions, or any other value. `candidate = flotilla_assignment.dev.proven` is what is on the branch of dev, and proven " +
+		"there. The plan after the one in which a candidate arrives shows `promoted = A -> B`, once `open` has been true for it, for the " +
+		"soak time, without a break. A gate that closes later reverts nothing; a new candidate starts again. It changes nothing but the " +
+		"state.",
 	Attributes: map[string]schema.Attribute{
 		"candidate": schemas.OptionalDynamic(
 			"The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +

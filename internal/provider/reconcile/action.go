@@ -48,10 +48,9 @@ type reconcileModel struct {
 func Definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in " +
-			"seconds, and not only when an agent's interval has passed. " +
-			"It waits for no agent. The clusters are asked at the same time, through the provider's `clusters`, each for ten seconds at most. " +
-			"One that cannot be asked is a warning that names it: " +
-			"it looks when its interval has passed. Where none could be asked, that is an error.",
+			"seconds, and not only when an agent's interval has passed. It waits for no agent. The clusters are asked at the same time, " +
+			"through the provider's `clusters`, each for ten seconds at most. One that cannot be asked is a warning that names it: it looks " +
+			"when its interval has passed. Where none could be asked, that is an error.",
 		Attributes: map[string]schema.Attribute{
 			"clusters": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,

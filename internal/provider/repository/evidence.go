@@ -57,8 +57,8 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, di
 func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
 		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(
-			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. "+
-				"Set evidence to that of a flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
+			"The evidence was gathered at a commit that branch %q of this repository does not have: %s. Set evidence to that of a "+
+				"flotilla_compliance with the same gitops_repo, or read it again if the branch was rewritten.",
 			branch, found.Reason))
 	}
 	return found.ID != ""

@@ -14,14 +14,15 @@ import (
 
 const (
 	stateMeaning = "`waiting`, or, if it halts: `failed`, `stuck` (clusters were not ready in time) or `rolled_back`."
-	waitMeaning  = "the condition that has to be met first: `newer_content`, `approval`, `requirements`, `pull_request`, `window`, `clusters` " +
-		"(to be ready), `soak` (only time counts), `stages` (before) or `hold`."
+	waitMeaning  = "the condition that has to be met first: `newer_content`, `approval`, `requirements`, `pull_request`, `window`, " +
+		"`clusters` (to be ready), `soak` (only time counts), `stages` (before) or `hold`."
 	approvalMeaning = "`<deployment target>@<content>`, which `approvals` takes; null without a rollout."
 )
 
 // Summary describes a summary of one deployment target.
 var Summary = table.Definition[rollout.Summary]{
-	table.Text("summary", "stage, hosts, since when, and the condition that it waits for, in words.", func(s rollout.Summary) string { return s.Text }),
+	table.Text("summary",
+		"stage, hosts, since when, and the condition that it waits for, in words.", func(s rollout.Summary) string { return s.Text }),
 	table.Text("state", stateMeaning, func(s rollout.Summary) string { return string(s.Condition) }),
 	table.Text("waits_for", waitMeaning, func(s rollout.Summary) string { return string(s.WaitsFor) }),
 	table.TextOrNull("approval", approvalMeaning, func(s rollout.Summary) string { return s.Approval }),

@@ -57,17 +57,15 @@ var LimitsTable = &fleet.Table{
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. Nothing " +
-			"is checked " +
-			"out, and nothing is kept on disk. The provider's `git.credentials` has the credentials, by the beginning of the URL; the plain " +
-			"ones are for the GitOps repository alone.\n\n" +
-			"Only folders below which something may match are read, and only files that match are fetched, where the server filters, as " +
-			"GitHub, GitLab, Gitea and every repository on this machine do. A server that filters files but not folders (GitLab) sends the " +
-			"names of all files of the commit, too; one that does not filter sends the whole commit, without its history.\n\n" +
-			"All files that match have to be text. A file that is not UTF-8, one in Git LFS, a symbolic link and a submodule are errors that " +
-			"name it, so that no file is silently missing: narrow `include`, or name them in `exclude`. Files in submodules are not read.\n\n" +
-			"Where the repository, or what is read of it, is known only after an apply, so are the files: then the plan does not show what " +
-			"depends on them.",
+		MarkdownDescription: "Files of any Git repository at a branch, a tag or a commit: a control plane, the workloads of a team. " +
+			"Nothing is checked out, and nothing is kept on disk. The provider's `git.credentials` has the credentials, by the beginning of " +
+			"the URL; the plain ones are for the GitOps repository alone.\n\nOnly folders below which something may match are read, and " +
+			"only files that match are fetched, where the server filters, as GitHub, GitLab, Gitea and every repository on this machine do. " +
+			"A server that filters files but not folders (GitLab) sends the names of all files of the commit, too; one that does not filter " +
+			"sends the whole commit, without its history.\n\nAll files that match have to be text. A file that is not UTF-8, one in Git " +
+			"LFS, a symbolic link and a submodule are errors that name it, so that no file is silently missing: narrow `include`, or name " +
+			"them in `exclude`. Files in submodules are not read.\n\nWhere the repository, or what is read of it, is known only after an " +
+			"apply, so are the files: then the plan does not show what depends on them.",
 		Attributes: map[string]schema.Attribute{
 			"url": schemas.RequiredText("Where the repository is: https, ssh, or a path on this machine."),
 			"ref": schemas.OptionalText(
@@ -82,8 +80,8 @@ func definition() schema.Schema {
 			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
 			"sources": schemas.OptionalTexts(
 				"Beginnings of URLs, such as those of the `sources` of a workspace: where `url` is not within them, nothing is requested, and " +
-					"neither is what a server " +
-					"redirects to. Set it wherever `url` follows from what a team writes, as from a registration. Default: any, on this machine too.",
+					"neither is what a server redirects to. Set it wherever `url` follows from what a team writes, as from a registration. " +
+					"Default: any, on this machine too.",
 			),
 			"limits": schemas.OptionalDynamic(
 				schemas.Setting(

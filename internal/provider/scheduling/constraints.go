@@ -33,9 +33,9 @@ func contentsAttribute() schema.SingleNestedAttribute {
 	attribute := fleetvalue.RenderedAttribute()
 	attribute.Required, attribute.Optional = false, true
 	attribute.MarkdownDescription = "The fleet once more, for constraints over `config`, over `manifests` of a `target`, or over " +
-		"`object`: without it what " +
-		"these look at is pending. While a value in it is not known yet, the data source is read at apply. The state does without. Documents " +
-		"are rendered as for a `flotilla_assignment` that has the name of the environment, and without the location in the GitOps repository."
+		"`object`: without it what these look at is pending. While a value in it is not known yet, the data source is read at apply. The " +
+		"state does without. Documents are rendered as for a `flotilla_assignment` that has the name of the environment, and without the " +
+		"location in the GitOps repository."
 	return attribute
 }
 

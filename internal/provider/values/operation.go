@@ -131,8 +131,7 @@ func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 	case len(out.Unplaced) > 0:
 		o.diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
 			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at "+
-				"once.\n\n"+
-				"Set released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
+				"once.\n\nSet released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
 			wording.Count(len(out.Unplaced), "cluster is", "clusters are"),
 			listed(out.Unplaced),
 			out.Unplaced[0],
@@ -171,8 +170,7 @@ func (o *operation) warn() {
 	if len(out.Others) > 0 {
 		o.diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
 			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into "+
-				"the fleet "+
-				"one after the other if they shall not change together.",
+				"the fleet one after the other if they shall not change together.",
 			wording.Count(len(out.Others), "cluster is", "clusters are"),
 			listed(out.Others),
 		))

@@ -30,105 +30,92 @@ func New() resource.Resource {
 }
 
 var definition = schema.Schema{
-	MarkdownDescription: "Gives each cluster of a fleet the value that it shall have now: a Kubernetes version, a node image, a version " +
-		"of a module, a firewall rule, or " +
-		"anything else. A new value reaches one stage of clusters after the other, each when the one before has proven it, as a `rollout` " +
-		"of `flotilla_assignment` does with " +
-		"folders. `values` go to the resources that make and upgrade the clusters. It changes nothing but the state: values are in the " +
-		"state and in plans as they are, so do " +
-		"not roll out a secret; roll out the name of its version.",
+	MarkdownDescription: "Moves a value across the clusters of a fleet in stages: a Kubernetes version, a node image, a version of a " +
+		"module, a firewall rule, or anything else. Each stage of clusters gets a new value after the stage before has proven it, as a " +
+		"`rollout` of `flotilla_assignment` does with folders. `values` go to the resources that create and upgrade the clusters. It " +
+		"changes only the state. State and plans have the values in plain text: roll out the name of a secret's version, never the " +
+		"secret.",
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText(
-			"Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` name it as a " +
-				"deployment target. A " +
-				"new name changes no value.",
+			"Name of the rollout, a DNS label such as `kubernetes`. Approvals begin with it, and `holds` and `expedite` use it as the name of " +
+				"a deployment target. A new name changes no value.",
 		),
 		"fleet": schemas.RequiredWriteOnly(
-			"The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`: its clusters get the values. It is " +
-				"write-only: in no state, and one " +
-				"line in a plan. A cluster that joins the fleet gets what is released: what all stages have proven last. One that leaves is in " +
-				"`values` no more.",
+			"The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`: its clusters get the values. It is " +
+				"write-only: it is in no state, and takes one line in a plan. A new cluster gets the released value, the last one that all " +
+				"stages have proven. A cluster that leaves the fleet leaves `values`.",
 		),
 		"wanted": schemas.RequiredDynamic(
-			"The value that all clusters shall have in the end, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for " +
-				"each cluster of the " +
-				"fleet. While it is not known yet, clusters that are held keep their values, and no other value is known.",
+			"The final value of all clusters, of any type; or `{ by_cluster = { <cluster> = <value> } }`, with a value for each cluster of the " +
+				"fleet. While it is unknown, held clusters keep their values, and all other values are unknown.",
 		),
 		"released": schemas.OptionalDynamic(
-			"The values of clusters that this resource gave no value yet, in the form of `wanted`, where `by_cluster` needs not have all " +
-				"clusters. It is used by the first " +
-				"apply, after a lost state, and with `-replace`; later only for new clusters that `by_cluster` names. Then a cluster that has the " +
-				"wanted value, by `proof`, keeps that. Any " +
-				"other is given what is released, and the wanted value comes to it stage by stage. A cluster whose facts prove neither is an " +
-				"error, unless `by_cluster` names it; without `proof` " +
-				"what is released is believed. Without `released`, a cluster that is known to be there and does not prove the wanted value is an " +
-				"error; those that nothing is known of are given " +
-				"the wanted value at once, and a warning lists them. A `-replace` that would begin with other values than were given is an error.",
+			"The present values of clusters without a value from this resource, in the form of `wanted`; `by_cluster` need not have all clusters. " +
+				"The first apply uses it, also after a lost state and with `-replace`; later applies use it only for new clusters in `by_cluster`. " +
+				"A cluster that has the wanted value, by `proof`, keeps it. Every other cluster starts with the released value, and gets the wanted " +
+				"one stage by stage. A cluster whose facts prove neither value is an error unless `by_cluster` names it; without `proof`, the " +
+				"released value is trusted. Without `released`, an existing cluster that does not prove the wanted value is an error; a cluster " +
+				"without any facts gets the wanted value at once, and a warning lists it. A `-replace` that would start with other values than the " +
+				"present ones is an error.",
 		),
 		"stages": schemas.RequiredDynamic(
 			schemas.Setting(
-				"The stages, in order, as those of the `rollout` of `flotilla_assignment`, where hosts are clusters. Clusters that no stage "+
-					"selects are a last stage.",
+				"The stages in order, like the stages of `rollout` of `flotilla_assignment`; hosts are clusters. Clusters that no stage selects "+
+					"form a last stage.",
 				fleet.ObjectsType,
 				rollout.StageTable,
 			),
 		),
 		"proof": schemas.OptionalText(
-			"Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts " +
-				"are those of " +
-				"`flotilla_cluster_facts` in `evidence`. A cluster of which it is not true has another value, and is waited for. Where it cannot " +
-				"be evaluated, it is waited for, too, and the plan says " +
-				"why. Without it, a cluster has what it was given since then.",
+			"Whether a cluster has a value, in CEL over `value` and `facts`, such as `facts.kubernetes_version.startsWith(value)`. The facts are " +
+				"from the `flotilla_cluster_facts` in `evidence`. The rollout waits for a cluster without proof, and for one whose proof cannot be " +
+				"evaluated; the plan gives the reason. Without `proof`, a cluster counts as having the value since it was given.",
 		),
 		"evidence": schemas.RequiredWriteOnly(
-			"The evidence of the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or a list " +
-				"of them. All that speak of a " +
-				"cluster have to call it ready; it has failed where any says so. It is write-only: in no state, and no difference in a plan. The " +
-				"time of the oldest is the time of the rollout. " +
-				"Where none of them knows any cluster, only time counts. Measurements have to be of clusters or of the fleet: a rollout of values " +
-				"knows no hosts and no assignments.",
+			"The evidence about the clusters: `evidence` of `flotilla_cluster_facts`, `flotilla_measurements` or `flotilla_compliance`, or " +
+				"a list of these. A cluster is ready if all documents that mention it call it ready, and failed if any calls it failed. " +
+				"`evidence` is write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the " +
+				"oldest document. If no document has a cluster, only time counts. Measurements must be of clusters or of the fleet, because a " +
+				"rollout of values has no hosts and no assignments.",
 		),
 		"on_failure": schemas.OptionalText(
-			"The fate of a value that has failed: `halt` (default) keeps all values as they are; `roll_back` gives clusters that have it what " +
-				"they had before.",
+			"The effect of a failed value: `halt` (default) keeps all values; `roll_back` gives its clusters their former values.",
 		),
 		"failed_for": schemas.OptionalText(
 			"How long a cluster must have failed, a duration. Default: `5m` with `roll_back`, and `0s` before a halt.",
 		),
 		"progress_deadline": schemas.OptionalText(
-			"How long a cluster may take to have the value and be ready, a duration. A value that is not ready by then has failed. Default: " +
-				"any time.",
+			"How long a cluster may take to have the value and be ready, a duration. After that, the value has failed. Default: no limit.",
 		),
-		"unknown": schemas.OptionalText("Whether clusters of which nothing is known are waited for: `wait` (default) or `skip`."),
+		"unknown": schemas.OptionalText("Whether the rollout waits for clusters without evidence: `wait` (default) or `skip`."),
 		"windows": schemas.OptionalDynamic(
 			schemas.Setting(
-				"When values may change. An apply after they have closed fails, and gives nothing. A new cluster gets what is released at any time.",
+				"When values may change. An apply after the windows have closed fails, and changes no value. A new cluster gets the released value "+
+					"at any time.",
 				fleet.ObjectsType,
 				gate.WindowTable,
 			),
 		),
-		"approvals": schemas.OptionalDynamic("The approvals, as `<name>@<content>`, which `rolling_out` prints."),
-		"expedite":  schemas.OptionalDynamic("The name, or `<name>@<content>`, of what waits for no stage, soak time, approval or window."),
+		"approvals": schemas.OptionalDynamic("The approvals, as `<name>@<content>`, which `rolling_out` shows."),
+		"expedite":  schemas.OptionalDynamic("The name, or `<name>@<content>`, that skips stages, soak times, approvals and windows."),
 		"holds": schemas.OptionalDynamic(
-			schemas.Setting("Clusters that keep the values that they have.", fleet.ObjectsType, rollout.HoldTable),
+			schemas.Setting("Clusters that keep their values.", fleet.ObjectsType, rollout.HoldTable),
 		),
 		"values": schemas.ComputedDynamic(
-			"By cluster, the value that it shall have now: a map, or an object where the values have different types. It goes to the resources " +
-				"that make " +
-				"the clusters, as in `for_each`.",
+			"The present value of each cluster: a map, or an object if the values have different types. Use it in the resources that create the " +
+				"clusters, as in `for_each`.",
 		),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people, such as `edge-1: 1.30 -> 1.31`, and what waits for what. In the state it is what the last " +
-				"apply changed; the next plan " +
-				"begins without it.",
+			"The changes of the plan for people, such as `edge-1: 1.30 -> 1.31`, and the conditions that changes wait for. The state has the " +
+				"changes of the last apply, until the next plan.",
 		),
 		"rolling_out": schema.ObjectAttribute{
 			Computed: true, AttributeTypes: repository.Summary.Type().AttrTypes,
 			MarkdownDescription: "A summary, while a value is under way; otherwise null:" + repository.Summary.Meanings(),
 		},
-		"rolled_out": schemas.ComputedBool("Whether all clusters have the wanted value, and have proven it."),
+		"rolled_out": schemas.ComputedBool("Whether all clusters have proven the wanted value."),
 		"proven": schemas.ComputedDynamic(
-			"The last `wanted` that was rolled out: all clusters have proven it. Null before. It is the `candidate` of a `flotilla_promotion`.",
+			"The last `wanted` that all clusters have proven; null before the first. Use it as the `candidate` of a `flotilla_promotion`.",
 		),
 	},
 }
