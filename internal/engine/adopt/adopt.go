@@ -197,6 +197,8 @@ type documents struct {
 	overlays   map[string]overlay  // kustomizations, by folder
 	usedBy     map[string][]string // folders of kustomizations, by entry
 	clusters   []*cluster          // destinations of Argo CD
+
+	selectorLabels map[string]bool // in selectors of ApplicationSets
 }
 
 func (a *documents) list(o *manifestObject, taken bool, reason string) {

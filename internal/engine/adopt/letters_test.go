@@ -1,7 +1,9 @@
 package adopt_test
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +26,26 @@ func TestLetterCaseOfARepositoryIsIgnored(t *testing.T) {
 	want := adoptWithRoot("https://git.example.com/acme/fleet")
 	if got := adoptWithRoot("https://git.example.com/Acme/Fleet.git"); !reflect.DeepEqual(got, want) {
 		t.Errorf("adopted %+v, want %+v", got, want)
+	}
+}
+
+// TestPoliciesSelectByLabelsOfApplicationSets has three labels that select the same cluster.
+func TestPoliciesSelectByLabelsOfApplicationSets(t *testing.T) {
+	t.Parallel()
+	const version = "argocd.argoproj.io/kubernetes-version: "
+	for selector, want := range map[string]string{
+		"matchLabels: {tier: edge}":                                                                    "tier",
+		"matchExpressions: [{key: zone, operator: In, values: [a]}]":                                   "zone",
+		"matchExpressions: [{key: argocd.argoproj.io/kubernetes-version, operator: In, values: [v1]}]": "argocd.argoproj.io/kubernetes-version",
+	} {
+		result, _ := adopted(t, map[string]any{
+			"clusters.yaml": fmt.Sprintf(clusterSecret, "one", "https://one.example.com", version+"v1, tier: edge, zone: a") +
+				fmt.Sprintf(clusterSecret, "two", "https://two.example.com", version+"v2, tier: core, zone: b"),
+			"web.yaml": fmt.Sprintf(applicationSet, "generators: [{clusters: {selector: {"+selector+"}}}]", "{{name}}-web", "web", "name: '{{name}}'"),
+		}, nil)
+		policies := fmt.Sprint(result.Fleet["target_policies"])
+		if !strings.Contains(policies, "match_labels:map["+want+":") {
+			t.Errorf("with %s the policies are %s, want a selector by %s", selector, policies, want)
+		}
 	}
 }

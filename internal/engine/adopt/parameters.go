@@ -67,6 +67,17 @@ func (m *maker) generate(generator any, depth int) (all []map[string]any, err er
 	}), nil
 }
 
+// noteLabels records the labels of a selector, for the policies.
+func (a *documents) noteLabels(selector labels.Selector) {
+	if a.selectorLabels == nil {
+		a.selectorLabels = map[string]bool{}
+	}
+	requirements, _ := selector.Requirements()
+	for _, requirement := range requirements {
+		a.selectorLabels[requirement.Key()] = true
+	}
+}
+
 // selectorFrom reads a Kubernetes label selector.
 func selectorFrom(value any) (labels.Selector, error) {
 	text, err := json.Marshal(value)
@@ -177,6 +188,7 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 		if selector, err = selectorFrom(body["selector"]); err != nil {
 			return nil, err
 		}
+		m.a.noteLabels(selector)
 	}
 	hasHub := false
 	for _, one := range m.a.clusters {

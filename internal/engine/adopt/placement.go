@@ -241,9 +241,7 @@ func (a *builder) selectorOf(selected, all []string) (selector map[string]any, w
 	}
 	first := labels(selected[0])
 	keys := slices.Sorted(maps.Keys(first))
-	slices.SortStableFunc(keys, func(a, b string) int { // a label says more than a name
-		return map[bool]int{true: 1}[a == clusterTypeLabel] - map[bool]int{true: 1}[b == clusterTypeLabel]
-	})
+	slices.SortStableFunc(keys, func(one, other string) int { return a.rankLabel(one) - a.rankLabel(other) })
 	for _, key := range keys {
 		if matches(func(labels map[string]string) bool { return labels[key] == first[key] }) {
 			return map[string]any{"match_labels": map[string]any{key: first[key]}}, cmp.Or(strings.TrimPrefix(first[key], "true"), key)
@@ -266,6 +264,20 @@ func (a *builder) selectorOf(selected, all []string) (selector map[string]any, w
 		}
 	}
 	return in(clusterTypeLabel, selected), strings.Join(selected, "-")
+}
+
+// rankLabel orders labels for selectors: labels in selectors of ApplicationSets, other labels, labels that Argo CD sets,
+// and last the name of the cluster type.
+func (a *builder) rankLabel(key string) int {
+	switch {
+	case key == clusterTypeLabel:
+		return 3
+	case a.selectorLabels[key]:
+		return 0
+	case strings.HasPrefix(key, "argocd.argoproj.io/"):
+		return 2
+	}
+	return 1
 }
 
 func in(key string, values []string) map[string]any {
