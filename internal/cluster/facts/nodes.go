@@ -35,6 +35,7 @@ type Nodes struct {
 	capacity, allocatable amounts
 }
 
+// NewNodes returns an empty summary.
 func NewNodes() *Nodes {
 	n := &Nodes{lists: map[string]texts{}, provider: texts{}, region: texts{}, capacity: amounts{}, allocatable: amounts{}}
 	for _, name := range []string{"node_versions", "os_images", "operating_systems", "architectures", "container_runtimes", "zones"} {

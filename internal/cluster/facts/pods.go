@@ -13,6 +13,7 @@ type Pods struct {
 	requested amounts
 }
 
+// NewPods returns an empty sum.
 func NewPods() *Pods { return &Pods{requested: amounts{}} }
 
 // Add adds a pod that runs on a node.

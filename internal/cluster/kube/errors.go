@@ -22,39 +22,39 @@ import (
 type Reason string
 
 const (
-	// ReasonUnreachable: no such name, no connection, an untrusted certificate, or a redirect.
+	// ReasonUnreachable means: no such name, no connection, an untrusted certificate, or a redirect.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonUnauthorized: the server rejects the credentials (401).
+	// ReasonUnauthorized means: the server rejects the credentials (401).
 	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonForbidden: the credentials lack a permission (403).
+	// ReasonForbidden means: the credentials lack a permission (403).
 	ReasonForbidden Reason = "forbidden"
-	// ReasonTimeout: a deadline has passed.
+	// ReasonTimeout means: a deadline has passed.
 	ReasonTimeout Reason = "timeout"
-	// ReasonGarbage: the answer is not from an API server.
+	// ReasonGarbage means: the answer is not from an API server.
 	ReasonGarbage Reason = "garbage"
-	// ReasonIncomplete: the answer ended early or was too large.
+	// ReasonIncomplete means: the answer ended early or was too large.
 	ReasonIncomplete Reason = "incomplete"
-	// ReasonServer: the server reports an error of its own (429, 5xx).
+	// ReasonServer means: the server reports an error of its own (429, 5xx).
 	ReasonServer Reason = "server"
-	// ReasonCommand: an exec command is missing, fails, or prints no credential.
+	// ReasonCommand means: an exec command is missing, fails, or prints no credential.
 	ReasonCommand Reason = "command"
-	// ReasonConfiguration: the configuration cannot be used, for example because a file does not exist.
+	// ReasonConfiguration means: the configuration cannot be used, for example because a file does not exist.
 	ReasonConfiguration Reason = "configuration"
-	// ReasonConflict: other field managers have the fields returned by ConflictsOf.
+	// ReasonConflict means: other field managers have the fields returned by ConflictsOf.
 	ReasonConflict Reason = "conflict"
-	// ReasonRefused: the object is invalid, or an admission webhook denies it.
+	// ReasonRefused means: the object is invalid, or an admission webhook denies it.
 	ReasonRefused Reason = "refused"
-	// ReasonTerminating: the object's namespace is being removed.
+	// ReasonTerminating means: the object's namespace is being removed.
 	ReasonTerminating Reason = "terminating"
-	// ReasonNoNamespace: the object's namespace does not exist.
+	// ReasonNoNamespace means: the object's namespace does not exist.
 	ReasonNoNamespace Reason = "no namespace"
-	// ReasonNoKind: the server does not have the object's kind.
+	// ReasonNoKind means: the server does not have the object's kind.
 	ReasonNoKind Reason = "no kind"
-	// ReasonReplaced: the object to delete was replaced by another one of the same name.
+	// ReasonReplaced means: the object to delete was replaced by another one of the same name.
 	ReasonReplaced Reason = "replaced"
-	// ReasonCanceled: the context for all clusters has ended. errors.Is finds its error.
+	// ReasonCanceled means: the context for all clusters has ended. errors.Is finds its error.
 	ReasonCanceled Reason = "canceled"
-	// ReasonOther: an error of the caller's function.
+	// ReasonOther means: an error of the caller's function.
 	ReasonOther Reason = "other"
 )
 

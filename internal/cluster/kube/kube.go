@@ -28,6 +28,7 @@ type Cluster struct {
 	Context    string // in the kubeconfig; empty: its current one
 }
 
+// Exec is a command that prints a credential in the format of client.authentication.k8s.io.
 type Exec struct {
 	APIVersion string
 	Command    string
@@ -49,6 +50,7 @@ func (c Cluster) GoString() string { return c.String() }
 // String returns a description without secrets.
 func (e Exec) String() string { return fmt.Sprintf("kube.Exec{%q}", e.Command) }
 
+// GoString returns String.
 func (e Exec) GoString() string { return e.String() }
 
 // client-go writes warnings to standard error, which is Terraform's log.

@@ -33,6 +33,7 @@ func (t Token) String() string {
 	return "kube.Token{expires " + t.Expires.UTC().Format(time.RFC3339) + "}"
 }
 
+// GoString returns String.
 func (t Token) GoString() string { return t.String() }
 
 const maxToken = 1 << 20

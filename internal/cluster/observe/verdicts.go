@@ -41,6 +41,7 @@ type WrittenFolder struct {
 	Objects []reconciler.ObjectName
 }
 
+// Key returns the key of the assignment.
 func (f *WrittenFolder) Key() string { return f.Host + "/" + f.DeploymentTarget }
 
 // FleetReports is the complete input of [Observe].

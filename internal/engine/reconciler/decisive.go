@@ -24,6 +24,7 @@ type DecisiveField struct {
 	Value any
 }
 
+// Steps splits the path into keys.
 func (f *DecisiveField) Steps() []string {
 	path, key, hasKey := strings.Cut(strings.TrimSuffix(f.Path, "]"), "[")
 	steps := strings.Split(path, ".")

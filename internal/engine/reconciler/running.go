@@ -25,6 +25,7 @@ type Running struct {
 
 const maxImages = 2048
 
+// Compare orders values by their strings.
 func (r *Running) Compare(other *Running) int {
 	return cmp.Or(
 		cmp.Compare(r.Version, other.Version), cmp.Compare(r.Revision, other.Revision), cmp.Compare(r.Chart, other.Chart),
