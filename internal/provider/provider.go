@@ -171,14 +171,14 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Release: p.version, Run: run.Current(os.Getenv), UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewReader(client, settings.credentials),
-		Artifacts: origin.NewClient(origin.Options{
+		Artifacts: origin.NewClient(origin.ResolverOptions{
 			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: trusted.sources,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,
 	}
 	if c.Complete && trusted.complete && kept.complete {
 		c.Fleets.Definitions = defined
-		c.Fleets.Renderer = renderer.New(origin.NewStore(c.Artifacts, kept.folder), renderer.Options{Cache: kept.folder})
+		c.Fleets.Renderer = renderer.NewPool(origin.NewStore(c.Artifacts, kept.folder), renderer.PoolOptions{Cache: kept.folder})
 	}
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = c, c, c
 	resp.ActionData, resp.ListResourceData = c, c

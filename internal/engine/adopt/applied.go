@@ -17,7 +17,7 @@ import (
 )
 
 // Render renders a request for a folder as a reconciler does. files maps paths to texts; it never changes.
-type Render func(files map[string]string, request *objects.Request) (*objects.Result, error)
+type Render func(files map[string]string, request *objects.Request) (*objects.Rendering, error)
 
 const (
 	maxRendered = 500 // folders to render
@@ -28,12 +28,12 @@ const (
 type kustomizations struct {
 	*documents
 	render  Render
-	results map[string]*objects.Result // by request
-	built   map[string]string          // rendering errors by folder, or ""
+	results map[string]*objects.Rendering // by request
+	built   map[string]string             // rendering errors by folder, or ""
 }
 
 func newKustomizations(d *documents, render Render) *kustomizations {
-	return &kustomizations{documents: d, render: render, results: map[string]*objects.Result{}, built: map[string]string{}}
+	return &kustomizations{documents: d, render: render, results: map[string]*objects.Rendering{}, built: map[string]string{}}
 }
 
 // applier replaces objects by what a reconciler applies for them.
@@ -280,7 +280,7 @@ func (a *kustomizations) rendered(request *objects.Request) (made []*manifestObj
 }
 
 // renderOnce caches results by request.
-func (a *kustomizations) renderOnce(request *objects.Request) (*objects.Result, error) {
+func (a *kustomizations) renderOnce(request *objects.Request) (*objects.Rendering, error) {
 	key, err := json.Marshal(request)
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ func FuzzAdopt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text, otherName, otherText string) {
 		for _, options := range []any{nil, map[string]any{"hosts": "{region}/{cluster_type}", "repository": map[string]any{"url": "https://example.com/fleet"}}} {
 			fleettest.Bounded(t, name+text+otherName+otherText, func() {
-				result, known, findings := adopt.Adopt("prod", map[string]any{name: text, otherName: otherText}, options, func(map[string]string, *objects.Request) (*objects.Result, error) {
-					return &objects.Result{Objects: []objects.Object{{Group: "argoproj.io", Kind: "Application", Name: "a", YAML: []byte(otherText)}}}, nil
+				result, known, findings := adopt.Adopt("prod", map[string]any{name: text, otherName: otherText}, options, func(map[string]string, *objects.Request) (*objects.Rendering, error) {
+					return &objects.Rendering{Objects: []objects.FinalObject{{Group: "argoproj.io", Kind: "Application", Name: "a", YAML: []byte(otherText)}}}, nil
 				})
 				if known && len(findings) == 1 && strings.HasPrefix(findings[0].Path, "options.hosts") {
 					return // no folder matches the pattern

@@ -38,7 +38,7 @@ func adoptedOf(
 	t testing.TB,
 	documents map[string]any,
 	options map[string]any,
-) (result *adopt.Adoption, all []written, made []objects.Object) {
+) (result *adopt.Adoption, all []written, made []objects.FinalObject) {
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
@@ -50,7 +50,7 @@ func adoptedOf(
 		"prod",
 		documents,
 		given,
-		func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+		func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 			result, err := folders.Render(t.Context(), files, request)
 			if err == nil {
 				made = append(made, result.Objects...)
@@ -85,7 +85,7 @@ func adoptWith(t testing.TB, environment, documents, options any) (*adopt.Adopti
 	t.Helper()
 	folders := &renderer.Loose{}
 	defer folders.Close()
-	return adopt.Adopt(environment, documents, options, func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+	return adopt.Adopt(environment, documents, options, func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 		return folders.Render(t.Context(), files, request)
 	})
 }

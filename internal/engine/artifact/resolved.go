@@ -40,7 +40,7 @@ const (
 	maxResolvedTargets = 100_000
 )
 
-type document struct {
+type pinsDocument struct {
 	Format  string   `json:"format"`
 	Targets Resolved `json:"targets"`
 }
@@ -53,7 +53,7 @@ func (r Resolved) Encode() (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(document{format, r}); err != nil {
+	if err := encoder.Encode(pinsDocument{format, r}); err != nil {
 		return "", err
 	}
 	return strings.TrimSuffix(text.String(), "\n"), nil
@@ -78,7 +78,7 @@ func Decode(text string) (Resolved, error) {
 			format,
 		)
 	}
-	var read document
+	var read pinsDocument
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&read); err != nil {

@@ -71,7 +71,7 @@ func MovedFrom(before, after *folder.Manifests) string {
 // CompareObjects returns added and removed objects and changed fields. Kind, namespace and name identify an object,
 // plus the group if ambiguous. Named list elements are compared by name: containers[till]. An invalid object is
 // reported as changed.
-func CompareObjects(before, after []objects.Object) []ObjectChange {
+func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 	var found []ObjectChange
 	add := func(object, field, sign string) {
 		switch {
@@ -84,8 +84,8 @@ func CompareObjects(before, after []objects.Object) []ObjectChange {
 	partner, added := matched(
 		before,
 		after,
-		func(o *objects.Object) occasional { return occasional{o.Identity(), o.On} },
-		func(o *objects.Object) occasional {
+		func(o *objects.FinalObject) occasional { return occasional{o.Identity(), o.On} },
+		func(o *objects.FinalObject) occasional {
 			return occasional{objects.Identity{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}, o.On}
 		},
 	)
@@ -124,7 +124,7 @@ type occasional struct {
 }
 
 // readObject parses an object, or returns nil.
-func readObject(o *objects.Object) map[string]any {
+func readObject(o *objects.FinalObject) map[string]any {
 	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(documents) != 1 {
 		return nil
@@ -145,8 +145,8 @@ func standIn(value any, _ ...string) any {
 }
 
 // namesOfObjects returns displayed names: kind and name, with namespace and group if ambiguous.
-func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
-	called := func(o *objects.Object) string { return word(o.Kind) + " " + word(o.Name) }
+func namesOfObjects(lists ...[]objects.FinalObject) func(*objects.FinalObject) string {
+	called := func(o *objects.FinalObject) string { return word(o.Kind) + " " + word(o.Name) }
 	namespaces, groups := map[string]map[string]bool{}, map[string]map[string]bool{}
 	note := func(in map[string]map[string]bool, name, what string) {
 		if in[name] == nil {
@@ -160,7 +160,7 @@ func namesOfObjects(lists ...[]objects.Object) func(*objects.Object) string {
 			note(groups, called(&list[i])+" "+list[i].Namespace, list[i].Group)
 		}
 	}
-	return func(o *objects.Object) string {
+	return func(o *objects.FinalObject) string {
 		kind, name := word(o.Kind), word(o.Name)
 		if len(groups[called(o)+" "+o.Namespace]) > 1 && o.Group != "" {
 			kind += "." + word(o.Group)

@@ -14,8 +14,8 @@ import (
 )
 
 // object is a final object of a group, kind, namespace and name; fields is the rest of it in YAML.
-func object(group, kind, namespace, name, fields string) objects.Object {
-	return objects.Object{Group: group, Kind: kind, Namespace: namespace, Name: name, YAML: []byte("kind: " + kind + "\n" + fields)}
+func object(group, kind, namespace, name, fields string) objects.FinalObject {
+	return objects.FinalObject{Group: group, Kind: kind, Namespace: namespace, Name: name, YAML: []byte("kind: " + kind + "\n" + fields)}
 }
 
 // nightly are the lines about reports-nightly, whose reconciler.yaml has another tag, with these finals.
@@ -42,61 +42,61 @@ func TestAFinalObjectIsNamedWithItsFields(t *testing.T) {
 		return "spec:\n  containers: [" + strings.Join(all, ", ") + "]\n"
 	}
 	for name, test := range map[string]struct {
-		before, after []objects.Object
+		before, after []objects.FinalObject
 		want          []string // without where and by which
 	}{
 		"an image": {
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: a}"))},
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: b}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: a}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: b}"))},
 			[]string{"Pod till: spec.containers[till].image"},
 		},
 		"a container more, which is first": {
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: till, image: a}"))},
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: a}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: till, image: a}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: till, image: a}"))},
 			[]string{"Pod till: spec.containers[log] (new)"},
 		},
 		"another order of containers": {
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log}", "{name: till}"))},
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: till}", "{name: log}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log}", "{name: till}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: till}", "{name: log}"))},
 			[]string{"Pod till: spec.containers[0].name, spec.containers[1].name"},
 		},
 		"two of one name": {
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: log, image: b}"))},
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: log, image: c}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: log, image: b}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: log, image: a}", "{name: log, image: c}"))},
 			[]string{"Pod till: spec.containers[1].image"},
 		},
 		"a name that is none": {
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: a b, image: a}"))},
-			[]objects.Object{object("", "Pod", "a", "till", containers("{name: a b, image: b}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: a b, image: a}"))},
+			[]objects.FinalObject{object("", "Pod", "a", "till", containers("{name: a b, image: b}"))},
 			[]string{"Pod till: spec.containers[0].image"},
 		},
 		"an object more, and one less": {
-			[]objects.Object{object("", "ConfigMap", "a", "x", ""), object("", "ConfigMap", "a", "y", "")},
-			[]objects.Object{object("", "ConfigMap", "a", "y", ""), object("apps", "Deployment", "a", "till", "")},
+			[]objects.FinalObject{object("", "ConfigMap", "a", "x", ""), object("", "ConfigMap", "a", "y", "")},
+			[]objects.FinalObject{object("", "ConfigMap", "a", "y", ""), object("apps", "Deployment", "a", "till", "")},
 			[]string{"+ Deployment till", "- ConfigMap x"},
 		},
 		"another namespace": {
-			[]objects.Object{object("", "ConfigMap", "a", "x", "")},
-			[]objects.Object{object("", "ConfigMap", "b", "x", "")},
+			[]objects.FinalObject{object("", "ConfigMap", "a", "x", "")},
+			[]objects.FinalObject{object("", "ConfigMap", "b", "x", "")},
 			[]string{"+ ConfigMap b/x", "- ConfigMap a/x"},
 		},
 		"another group": {
-			[]objects.Object{object("extensions", "Ingress", "a", "web", "apiVersion: extensions/v1beta1\n")},
-			[]objects.Object{object("networking.k8s.io", "Ingress", "a", "web", "apiVersion: networking.k8s.io/v1\n")},
+			[]objects.FinalObject{object("extensions", "Ingress", "a", "web", "apiVersion: extensions/v1beta1\n")},
+			[]objects.FinalObject{object("networking.k8s.io", "Ingress", "a", "web", "apiVersion: networking.k8s.io/v1\n")},
 			[]string{"Ingress.networking.k8s.io web: apiVersion"},
 		},
 		"two groups": {
-			[]objects.Object{object("a.example.com", "Gateway", "a", "web", "a: 1\n"), object("b.example.com", "Gateway", "a", "web", "a: 1\n")},
-			[]objects.Object{object("a.example.com", "Gateway", "a", "web", "a: 1\n"), object("b.example.com", "Gateway", "a", "web", "a: 2\n")},
+			[]objects.FinalObject{object("a.example.com", "Gateway", "a", "web", "a: 1\n"), object("b.example.com", "Gateway", "a", "web", "a: 1\n")},
+			[]objects.FinalObject{object("a.example.com", "Gateway", "a", "web", "a: 1\n"), object("b.example.com", "Gateway", "a", "web", "a: 2\n")},
 			[]string{"Gateway.b.example.com web: a"},
 		},
 		"equal changes of two objects, and of many": {
-			[]objects.Object{object("", "A", "", "a", "x: 1\nall: 1\n"), object("", "B", "", "b", "x: 1\nall: 1\n"), object("", "C", "", "c", "all: 1\n"), object("", "D", "", "d", "all: 1\n")},
-			[]objects.Object{object("", "A", "", "a", "x: 2\nall: 2\n"), object("", "B", "", "b", "x: 2\nall: 2\n"), object("", "C", "", "c", "all: 2\n"), object("", "D", "", "d", "all: 2\n")},
+			[]objects.FinalObject{object("", "A", "", "a", "x: 1\nall: 1\n"), object("", "B", "", "b", "x: 1\nall: 1\n"), object("", "C", "", "c", "all: 1\n"), object("", "D", "", "d", "all: 1\n")},
+			[]objects.FinalObject{object("", "A", "", "a", "x: 2\nall: 2\n"), object("", "B", "", "b", "x: 2\nall: 2\n"), object("", "C", "", "c", "all: 2\n"), object("", "D", "", "d", "all: 2\n")},
 			[]string{"A a, B b and 2 more objects: all", "A a, B b: x"},
 		},
 		"what cannot be read": {
-			[]objects.Object{object("", "A", "", "a", "x: [\n")}, []objects.Object{object("", "A", "", "a", "x: {\n")}, []string{"A a: further fields"},
+			[]objects.FinalObject{object("", "A", "", "a", "x: [\n")}, []objects.FinalObject{object("", "A", "", "a", "x: {\n")}, []string{"A a: further fields"},
 		},
 		"nothing": {nil, nil, []string{"final objects: no change"}},
 	} {
@@ -172,7 +172,7 @@ func TestABumpOverAllHostsIsLessThan20Lines(t *testing.T) {
 	changed := mustRender(t, &after, maps.Clone(config))
 	folders := foldersOf(before, changed)
 	for i := range folders {
-		var old, wanted []objects.Object
+		var old, wanted []objects.FinalObject
 		for j := range 30 {
 			fields := "metadata:\n  labels:\n    helm.sh/chart: %s\n    version: %s\nspec:\n  f%02d: %d\n  own:\n  - name: n%02d\n    value: %d\n"
 			namespace := "dev-" + folders[i].Host
@@ -213,8 +213,8 @@ func TestAnUpgradeOfManyClusterTypesIsAFewLines(t *testing.T) {
 		after.ClusterTypes[i].KubernetesVersion = "1.34"
 	}
 	finals := &changes.Finals{Changes: changes.CompareObjects(
-		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1beta1\n")},
-		[]objects.Object{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1\n")},
+		[]objects.FinalObject{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1beta1\n")},
+		[]objects.FinalObject{object("policy", "PodDisruptionBudget", "a", "till", "apiVersion: policy/v1\n")},
 	)}
 	var folders []changes.FolderChange
 	for key := range before.files {

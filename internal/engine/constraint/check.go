@@ -217,7 +217,7 @@ func (c *check) objects(w *worker, i int, runs []*run) {
 		return !slices.ContainsFunc(runs, func(run *run) bool { return run.mayBeAbout(kind, text) })
 	}
 	if c.subjects.Final != nil && waits == "" && err == nil {
-		var rendered []objects.Object
+		var rendered []objects.FinalObject
 		if rendered, waits, err = c.subjects.Final(i); err == nil {
 			final, err = finalDocuments(rendered, mayPass)
 		}

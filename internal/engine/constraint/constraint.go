@@ -102,7 +102,7 @@ type Subjects struct {
 	// the assignment.
 	Files func(assignment int) (files []render.AssignmentFile, waitsFor string, err error)
 	// Final returns further objects, rendered from an assignment's manifests. It is called like Files. It may be nil.
-	Final func(assignment int) (final []objects.Object, waitsFor string, err error)
+	Final func(assignment int) (final []objects.FinalObject, waitsFor string, err error)
 }
 
 // Subject identifies an evaluated object, assignment or other part of a fleet. Inapplicable fields are empty.

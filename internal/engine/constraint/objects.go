@@ -100,7 +100,7 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 }
 
 // finalDocuments converts final objects that mayPass does not skip.
-func finalDocuments(final []objects.Object, mayPass func(kind, text string) bool) (found []folderObject, err error) {
+func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string) bool) (found []folderObject, err error) {
 	for i := range final {
 		if mayPass(final[i].Kind, string(final[i].YAML)) {
 			continue

@@ -171,7 +171,7 @@ func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
 	for kind, wrap := range makers {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			var all []objects.Object
+			var all []objects.FinalObject
 			defects := map[string]defect{}
 			add := func(pod fields, of defect) {
 				name := fmt.Sprintf("o%03d", len(all))
@@ -205,11 +205,11 @@ func TestTheLibraryCoversEveryKindThatMakesPods(t *testing.T) {
 }
 
 // violationsOf returns the messages by object and rule.
-func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.Object) map[string]map[string]string {
+func violationsOf(t *testing.T, rules []fleet.Constraint, all []objects.FinalObject) map[string]map[string]string {
 	t.Helper()
 	subjects := subjectsOf(computed(t, kept))
 	subjects.Files = func(int) ([]render.AssignmentFile, string, error) { return nil, "", nil }
-	subjects.Final = func(i int) ([]objects.Object, string, error) {
+	subjects.Final = func(i int) ([]objects.FinalObject, string, error) {
 		if i > 0 {
 			return nil, "", nil
 		}
@@ -253,7 +253,7 @@ func merge(one, other fields) fields {
 	return merged
 }
 
-func final(t *testing.T, object fields) objects.Object {
+func final(t *testing.T, object fields) objects.FinalObject {
 	t.Helper()
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -267,13 +267,13 @@ func final(t *testing.T, object fields) objects.Object {
 	if !hasGroup {
 		group, version = "", group
 	}
-	return objects.Object{Group: group, Version: version, Kind: object["kind"].(string), Name: "final", From: objects.FromChart, YAML: content}
+	return objects.FinalObject{Group: group, Version: version, Kind: object["kind"].(string), Name: "final", From: objects.FromChart, YAML: content}
 }
 
 // A rule about pods looks at objects that have some, whatever their kind, and at no others.
 func TestARuleAboutPodsLooksAtObjectsWithPods(t *testing.T) {
 	t.Parallel()
-	objectsOf := func(texts ...string) (all []objects.Object) {
+	objectsOf := func(texts ...string) (all []objects.FinalObject) {
 		for _, text := range texts {
 			all = append(all, final(t, parsed(t, text)))
 		}
@@ -323,8 +323,8 @@ func TestAStandardIsThatOfTheClusterType(t *testing.T) {
 		`spec: {containers: [{name: a, livenessProbe: {httpGet: {port: 80, host: 10.0.0.1}}}]}}`
 	for version, want := range map[string]int{"1.33": 0, "1.34": 1} {
 		subjects := subjectsOf(computed(t, replaced(t, kept, "{name: core,", "{name: core, kubernetes_version: '"+version+"',")))
-		subjects.Final = func(int) ([]objects.Object, string, error) {
-			return []objects.Object{final(t, parsed(t, pod))}, "", nil
+		subjects.Final = func(int) ([]objects.FinalObject, string, error) {
+			return []objects.FinalObject{final(t, parsed(t, pod))}, "", nil
 		}
 		result := one(t, subjects, fleet.Constraint{
 			Match: fleet.ConstraintMatch{

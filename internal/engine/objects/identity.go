@@ -9,7 +9,7 @@ import (
 type Identity struct{ Group, Kind, Namespace, Name string }
 
 // Identity returns what the object is called.
-func (o *Object) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
+func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
 
 // Compare orders identities by group, kind, namespace and name.
 func (i Identity) Compare(other Identity) int {
@@ -22,7 +22,7 @@ func (i Identity) Compare(other Identity) int {
 }
 
 // IsGenerated says whether the object has no name of its own: the API server makes one that begins with Name.
-func (o *Object) IsGenerated() bool {
+func (o *FinalObject) IsGenerated() bool {
 	_, metadata, _ := bytes.Cut(o.YAML, []byte("\nmetadata:\n"))
 	generated := false
 	for line := range bytes.Lines(metadata) {

@@ -15,7 +15,7 @@ func TestObjectsWithoutANameAreGenerated(t *testing.T) {
 		"apiVersion: x/v1\nkind: Template\nmetadata:\n  labels:\n    generateName: a-\n":          false,
 		"apiVersion: v1\ndata:\n  a: |\n    metadata:\n      generateName: a-\nkind: ConfigMap\n": false,
 	} {
-		if got := (&objects.Object{YAML: []byte(text)}).IsGenerated(); got != want {
+		if got := (&objects.FinalObject{YAML: []byte(text)}).IsGenerated(); got != want {
 			t.Errorf("%q: %t, want %t", text, got, want)
 		}
 	}

@@ -149,11 +149,11 @@ type Replicas struct {
 // merge patch names its object itself.
 type Patch struct {
 	Patch  string
-	Target *Target
+	Target *PatchTarget
 }
 
 // Target selects objects, as that of kustomize's `patches` does; its texts are regular expressions.
-type Target struct {
+type PatchTarget struct {
 	Group, Version, Kind, Name, Namespace string
 	LabelSelector, AnnotationSelector     string
 }
@@ -165,9 +165,9 @@ type Directory struct {
 }
 
 // Result is what a request comes to.
-type Result struct {
+type Rendering struct {
 	// Objects are sorted by group, kind, namespace and name.
-	Objects []Object
+	Objects []FinalObject
 	// Chart is the chart that they are of; nil where they are of none.
 	Chart *Chart
 	// MissingAPIs are the APIs that the chart asked for and that neither Kubernetes nor the request has, sorted. If the clusters have
@@ -177,13 +177,13 @@ type Result struct {
 	// accepts values that the agent may refuse.
 	RemoteSchemas []RemoteSchema
 	// Violations are the parts of objects that the schemas of Kubernetes, or of definitions among the objects, do not allow.
-	Violations []Violation
+	Violations []SchemaViolation
 	// Undefined are the numbers of objects of other kinds.
 	Undefined []int
 }
 
 // Violation is a part of an object that a cluster refuses, or drops.
-type Violation struct {
+type SchemaViolation struct {
 	Object  int    // number among the objects
 	Message string // names the part and the schema, without the value
 	// IsUnknown says that the schema has no such field, and IsNewer that the clusters are newer than the schema and may have it.
@@ -197,7 +197,7 @@ type RemoteSchema struct{ Chart, URL string }
 type Chart struct{ Name, Version, AppVersion string }
 
 // Object is one final object.
-type Object struct {
+type FinalObject struct {
 	Group, Version, Kind, Namespace, Name string
 	From                                  Origin
 	Hook                                  string // "pre-install,pre-upgrade" of Helm's hooks, "test" for tests; "" for none
@@ -232,5 +232,5 @@ const (
 // Renderer renders requests. Equal requests are rendered once. It may be called from several goroutines. Its errors name
 // the artifact, and where they can the file and the function.
 type Renderer interface {
-	Render(ctx context.Context, request *Request) (*Result, error)
+	Render(ctx context.Context, request *Request) (*Rendering, error)
 }

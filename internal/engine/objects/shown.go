@@ -20,18 +20,18 @@ const (
 // Shown returns the object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. A Secret,
 // also one within another object, has its type, what identifies it, and its keys without values. Text that is the manifest of a
 // Secret is hidden, and so are texts that look like a credential.
-func (o *Object) Shown() (text string, images []string, err error) {
+func (o *FinalObject) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
 		return "", nil, err
 	}
 	images = pods.Images(pods.Find(value)) // of the value before anything is hidden in it
-	text, err = o.shown(value, value)
+	text, err = o.hideSecrets(value, value)
 	return text, images, err
 }
 
 // ShownAfter returns the text of Shown, in which hidden values say so if they differ from those of a former object.
-func (o *Object) ShownAfter(former *Object) (string, error) {
+func (o *FinalObject) ShownAfter(former *FinalObject) (string, error) {
 	value, err := o.value()
 	if err != nil {
 		return "", err
@@ -40,11 +40,11 @@ func (o *Object) ShownAfter(former *Object) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return o.shown(value, old)
+	return o.hideSecrets(value, old)
 }
 
 // value reads the object. Its error has no content of it.
-func (o *Object) value() (value map[string]any, err error) {
+func (o *FinalObject) value() (value map[string]any, err error) {
 	if err := yaml.Unmarshal(o.YAML, &value); err != nil {
 		return nil, fmt.Errorf("%s %s cannot be read", o.Kind, o.Name)
 	}
@@ -52,13 +52,13 @@ func (o *Object) value() (value map[string]any, err error) {
 }
 
 // shown hides what may be secret in the value of an object.
-func (o *Object) shown(value, former map[string]any) (string, error) {
-	v := veil{}
+func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) {
+	v := hider{}
 	var shown any
 	if secret.IsSecret(value) {
 		shown = v.overSecret(value, former)
 	} else {
-		shown = v.overCredentials(v.over(value, former), former)
+		shown = v.hideCredentials(v.hideValue(value, former), former)
 	}
 	if !v.hides {
 		return string(o.YAML), nil
@@ -70,11 +70,11 @@ func (o *Object) shown(value, former map[string]any) (string, error) {
 // SealedSecret is the kind of objects whose values are encrypted.
 const SealedSecret = "SealedSecret"
 
-// veil hides what may be secret in values.
-type veil struct{ hides bool }
+// hider hides what may be secret in values.
+type hider struct{ hides bool }
 
 // over returns a value without what may be secret. former is the value in its place before, or nil.
-func (v *veil) over(value, former any) any {
+func (v *hider) hideValue(value, former any) any {
 	switch value := value.(type) {
 	case string:
 		if secret.IsManifest(value) {
@@ -88,7 +88,7 @@ func (v *veil) over(value, former any) any {
 			if i < len(old) {
 				before = old[i]
 			}
-			shown[i] = v.over(element, before)
+			shown[i] = v.hideValue(element, before)
 		}
 		return shown
 	case map[string]any:
@@ -98,15 +98,15 @@ func (v *veil) over(value, former any) any {
 		}
 		shown := make(map[string]any, len(value))
 		for name, member := range value {
-			shown[name] = v.over(member, old[name])
+			shown[name] = v.hideValue(member, old[name])
 		}
 		return shown
 	}
 	return value
 }
 
-// overCredentials hides the texts that look like a credential, but for those of a SealedSecret, which are encrypted.
-func (v *veil) overCredentials(value any, former map[string]any) any {
+// hideCredentials hides the texts that look like a credential, but for those of a SealedSecret, which are encrypted.
+func (v *hider) hideCredentials(value any, former map[string]any) any {
 	if object, _ := value.(map[string]any); object["kind"] == SealedSecret {
 		return value
 	}
@@ -128,14 +128,14 @@ func (v *veil) overCredentials(value any, former map[string]any) any {
 	})
 }
 
-func (v *veil) overSecret(value, former map[string]any) map[string]any {
+func (v *hider) overSecret(value, former map[string]any) map[string]any {
 	return secret.Masked(value, func(value any, path ...string) any {
 		before, had := memberAt(former, path)
 		return v.hide(value, before, had)
 	})
 }
 
-func (v *veil) hide(value, former any, had bool) any {
+func (v *hider) hide(value, former any, had bool) any {
 	v.hides = true
 	if had && !reflect.DeepEqual(value, former) {
 		return hiddenChange

@@ -11,7 +11,7 @@ import (
 
 func TestASecretIsShownWithoutItsValues(t *testing.T) {
 	t.Parallel()
-	secret := objects.Object{Kind: "Secret", Name: "a", YAML: []byte(
+	secret := objects.FinalObject{Kind: "Secret", Name: "a", YAML: []byte(
 		"apiVersion: v1\ndata: {password: Y2FuYXJ5}\nkind: Secret\nmetadata:\n  annotations: {last: canary}\n  name: a\nstringData: {token: canary}\n",
 	)}
 	text, images, err := secret.Shown()
@@ -27,8 +27,8 @@ func TestASecretIsShownWithoutItsValues(t *testing.T) {
 
 func TestASecretSaysWhichOfItsValuesHaveChanged(t *testing.T) {
 	t.Parallel()
-	secret := func(values string) *objects.Object {
-		return &objects.Object{Kind: "Secret", Name: "a", YAML: []byte("kind: Secret\nstringData: {" + values + "}\n")}
+	secret := func(values string) *objects.FinalObject {
+		return &objects.FinalObject{Kind: "Secret", Name: "a", YAML: []byte("kind: Secret\nstringData: {" + values + "}\n")}
 	}
 	text, err := secret("stays: canary, changed: canary-2, new: canary").ShownAfter(secret("stays: canary, changed: canary-1, gone: canary"))
 	if want := "kind: Secret\nstringData:\n  changed: (hidden, changed)\n  new: (hidden)\n  stays: (hidden)\n"; err != nil || text != want {
@@ -38,7 +38,7 @@ func TestASecretSaysWhichOfItsValuesHaveChanged(t *testing.T) {
 
 func TestTheImagesAreThoseOfAllContainers(t *testing.T) {
 	t.Parallel()
-	job := objects.Object{Group: "batch", Kind: "CronJob", YAML: []byte(`kind: CronJob
+	job := objects.FinalObject{Group: "batch", Kind: "CronJob", YAML: []byte(`kind: CronJob
 spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{image: "init:1"}], containers: [{image: "b:1"}, {image: "a@sha256:01"}, {image: "b:1"}, {name: none}]}}}}}
 `)}
 	text, images, err := job.Shown()

@@ -29,7 +29,7 @@ func (r *Computation) Constraints(ctx context.Context, rules map[string]string, 
 	results, found := checkConstraints(ctx, rules, constraint.Subjects{
 		Fleet: r.Fleet, Schedule: r.Schedule, Snapshots: r.Snapshots.All, Config: r.Value.Config,
 		Files: func(i int) ([]render.AssignmentFile, string, error) { return r.renderer(to).constrainedFiles(ctx, i) },
-		Final: func(i int) ([]objects.Object, string, error) { return r.Final(ctx, i, to) },
+		Final: func(i int) ([]objects.FinalObject, string, error) { return r.Final(ctx, i, to) },
 	})
 	if results != nil {
 		const kept = 4 // for flotilla_assignment and data sources

@@ -22,7 +22,7 @@ type exposure struct {
 
 // exposedIn returns the exposures in final objects that neither the deployment target nor the object allows. It skips
 // Secrets, because [render.Templates.Follow] refuses plain ones. Equal objects are read once.
-func (r *Computation) exposedIn(subject render.Subject, final []objects.Object) (exposed []exposure) {
+func (r *Computation) exposedIn(subject render.Subject, final []objects.FinalObject) (exposed []exposure) {
 	for i := range final {
 		o := &final[i]
 		key := sha256.Sum256(o.YAML)
@@ -48,7 +48,7 @@ func (r *Computation) exposedIn(subject render.Subject, final []objects.Object) 
 }
 
 // exposedBy returns the exposures in one object, except known texts.
-func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
+func exposedBy(o *objects.FinalObject, known ...string) (exposed []exposure) {
 	if text := string(o.YAML); o.Kind == objects.SealedSecret || !credential.MayHave(text) {
 		return nil
 	}
@@ -73,7 +73,7 @@ func exposedBy(o *objects.Object, known ...string) (exposed []exposure) {
 
 // isProse reports whether a finding is a setting in the description of a CRD's field, such as
 // `automountServiceAccountToken: true`.
-func isProse(o *objects.Object, found *credential.Match) bool {
+func isProse(o *objects.FinalObject, found *credential.Match) bool {
 	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
 }
 
@@ -93,7 +93,7 @@ func remedy(name string) string {
 }
 
 // errExposed returns an error about exposures in final objects to be committed, or nil.
-func (r *Computation) errExposed(subject render.Subject, final []objects.Object) error {
+func (r *Computation) errExposed(subject render.Subject, final []objects.FinalObject) error {
 	var mistakes []error
 	for _, e := range r.exposedIn(subject, final) {
 		mistakes = append(mistakes, fmt.Errorf("%s, and final objects are committed as they are: %s", e.clause, remedy(e.name)))

@@ -20,7 +20,7 @@ const maxFinals = 8
 
 // Final returns the final objects of an assignment, or none if its `render` does not request them. waitsFor names
 // unknown values. An error names the artifact or the field that cannot be rendered.
-func (r *Computation) Final(ctx context.Context, i int, to Destination) (final []objects.Object, waitsFor string, err error) {
+func (r *Computation) Final(ctx context.Context, i int, to Destination) (final []objects.FinalObject, waitsFor string, err error) {
 	result, waitsFor, err := r.renderer(to).finalResult(ctx, i)
 	if result == nil {
 		return nil, waitsFor, err
@@ -29,7 +29,7 @@ func (r *Computation) Final(ctx context.Context, i int, to Destination) (final [
 }
 
 // finalResult is Final with the whole result, or nil.
-func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects.Result, waitsFor string, err error) {
+func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects.Rendering, waitsFor string, err error) {
 	if !render.IsRendered(r.Schedule.Assignments[i]) {
 		return nil, "", nil
 	}
@@ -54,7 +54,7 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 }
 
 // final renders the manifests that the files point to.
-func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Result, error) {
+func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Rendering, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
 	}

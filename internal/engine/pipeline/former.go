@@ -16,7 +16,7 @@ import (
 // FinalChange is the change of an assignment's final objects.
 type FinalChange struct {
 	// Before and After are sorted by group, kind, namespace and name.
-	Before, After []objects.Object
+	Before, After []objects.FinalObject
 	// Unknown is the reason why Before is unknown, or "". IsLost marks a reason that may go away, such as an
 	// unavailable artifact.
 	Unknown string

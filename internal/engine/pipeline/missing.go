@@ -10,14 +10,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// missing records what a chart lacked: unlisted APIs and remote schemas. See [objects.Result].
+// missing records what a chart lacked: unlisted APIs and remote schemas. See [objects.Rendering].
 type missing struct {
 	chart   string
 	apis    []string
 	schemas []objects.RemoteSchema
 }
 
-func missingOf(result *objects.Result) missing {
+func missingOf(result *objects.Rendering) missing {
 	if result.Chart == nil {
 		return missing{}
 	}

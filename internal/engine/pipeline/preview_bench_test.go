@@ -43,7 +43,7 @@ func benchmarkPreview(b *testing.B, size int) {
 		b.ReportAllocs()
 		workers, before := 0, fleettest.ProcessorTime()+ofWorkers()
 		for b.Loop() {
-			pool := renderer.New(archives, renderer.Options{Cache: diskcache.New(folder(), diskcache.DefaultMaxSize)})
+			pool := renderer.NewPool(archives, renderer.PoolOptions{Cache: diskcache.New(folder(), diskcache.DefaultMaxSize)})
 			cache := pipeline.Cache{Renderer: objects.Renderer(pool)}
 			result, findings := cache.Compute(value)
 			if len(findings) > 0 {

@@ -21,10 +21,10 @@ type Definitions struct {
 type schemaCheck struct {
 	refused, dropped []string // clauses about rejected parts, and about fields that clusters may drop
 	// undefined holds objects whose kind is neither built in nor among definitions, the assignment's own CRDs.
-	undefined, definitions []objects.Object
+	undefined, definitions []objects.FinalObject
 }
 
-func (r *Computation) checkSchemas(subject render.Subject, result *objects.Result) (check schemaCheck) {
+func (r *Computation) checkSchemas(subject render.Subject, result *objects.Rendering) (check schemaCheck) {
 	drops := r.Templates.DropsFields(subject.Assignment)
 	for _, violation := range result.Violations {
 		check.add(&result.Objects[violation.Object], violation.Message, violation.IsUnknown && (violation.IsNewer || drops))
@@ -40,7 +40,7 @@ func (r *Computation) checkSchemas(subject render.Subject, result *objects.Resul
 	return check
 }
 
-func (s *schemaCheck) add(o *objects.Object, message string, mayDrop bool) {
+func (s *schemaCheck) add(o *objects.FinalObject, message string, mayDrop bool) {
 	if strings.Contains(o.Hook, "test") {
 		return // not applied by agents
 	}
@@ -55,7 +55,7 @@ func (s *schemaCheck) add(o *objects.Object, message string, mayDrop bool) {
 // checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or
 // published schemas.
 func (r *Rendering) checkUndefined() {
-	byHost := map[string][]objects.Object{}
+	byHost := map[string][]objects.FinalObject{}
 	isOpen := false
 	for i := range r.schemas {
 		host := r.Schedule.Assignments[i].Host.Name
@@ -102,7 +102,7 @@ func (r *Rendering) checkUndefined() {
 	})
 }
 
-func readDefinition(o *objects.Object) (*kinds.Definition, error) {
+func readDefinition(o *objects.FinalObject) (*kinds.Definition, error) {
 	read, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(read) != 1 {
 		return nil, fmt.Errorf("%s is no definition: %w", o.Name, err)

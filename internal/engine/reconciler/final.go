@@ -225,7 +225,7 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 		patch := objects.Patch{Patch: one.text("patch")}
 		if one.object("target") != nil {
 			one.only("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
-			patch.Target = &objects.Target{
+			patch.Target = &objects.PatchTarget{
 				Group: one.text("target.group"), Version: one.text("target.version"), Kind: one.text("target.kind"), Name: one.text("target.name"),
 				Namespace: one.text(
 					"target.namespace",

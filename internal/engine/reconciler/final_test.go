@@ -58,7 +58,7 @@ healthChecks: [{kind: Deployment, name: web}]
 				Generate: true, Namespace: "hello", NamePrefix: "a-", NameSuffix: "-z",
 				Images: []objects.Image{{Name: "web", NewName: "registry.example.com/web", NewTag: "2", Digest: "sha256:01"}},
 				Patches: []objects.Patch{
-					{Patch: "- op: remove", Target: &objects.Target{Kind: "Service", Name: "web.*", LabelSelector: "a=b"}}, {Patch: "kind: A"},
+					{Patch: "- op: remove", Target: &objects.PatchTarget{Kind: "Service", Name: "web.*", LabelSelector: "a=b"}}, {Patch: "kind: A"},
 				},
 				Components: []string{"../tracing"}, Labels: map[string]string{"team": "kaizen"}, Annotations: map[string]string{"of": "x"},
 			},

@@ -48,7 +48,7 @@ func IsForObjects(name string) bool {
 
 // AddFinalObjects adds final objects to the rendered files of an assignment. The reconciler's object then follows them
 // instead of a source of its own. The error is [ErrUnknown] while the repository is not known.
-func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Result) ([]AssignmentFile, error) {
+func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Rendering) ([]AssignmentFile, error) {
 	if subject.Repo == nil {
 		return nil, ErrUnknown
 	}
@@ -131,7 +131,7 @@ func setField(mapping *yaml.Node, at string, value any) error {
 
 // objectFiles returns the files with final objects, as a chart or a kustomization, and their digest. The error lists
 // every object that cannot be written.
-func objectFiles(result *objects.Result, asChart bool) (files []AssignmentFile, digest string, err error) {
+func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFile, digest string, err error) {
 	var all, definitions [][]byte
 	var mistakes []error
 	var secrets []string
@@ -309,7 +309,7 @@ func releaseSize(objects []byte) int {
 
 // hasPlainSecret reports whether an object is, or contains, a Secret with unencrypted values. A partly encrypted Secret
 // is an error.
-func hasPlainSecret(o *objects.Object) (bool, error) {
+func hasPlainSecret(o *objects.FinalObject) (bool, error) {
 	if !maybeSecret.Match(o.YAML) { // skips most objects unread
 		return false, nil
 	}
@@ -339,7 +339,7 @@ var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
 
 // FormerObjects returns the final objects of a folder, sorted; nil if it has none. An object without a namespace gets
 // the namespace of the wanted object of the same name, which has none in its YAML either.
-func FormerObjects(files []folder.File, wanted []objects.Object) (former []objects.Object, err error) {
+func FormerObjects(files []folder.File, wanted []objects.FinalObject) (former []objects.FinalObject, err error) {
 	type name struct{ group, kind, name string }
 	namespaces := map[name]string{}
 	for i := range wanted {
@@ -360,14 +360,14 @@ func FormerObjects(files []folder.File, wanted []objects.Object) (former []objec
 				return nil, err
 			}
 			of := identityOf(object)
-			one := objects.Object{Group: of.group, Kind: of.kind, Namespace: of.namespace, Name: of.name, YAML: text}
+			one := objects.FinalObject{Group: of.group, Kind: of.kind, Namespace: of.namespace, Name: of.name, YAML: text}
 			if one.Namespace == "" {
 				one.Namespace = namespaces[name{of.group, of.kind, of.name}]
 			}
 			former = append(former, one)
 		}
 	}
-	slices.SortStableFunc(former, func(a, b objects.Object) int {
+	slices.SortStableFunc(former, func(a, b objects.FinalObject) int {
 		return a.Identity().Compare(b.Identity())
 	})
 	return former, nil

@@ -16,12 +16,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-func final(group, kind, name, yaml string) objects.Object {
-	return objects.Object{Group: group, Version: "v1", Kind: kind, Namespace: "hello", Name: name, YAML: []byte(yaml)}
+func final(group, kind, name, yaml string) objects.FinalObject {
+	return objects.FinalObject{Group: group, Version: "v1", Kind: kind, Namespace: "hello", Name: name, YAML: []byte(yaml)}
 }
 
 // followed are the files of a deployment's folder with final objects.
-func followed(t *testing.T, d deployment, result *objects.Result) (map[string]string, error) {
+func followed(t *testing.T, d deployment, result *objects.Rendering) (map[string]string, error) {
 	t.Helper()
 	d.manifests.Render = fleet.RenderObjects
 	f := d.fleet()
@@ -55,9 +55,9 @@ func chart(storage string) fleet.Manifests {
 func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 	t.Parallel()
 	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod", Path: "fleet"}
-	result := &objects.Result{
+	result := &objects.Rendering{
 		Chart: &objects.Chart{Name: "till", Version: "1.2.1", AppVersion: "7"},
-		Objects: []objects.Object{
+		Objects: []objects.FinalObject{
 			final("", "ConfigMap", "a", "kind: ConfigMap\ntext: '{{ .Values.a }}'\n"),
 			{
 				Group:   "apiextensions.k8s.io",
@@ -146,14 +146,14 @@ func TestAFolderOfFinalObjectsIsFollowed(t *testing.T) {
 	if _, err := followed(t, deployment{}, result); !errors.Is(err, render.ErrUnknown) {
 		t.Errorf("without a repository, said is %v", err)
 	}
-	none, err := followed(t, deployment{repo: repo}, &objects.Result{})
+	none, err := followed(t, deployment{repo: repo}, &objects.Rendering{})
 	if err != nil || !strings.HasSuffix(none["objects/kustomization.yaml"], "resources: []\n") {
 		t.Errorf("without objects, the folder has %q, %v", none, err)
 	}
 }
 
 // random returns objects of a size, with text that cannot be compressed much.
-func random(number, size int) (all []objects.Object) {
+func random(number, size int) (all []objects.FinalObject) {
 	bytes := make([]byte, size*3/4)
 	source := rand.NewChaCha8([32]byte{})
 	for i := range number {
@@ -168,9 +168,9 @@ func random(number, size int) (all []objects.Object) {
 func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 	t.Parallel()
 	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}
-	result := &objects.Result{Chart: &objects.Chart{Name: "till", Version: "1.0.0"}}
+	result := &objects.Rendering{Chart: &objects.Chart{Name: "till", Version: "1.0.0"}}
 	for i := range 5 {
-		large := func(group, kind, name string) objects.Object {
+		large := func(group, kind, name string) objects.FinalObject {
 			return final(group, kind, name, fmt.Sprintf("kind: %s\nmetadata:\n  name: %s\ntext: %s\n", kind, name, strings.Repeat("x", 1200<<10)))
 		}
 		result.Objects = append(result.Objects, large("", "ConfigMap", fmt.Sprintf("a%d", i)))
@@ -217,27 +217,27 @@ func TestManyObjectsAreInSeveralFiles(t *testing.T) {
 func TestWhatCannotBeInARepository(t *testing.T) {
 	t.Parallel()
 	repo := &folder.Location{URL: "https://git.example.com/gitops", Branch: "prod"}
-	secret := func(name, rest string) objects.Object {
+	secret := func(name, rest string) objects.FinalObject {
 		return final("", "Secret", name, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: %s\n%s", name, rest))
 	}
 	const sops = "sops:\n  mac: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n  lastmodified: \"2026-01-01T00:00:00Z\"\n  version: 3.9.0\n  encrypted_regex: ^(data|stringData)$\n  age:\n  - recipient: age1\n    enc: |\n      -----BEGIN AGE ENCRYPTED FILE-----\n      YQ==\n      -----END AGE ENCRYPTED FILE-----\n"
 	hook := final("", "ConfigMap", "twice", "kind: ConfigMap\n")
 	hook.Hook = "pre-install"
 	for name, test := range map[string]struct {
-		objects []objects.Object
+		objects []objects.FinalObject
 		isChart bool
 		want    []string
 	}{
-		"plain Secrets": {[]objects.Object{secret("a", "data:\n  p: YQ==\n"), secret("b", "stringData:\n  p: canary\n")}, true, []string{
+		"plain Secrets": {[]objects.FinalObject{secret("a", "data:\n  p: YQ==\n"), secret("b", "stringData:\n  p: canary\n")}, true, []string{
 			`Secrets "a", "b" would be in the GitOps repository as plain text`, "encrypt them with SOPS", `render = "preview"`,
 		}},
-		"an encrypted Secret":             {[]objects.Object{secret("a", "stringData:\n  p: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n"+sops)}, false, nil},
-		"a Secret encrypted in part":      {[]objects.Object{secret("a", "stringData:\n  p: canary\n"+sops)}, false, []string{`Secret "a": `, "stringData"}},
-		"a generated name":                {[]objects.Object{final("batch", "Job", "a-", "kind: Job\nmetadata:\n  generateName: a-\n")}, false, []string{`Job "a-" has a generateName`}},
-		"a generated name of a chart":     {[]objects.Object{final("batch", "Job", "a-", "kind: Job\nmetadata:\n  generateName: a-\n")}, true, nil},
-		"a hook and another object":       {[]objects.Object{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, false, []string{`ConfigMap "twice" is there as a hook and as another object`}},
-		"a hook and an object of a chart": {[]objects.Object{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, true, nil},
-		"too much":                        {[]objects.Object{final("", "ConfigMap", "a", strings.Repeat("a", render.MaxFile+1))}, false, []string{`ConfigMap "a" has more than 4 MiB`}},
+		"an encrypted Secret":             {[]objects.FinalObject{secret("a", "stringData:\n  p: ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]\n"+sops)}, false, nil},
+		"a Secret encrypted in part":      {[]objects.FinalObject{secret("a", "stringData:\n  p: canary\n"+sops)}, false, []string{`Secret "a": `, "stringData"}},
+		"a generated name":                {[]objects.FinalObject{final("batch", "Job", "a-", "kind: Job\nmetadata:\n  generateName: a-\n")}, false, []string{`Job "a-" has a generateName`}},
+		"a generated name of a chart":     {[]objects.FinalObject{final("batch", "Job", "a-", "kind: Job\nmetadata:\n  generateName: a-\n")}, true, nil},
+		"a hook and another object":       {[]objects.FinalObject{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, false, []string{`ConfigMap "twice" is there as a hook and as another object`}},
+		"a hook and an object of a chart": {[]objects.FinalObject{final("", "ConfigMap", "twice", "kind: ConfigMap\n"), hook}, true, nil},
+		"too much":                        {[]objects.FinalObject{final("", "ConfigMap", "a", strings.Repeat("a", render.MaxFile+1))}, false, []string{`ConfigMap "a" has more than 4 MiB`}},
 		"a release that is too large": {random(9, 1<<18), true, []string{
 			"its final objects make a release of ", "KiB, and Helm stores a release in a Secret, which can have 1024 KiB",
 		}},
@@ -248,7 +248,7 @@ func TestWhatCannotBeInARepository(t *testing.T) {
 		if test.isChart {
 			d.manifests = chart("helm")
 		}
-		_, err := followed(t, d, &objects.Result{Objects: test.objects, Chart: &objects.Chart{Name: "till", Version: "1.0.0+b"}})
+		_, err := followed(t, d, &objects.Rendering{Objects: test.objects, Chart: &objects.Chart{Name: "till", Version: "1.0.0+b"}})
 		if (err != nil) != (test.want != nil) || strings.Contains(fmt.Sprint(err), "canary") {
 			t.Errorf("%s: said is %v", name, err)
 		}

@@ -10,7 +10,7 @@ import (
 
 // CheckRelease returns an error if Helm could not store the release of an assignment's final objects. Helm also stores the files of
 // the chart, so a release without an error may still be too large.
-func (t *Templates) CheckRelease(assignment *schedule.Assignment, result *objects.Result) error {
+func (t *Templates) CheckRelease(assignment *schedule.Assignment, result *objects.Rendering) error {
 	of := t.hostOf(assignment).reconciler
 	final, _ := of.FinalOf(of.KindFor(manifestsOf(&assignment.Target.Target.Manifests)).Kind)
 	if final == nil || !final.Wraps {

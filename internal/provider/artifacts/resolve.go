@@ -99,7 +99,7 @@ func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagn
 const maxAsked = 16
 
 // resolve finds the pin of every deployment target, or the error about it.
-func resolve(ctx context.Context, client *origin.Client, w wanted, deployed map[string]deployedPin) result {
+func resolve(ctx context.Context, client *origin.Resolver, w wanted, deployed map[string]deployedPin) result {
 	names := slices.Sorted(maps.Keys(w.manifests))
 	all := make([]*pinned, len(names))
 	parallel.EachAtMost(len(names), maxAsked, func(i int) {
@@ -139,7 +139,7 @@ func (p *pinned) deployedVersion() string {
 }
 
 // findRepublished finds kept versions whose content has changed. A repository that does not answer has the same content.
-func findRepublished(ctx context.Context, client *origin.Client, deployed artifact.Entry, sources []string) string {
+func findRepublished(ctx context.Context, client *origin.Resolver, deployed artifact.Entry, sources []string) string {
 	before, now := deployed.Manifests, deployed.Manifests
 	if before.Pin = deployed.Pin; !artifact.IsMovable(before) {
 		return ""

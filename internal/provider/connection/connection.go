@@ -25,7 +25,7 @@ type Connection struct {
 	Delivery *delivery.Service
 	Sources  *source.Reader
 	// Artifacts resolves and fetches the artifacts of manifests.
-	Artifacts *origin.Client
+	Artifacts *origin.Resolver
 	// Complete is false while a credential is unknown, so that no request can be sent yet.
 	Complete bool
 	Clusters Clusters

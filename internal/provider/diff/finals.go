@@ -70,12 +70,12 @@ func finals(
 }
 
 // file returns a list of objects in the form that may be shown beside former ones.
-func file(all, former []objects.Object) ([]folder.File, error) {
+func file(all, former []objects.FinalObject) ([]folder.File, error) {
 	type occasional struct {
 		objects.Identity
 		on objects.Occasion
 	}
-	old := map[occasional]*objects.Object{}
+	old := map[occasional]*objects.FinalObject{}
 	for i := range former {
 		old[occasional{former[i].Identity(), former[i].On}] = &former[i]
 	}

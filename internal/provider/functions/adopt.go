@@ -81,7 +81,7 @@ func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.Func
 		tfvalue.Plain(environment),
 		tfvalue.Plain(documents),
 		options,
-		func(files map[string]string, request *objects.Request) (*objects.Result, error) {
+		func(files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 			return folders.Render(bounded, files, request)
 		},
 	)

@@ -72,7 +72,7 @@ type manifestsModel struct {
 
 // object is a final object of an assignment.
 type object struct {
-	*objects.Object
+	*objects.FinalObject
 	assignment, text string
 }
 

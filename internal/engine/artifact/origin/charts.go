@@ -50,7 +50,7 @@ func texts(entries []chartVersion) []string {
 var errNoChart = errors.New("it has no chart")
 
 // versions returns the versions of a chart by the index of its repository.
-func (c *Client) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
+func (c *Resolver) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
 	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
 		index, err := c.indexes.Get(ctx, keyOf(sources, repo), func() (*chartIndex, error) { return c.fetchIndex(ctx, repo, sources) })
 		if err != nil {
@@ -75,10 +75,10 @@ func (c *Client) versions(ctx context.Context, repo, chart string, sources []str
 
 func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/index.yaml" }
 
-func (c *Client) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
+func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
 	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
 	// What compresses by itself hides how much was sent.
-	response, err := c.open(ctx, indexURL(repo), "gzip", &question{sources: sources})
+	response, err := c.open(ctx, indexURL(repo), "gzip", &sourceLimits{sources: sources})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (c *Client) fetchIndex(ctx context.Context, repo string, sources []string) 
 	return index, err
 }
 
-func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	versions, err := c.versions(ctx, manifests.Repo, manifests.Chart, sources)
 	if err != nil {
 		return folder.Pin{}, err
@@ -127,7 +127,7 @@ func (c *Client) resolveChart(ctx context.Context, manifests folder.Manifests, s
 }
 
 // fetchChart gets the archive of a chart of a chart repository.
-func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+func (c *Resolver) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	versions, err := c.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (c *Client) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, 
 	return archive, nil
 }
 
-func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *chartVersion, sources []string) ([]byte, error) {
+func (c *Resolver) fetchVersion(ctx context.Context, repo, chart string, version *chartVersion, sources []string) ([]byte, error) {
 	if len(version.URLs) == 0 {
 		return nil, fmt.Errorf("its index.yaml has no URL for chart %q %s", chart, version.Version)
 	}
@@ -165,7 +165,7 @@ func (c *Client) fetchVersion(ctx context.Context, repo, chart string, version *
 	if err != nil || at.User != nil {
 		return nil, fmt.Errorf("its index.yaml has a URL for chart %q %s that cannot be read", chart, version.Version)
 	}
-	archive, err := c.download(ctx, at.String(), &question{sources: sources, from: []string{indexURL(repo)}})
+	archive, err := c.download(ctx, at.String(), &sourceLimits{sources: sources, from: []string{indexURL(repo)}})
 	if err != nil {
 		return nil, fmt.Errorf("chart %q %s: %w", chart, version.Version, err)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Options are what a client needs.
-type Options struct {
+// ResolverOptions are what a client needs.
+type ResolverOptions struct {
 	Git *git.Connector
 	// Credentials are those of Git. Registries and chart repositories get those with a URL alone, never the plain ones.
 	Credentials git.Credentials
@@ -37,10 +37,10 @@ type Options struct {
 	Trusted []TrustedSource
 }
 
-// Client asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
+// Resolver asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
 // It is safe for concurrent use.
-type Client struct {
-	options Options
+type Resolver struct {
+	options ResolverOptions
 	web     *http.Client
 	refs    wait.Answers[*git.Refs]
 	indexes wait.Answers[*chartIndex]
@@ -53,11 +53,11 @@ type Client struct {
 }
 
 // NewClient returns a client. It makes no request.
-func NewClient(options Options) *Client {
+func NewClient(options ResolverOptions) *Resolver {
 	if options.Over == nil {
 		options.Over = bounded.NewGuarded(askTime)
 	}
-	c := &Client{options: options}
+	c := &Resolver{options: options}
 	c.web = &http.Client{Transport: &transport{client: c}, CheckRedirect: checkRedirect}
 	return c
 }
@@ -71,7 +71,7 @@ const (
 // Resolve finds what manifests point to now. A commit or a digest that they name is their pin, without a request. sources are the
 // beginnings of the URLs that may be requested; nil: any. An error names the repository; it is git.ErrUnreachable where that
 // did not answer, and access.ErrDenied where it may not be asked.
-func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return folder.Pin{}, c.describe(manifests.Repo, err)
 	}
@@ -100,8 +100,8 @@ func (c *Client) Resolve(ctx context.Context, manifests folder.Manifests, source
 
 // Newest is the greatest version that a repository has by semantic versioning, without those before a release: a tag of
 // Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none. sources are those
-// of [Client.Resolve].
-func (c *Client) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
+// of [Resolver.Resolve].
+func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return "", c.describe(manifests.Repo, err)
 	}
@@ -142,7 +142,7 @@ func keyOf(sources []string, texts ...string) string {
 }
 
 // allows asks package access about the repository of manifests, without a request.
-func (c *Client) allows(manifests folder.Manifests, sources []string) error {
+func (c *Resolver) allows(manifests folder.Manifests, sources []string) error {
 	address := manifests.Repo
 	if isRegistry(address) {
 		address = repositoryOf(manifests)
@@ -151,15 +151,15 @@ func (c *Client) allows(manifests folder.Manifests, sources []string) error {
 	return err
 }
 
-func (c *Client) remote(repo string, sources []string) git.Remote {
+func (c *Resolver) remote(repo string, sources []string) git.Remote {
 	return git.Remote{URL: repo, Credentials: c.options.Credentials, Sources: sources}
 }
 
-func (c *Client) askGit(ctx context.Context, repo string, sources []string) (*git.Refs, error) {
+func (c *Resolver) askGit(ctx context.Context, repo string, sources []string) (*git.Refs, error) {
 	return c.refs.Get(ctx, keyOf(sources, repo), func() (*git.Refs, error) { return c.options.Git.Refs(ctx, c.remote(repo, sources)) })
 }
 
-func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+func (c *Resolver) resolveGit(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	refs, err := c.askGit(ctx, manifests.Repo, sources)
 	if err != nil {
 		return folder.Pin{}, err
@@ -179,11 +179,11 @@ func (c *Client) resolveGit(ctx context.Context, manifests folder.Manifests, sou
 }
 
 // describe makes an error one that may be shown: with the repository as its subject, what to do, and without credentials.
-func (c *Client) describe(repo string, err error) error {
+func (c *Resolver) describe(repo string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var shown *Error
+	var shown *RepositoryError
 	if errors.As(err, &shown) {
 		return err
 	}
@@ -198,20 +198,20 @@ func (c *Client) describe(repo string, err error) error {
 	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
 		kind, advice = git.ErrUnreachable, "; try again"
 	}
-	return &Error{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
+	return &RepositoryError{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
 }
 
-// Error is what is wrong with a repository, in words that may be shown.
-type Error struct {
+// RepositoryError is what is wrong with a repository, in words that may be shown.
+type RepositoryError struct {
 	kind error // of package git, or nil
 	text string
 }
 
-func (e *Error) Error() string { return e.text }
-func (e *Error) Unwrap() error { return e.kind }
+func (e *RepositoryError) Error() string { return e.text }
+func (e *RepositoryError) Unwrap() error { return e.kind }
 
 // transport bounds answers, and asks package access about every request, so that a redirect takes no credentials along.
-type transport struct{ client *Client }
+type transport struct{ client *Resolver }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
@@ -245,7 +245,7 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 }
 
 // download gets the file at a URL, as it is: some servers call an archive in gzip a compressed one.
-func (c *Client) download(ctx context.Context, address string, about *question) ([]byte, error) {
+func (c *Resolver) download(ctx context.Context, address string, about *sourceLimits) ([]byte, error) {
 	response, err := c.open(ctx, address, "identity", about)
 	if err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (c *Client) download(ctx context.Context, address string, about *question) 
 }
 
 // open requests a URL in an encoding. The body is as the server sent it, and the caller closes it.
-func (c *Client) open(ctx context.Context, address, encoding string, about *question) (*http.Response, error) {
+func (c *Resolver) open(ctx context.Context, address, encoding string, about *sourceLimits) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
 	if err != nil {
 		return nil, errors.New("its URL cannot be parsed")

@@ -73,9 +73,9 @@ func newCache(t testing.TB) *diskcache.Folder {
 	return diskcache.New(filepath.Join(t.TempDir(), "cache"), diskcache.DefaultMaxSize)
 }
 
-func newClient(t testing.TB, credentials git.Credentials) *origin.Client {
+func newClient(t testing.TB, credentials git.Credentials) *origin.Resolver {
 	t.Helper()
-	return origin.NewClient(origin.Options{
+	return origin.NewClient(origin.ResolverOptions{
 		Git: git.NewConnector(git.ConnectorOptions{}), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
 	})
 }

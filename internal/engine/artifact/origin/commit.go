@@ -19,7 +19,7 @@ type treeEntry struct {
 
 // fetchGit gets all files of a commit, since kustomizations refer to any of them. Submodules are left out, as Flux does
 // unless told otherwise. A symbolic link that leads out stays: people have them in repositories for other purposes.
-func (c *Client) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
+func (c *Resolver) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
 	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
 	if err != nil {
 		return nil, err

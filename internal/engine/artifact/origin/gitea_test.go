@@ -71,9 +71,9 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	if err := os.WriteFile(config, []byte(`{"auths":{"`+host+`":{"auth":"`+login+`"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, client := range map[string]*origin.Client{
+	for name, client := range map[string]*origin.Resolver{
 		"of the URL": newClient(t, byURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
-		"of docker":  origin.NewClient(origin.Options{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
+		"of docker":  origin.NewClient(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
 	} {
 		repo := "oci://" + strings.TrimSuffix(repository, "/till")
 		for _, test := range []struct {

@@ -24,7 +24,7 @@ import (
 )
 
 // question is what requests are about: how their URLs became known, and where they may lead.
-type question struct {
+type sourceLimits struct {
 	sources []string
 	from    []string
 	// registry is the repository of a registry, oci://host/path, whose credentials oras sends; "" for any other request.
@@ -34,8 +34,8 @@ type question struct {
 type questionKey struct{}
 
 // approach asks package access about a request, and gives it the credentials that are for it alone.
-func (c *Client) approach(request *http.Request) (*http.Request, error) {
-	about, ok := request.Context().Value(questionKey{}).(*question)
+func (c *Resolver) approach(request *http.Request) (*http.Request, error) {
+	about, ok := request.Context().Value(questionKey{}).(*sourceLimits)
 	if !ok {
 		return nil, errors.New("a request was not sent: it is about no repository")
 	}
@@ -77,7 +77,7 @@ func (c *Client) approach(request *http.Request) (*http.Request, error) {
 
 // sharesLogin reports whether the configuration gives the realm of a registry the same credentials as the registry. Without
 // that, any registry could have those of another one sent there, and would get the token.
-func (c *Client) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
+func (c *Resolver) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
 	own, there := c.login(webURL(repository)), c.login(access.OriginOf(realm)+realm.EscapedPath())
 	if own != (forge.Credentials{}) {
 		return own == there
@@ -92,12 +92,12 @@ func (c *Client) sharesLogin(ctx context.Context, repository string, realm *url.
 }
 
 // login is what a URL gets of the provider's credentials. The plain ones are for the GitOps repository alone.
-func (c *Client) login(address string) forge.Credentials {
+func (c *Resolver) login(address string) forge.Credentials {
 	return c.options.Credentials.Web(address, "")
 }
 
 // registryCredential are those of a repository of a registry: the provider's, or docker's. Another server gets none.
-func (c *Client) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
+func (c *Resolver) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		if host != at.Host() {
 			return auth.EmptyCredential, nil
@@ -117,7 +117,7 @@ func (c *Client) registryCredential(repository string, at registry.Reference) au
 	}
 }
 
-func (c *Client) dockerConfig() string {
+func (c *Resolver) dockerConfig() string {
 	if c.options.DockerConfig != "" {
 		return c.options.DockerConfig
 	}
@@ -161,5 +161,5 @@ func registryHost(repository string) string {
 
 // forRegistry marks requests whose credentials oras sends, which may be a token that the registry gave.
 func forRegistry(ctx context.Context, repository string, sources []string) context.Context {
-	return context.WithValue(ctx, questionKey{}, &question{sources: sources, from: []string{repository}, registry: repository})
+	return context.WithValue(ctx, questionKey{}, &sourceLimits{sources: sources, from: []string{repository}, registry: repository})
 }

@@ -34,7 +34,7 @@ func repositoryOf(manifests folder.Manifests) string {
 	return artifact.RepositoryURL(manifests)
 }
 
-func (c *Client) registry(repository string) (*remote.Repository, error) {
+func (c *Resolver) registry(repository string) (*remote.Repository, error) {
 	reference, err := artifact.ParseRepository(folder.Manifests{Repo: repository})
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c *Client) registry(repository string) (*remote.Repository, error) {
 	}, nil
 }
 
-func (c *Client) listTags(ctx context.Context, repository string, sources []string) ([]string, error) {
+func (c *Resolver) listTags(ctx context.Context, repository string, sources []string) ([]string, error) {
 	return c.tags.Get(ctx, keyOf(sources, repository), func() ([]string, error) {
 		at, err := c.registry(repository)
 		if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) listTags(ctx context.Context, repository string, sources []stri
 	})
 }
 
-func (c *Client) resolveRegistry(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
+func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	repository := repositoryOf(manifests)
 	version := manifests.Version
 	tag := artifact.TagOf(version)
@@ -140,7 +140,7 @@ func registryError(host string, err error) error {
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchRegistry gets the archive of an artifact: the layer of a chart, or the first one, as Flux takes it.
-func (c *Client) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+func (c *Resolver) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	repository := repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
 	at, err := c.registry(repository)
 	if err != nil {

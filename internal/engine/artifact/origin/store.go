@@ -17,7 +17,7 @@ import (
 
 // Store keeps the content of artifacts on this machine, by their keys. Whatever is missing there is fetched again.
 type Store struct {
-	client  *Client
+	client  *Resolver
 	cache   *diskcache.Folder
 	fetches singleflight.Group
 	slots   chan struct{}
@@ -27,7 +27,7 @@ type Store struct {
 const maxFetches = 4
 
 // NewStore returns a store that keeps archives in a cache.
-func NewStore(client *Client, cache *diskcache.Folder) *Store {
+func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
 	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	}
 }
 
-func (c *Client) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
+func (c *Resolver) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
 	var archive []byte
 	var err error
 	switch {

@@ -77,9 +77,9 @@ const (
 )
 
 // trusted returns the source that an artifact comes from; nil where no signatures are asked for.
-func (c *Client) trusted(of artifact.Artifact) (*TrustedSource, error) {
+func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
-		return nil, &Error{text: c.options.Credentials.Scrub(fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...))}
+		return nil, &RepositoryError{text: c.options.Credentials.Scrub(fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...))}
 	}
 	sources := c.options.Trusted
 	switch {

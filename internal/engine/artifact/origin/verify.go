@@ -25,7 +25,7 @@ const (
 )
 
 // verify checks that an artifact has the signature that its source needs. It asks once for each artifact.
-func (c *Client) verify(ctx context.Context, of artifact.Artifact) error {
+func (c *Resolver) verify(ctx context.Context, of artifact.Artifact) error {
 	source, err := c.trusted(of)
 	if err != nil || source == nil || source.name == "" {
 		return err
@@ -46,7 +46,7 @@ func notSigned(format string, arguments ...any) error {
 	return fmt.Errorf(format+"; one of the keys in "+inVerification+" for it has to sign it", arguments...)
 }
 
-func (c *Client) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
+func (c *Resolver) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
 	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *Client) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.
 
 // verifyRegistry looks for a signature where cosign puts it: at a tag that is made of the digest, and among the artifacts
 // that refer to it.
-func (c *Client) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
+func (c *Resolver) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
 	at, err := c.registry(addressOf(of))
 	if err != nil {
 		return err

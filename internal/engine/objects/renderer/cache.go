@@ -32,11 +32,11 @@ type cache struct {
 	flight singleflight.Group
 
 	mutex sync.Mutex
-	kept  lastUsed[*objects.Result]
+	kept  lastUsed[*objects.Rendering]
 }
 
 func newCache(disk *diskcache.Folder) *cache {
-	return &cache{disk: disk, kept: lastUsed[*objects.Result]{most: maxCacheBytes}}
+	return &cache{disk: disk, kept: lastUsed[*objects.Rendering]{most: maxCacheBytes}}
 }
 
 // cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders. What was verified
@@ -76,13 +76,13 @@ var libraries = sync.OnceValue(func() string {
 })
 
 // leftError is the error of a caller whose context ended, while others may wait for the same.
-type leftError struct{ error }
+type abandonedError struct{ error }
 
-func (e leftError) Unwrap() error { return e.error }
+func (e abandonedError) Unwrap() error { return e.error }
 
 // get returns the kept result, or calls render, once for all concurrent calls with the same key and version. The version does
 // not change the result, but an error names it. An error is not kept.
-func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Result, error) {
+func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Rendering, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
 			return result, nil
@@ -96,7 +96,7 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 			}
 			text, err := render()
 			if err != nil && ctx.Err() != nil {
-				return nil, leftError{err}
+				return nil, abandonedError{err}
 			}
 			if err != nil {
 				return nil, err
@@ -114,9 +114,9 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 			return nil, context.Cause(ctx)
 		case made := <-flight:
 			if made.Err == nil {
-				return made.Val.(*objects.Result), nil
+				return made.Val.(*objects.Rendering), nil
 			}
-			if _, hasLeft := errors.AsType[leftError](made.Err); hasLeft && ctx.Err() == nil {
+			if _, hasLeft := errors.AsType[abandonedError](made.Err); hasLeft && ctx.Err() == nil {
 				continue
 			}
 			return nil, made.Err
@@ -124,14 +124,14 @@ func (c *cache) get(ctx context.Context, key, version string, render func() ([]b
 	}
 }
 
-func (c *cache) inMemory(key string) *objects.Result {
+func (c *cache) inMemory(key string) *objects.Rendering {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	result, _ := c.kept.get(key)
 	return result
 }
 
-func (c *cache) keep(key string, result *objects.Result, size int) {
+func (c *cache) keep(key string, result *objects.Rendering, size int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if _, has := c.kept.get(key); !has {

@@ -16,7 +16,7 @@ import (
 // chance gives templates functions in place of those whose results depend on chance, clock or cluster. Their results
 // are the same each time, but differ between the variants 0 and 1 in every part. So what a chart renders in both is
 // what it always renders.
-type chance struct {
+type variants struct {
 	variant int
 	only    string // the one function that has the variant, while the others have 0; "" for all
 	offline bool   // no function reads a cluster or a name server: `helm template` has them return nothing
@@ -24,19 +24,19 @@ type chance struct {
 	numbers *rand.Rand
 }
 
-func (r *helmRelease) newChance(variant int, only string) *chance {
-	return &chance{
+func (r *helmRelease) newChance(variant int, only string) *variants {
+	return &variants{
 		variant: variant, only: only, offline: !r.helm.OnCluster, called: map[string]bool{}, numbers: rand.New(rand.NewPCG(23, 42)),
 	}
 }
 
 // calls are the functions that were called, sorted.
-func (c *chance) calls() []string {
+func (c *variants) calls() []string {
 	return slices.Sorted(maps.Keys(c.called))
 }
 
 // of notes a call, and returns the variant of the function.
-func (c *chance) of(function string) int {
+func (c *variants) record(function string) int {
 	c.called[function] = true
 	if c.only != "" && c.only != function {
 		return 0
@@ -50,7 +50,7 @@ const (
 )
 
 // text makes a text of n letters, each of which differs between the variants.
-func (c *chance) text(variant, n int, alphabet string) string {
+func (c *variants) makeText(variant, n int, alphabet string) string {
 	var b strings.Builder
 	for range n {
 		b.WriteByte(alphabet[(c.numbers.IntN(len(alphabet))+variant)%len(alphabet)])
@@ -59,30 +59,30 @@ func (c *chance) text(variant, n int, alphabet string) string {
 }
 
 // clock is a moment that differs between the variants in every field.
-func clock(variant int) time.Time {
+func variantTime(variant int) time.Time {
 	if variant == 0 {
 		return time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
 	}
 	return time.Date(2037, 11, 17, 18, 49, 50, 51, time.UTC)
 }
 
-func (c *chance) random(function, alphabet string) func(int) string {
-	return func(n int) string { return c.text(c.of(function), n, alphabet) }
+func (c *variants) random(function, alphabet string) func(int) string {
+	return func(n int) string { return c.makeText(c.record(function), n, alphabet) }
 }
 
 // certificate has the fields of sprig's, which it does not export.
 type certificate struct{ Cert, Key string }
 
-func (c *chance) pem(variant int, kind string) string {
-	return fmt.Sprintf("-----BEGIN %s-----\n%s\n-----END %[1]s-----\n", kind, c.text(variant, 64, letters))
+func (c *variants) pem(variant int, kind string) string {
+	return fmt.Sprintf("-----BEGIN %s-----\n%s\n-----END %[1]s-----\n", kind, c.makeText(variant, 64, letters))
 }
 
-func (c *chance) certificate(function string) (certificate, error) {
-	variant := c.of(function)
+func (c *variants) certificate(function string) (certificate, error) {
+	variant := c.record(function)
 	return certificate{Cert: c.pem(variant, "CERTIFICATE"), Key: c.pem(variant, "RSA PRIVATE KEY")}, nil
 }
 
-func (c *chance) functions() template.FuncMap {
+func (c *variants) functions() template.FuncMap {
 	var ascii strings.Builder
 	for b := byte(' '); b <= '~'; b++ {
 		ascii.WriteByte(b)
@@ -93,19 +93,19 @@ func (c *chance) functions() template.FuncMap {
 		"randNumeric":  c.random("randNumeric", digits),
 		"randAscii":    c.random("randAscii", ascii.String()),
 		"randBytes": func(n int) (string, error) {
-			return base64.StdEncoding.EncodeToString([]byte(c.text(c.of("randBytes"), n, letters))), nil
+			return base64.StdEncoding.EncodeToString([]byte(c.makeText(c.record("randBytes"), n, letters))), nil
 		},
 		"randInt": func(from, to int) (int, error) {
 			if from >= to {
 				return 0, fmt.Errorf("randInt takes a smaller and a greater number, and got %d and %d", from, to)
 			}
-			if c.of("randInt") == 0 {
+			if c.record("randInt") == 0 {
 				return from, nil
 			}
 			return to - 1, nil
 		},
 		"shuffle": func(text string) string {
-			if c.of("shuffle") == 0 {
+			if c.record("shuffle") == 0 {
 				return text
 			}
 			runes := []rune(text)
@@ -113,15 +113,15 @@ func (c *chance) functions() template.FuncMap {
 			return string(runes)
 		},
 		"uuidv4": func() string {
-			hex := c.text(c.of("uuidv4"), 30, "0123456789abcdef")
+			hex := c.makeText(c.record("uuidv4"), 30, "0123456789abcdef")
 			return fmt.Sprintf("%s-%s-4%s-8%s-%s", hex[:8], hex[8:12], hex[12:15], hex[15:18], hex[18:])
 		},
-		"bcrypt":   func(string) string { return "$2a$10$" + c.text(c.of("bcrypt"), 53, letters) },
-		"htpasswd": func(user, _ string) string { return user + ":$2a$10$" + c.text(c.of("htpasswd"), 53, letters) },
+		"bcrypt":   func(string) string { return "$2a$10$" + c.makeText(c.record("bcrypt"), 53, letters) },
+		"htpasswd": func(user, _ string) string { return user + ":$2a$10$" + c.makeText(c.record("htpasswd"), 53, letters) },
 		"encryptAES": func(string, string) (string, error) {
-			return base64.StdEncoding.EncodeToString([]byte(c.text(c.of("encryptAES"), 32, letters))), nil
+			return base64.StdEncoding.EncodeToString([]byte(c.makeText(c.record("encryptAES"), 32, letters))), nil
 		},
-		"genPrivateKey": func(string) string { return c.pem(c.of("genPrivateKey"), "PRIVATE KEY") },
+		"genPrivateKey": func(string) string { return c.pem(c.record("genPrivateKey"), "PRIVATE KEY") },
 		"genCA":         func(string, int) (certificate, error) { return c.certificate("genCA") },
 		"genCAWithKey":  func(string, int, string) (certificate, error) { return c.certificate("genCAWithKey") },
 		"genSelfSignedCert": func(string, []any, []any, int) (certificate, error) {
@@ -138,7 +138,7 @@ func (c *chance) functions() template.FuncMap {
 		},
 		"lookup": c.lookup,
 		"getHostByName": func(string) string {
-			if c.offline || c.of("getHostByName") == 0 {
+			if c.offline || c.record("getHostByName") == 0 {
 				return ""
 			}
 			return "192.0.2.1"
@@ -151,8 +151,8 @@ func (c *chance) functions() template.FuncMap {
 }
 
 // lookup finds nothing, as in `helm template`, or something, as on a cluster.
-func (c *chance) lookup(version, kind, namespace, name string) (map[string]any, error) {
-	if c.offline || c.of("lookup") == 0 {
+func (c *variants) lookup(version, kind, namespace, name string) (map[string]any, error) {
+	if c.offline || c.record("lookup") == 0 {
 		return map[string]any{}, nil
 	}
 	object := map[string]any{
@@ -165,7 +165,7 @@ func (c *chance) lookup(version, kind, namespace, name string) (map[string]any, 
 }
 
 // keys are in an order by chance in sprig's function, as Go's maps are.
-func (c *chance) keys(from ...map[string]any) []string {
+func (c *variants) keys(from ...map[string]any) []string {
 	all := []string{}
 	for _, m := range from {
 		all = append(all, c.order("keys", m)...)
@@ -173,7 +173,7 @@ func (c *chance) keys(from ...map[string]any) []string {
 	return all
 }
 
-func (c *chance) values(m map[string]any) []any {
+func (c *variants) values(m map[string]any) []any {
 	all := []any{}
 	for _, key := range c.order("values", m) {
 		all = append(all, m[key])
@@ -181,16 +181,16 @@ func (c *chance) values(m map[string]any) []any {
 	return all
 }
 
-func (c *chance) order(function string, m map[string]any) []string {
+func (c *variants) order(function string, m map[string]any) []string {
 	keys := slices.Sorted(maps.Keys(m))
-	if len(keys) > 1 && c.of(function) == 1 {
+	if len(keys) > 1 && c.record(function) == 1 {
 		slices.Reverse(keys)
 	}
 	return keys
 }
 
 // clocks are the functions that read the clock. Sprig's functions on dates do where what they get is no date.
-func (c *chance) clocks() template.FuncMap {
+func (c *variants) clocks() template.FuncMap {
 	sprigs := sprig.TxtFuncMap()
 	inZone := sprigs["dateInZone"].(func(string, any, string) string)
 	roundDuration := sprigs["durationRound"].(func(any) string)
@@ -199,20 +199,20 @@ func (c *chance) clocks() template.FuncMap {
 		case time.Time, *time.Time, int64, int, int32:
 			return date
 		}
-		return clock(c.of(function))
+		return variantTime(c.record(function))
 	}
 	withZone := func(function string) func(string, any, string) string {
 		return func(layout string, date any, zone string) string { return inZone(layout, moment(function, date), zone) }
 	}
 	return template.FuncMap{
-		"now":            func() time.Time { return clock(c.of("now")) },
+		"now":            func() time.Time { return variantTime(c.record("now")) },
 		"date":           func(layout string, date any) string { return inZone(layout, moment("date", date), "UTC") },
 		"dateInZone":     withZone("dateInZone"),
 		"date_in_zone":   withZone("date_in_zone"),
 		"htmlDate":       func(date any) string { return inZone(time.DateOnly, moment("htmlDate", date), "UTC") },
 		"htmlDateInZone": func(date any, zone string) string { return inZone(time.DateOnly, moment("htmlDateInZone", date), zone) },
 		"ago": func(date any) string {
-			now := clock(c.of("ago"))
+			now := variantTime(c.record("ago"))
 			then := now
 			switch date := date.(type) {
 			case time.Time:
@@ -226,7 +226,7 @@ func (c *chance) clocks() template.FuncMap {
 		},
 		"durationRound": func(duration any) string {
 			if since, is := duration.(time.Time); is {
-				return roundDuration(clock(c.of("durationRound")).Sub(since).String())
+				return roundDuration(variantTime(c.record("durationRound")).Sub(since).String())
 			}
 			return roundDuration(duration)
 		},

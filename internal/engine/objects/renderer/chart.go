@@ -89,7 +89,7 @@ func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	}
 	rules.AddDefaults()
 	var files []*archive.BufferedFile
-	for _, name := range t.below(folder) {
+	for _, name := range t.filesBelow(folder) {
 		if !isPacked && isIgnored(rules, name) {
 			continue
 		}
@@ -100,7 +100,7 @@ func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 		if len(content) > maxChartFile {
 			return nil, fmt.Errorf("file %q has more than %d MiB", name, maxChartFile>>20)
 		}
-		files = append(files, &archive.BufferedFile{Name: name, Data: withoutMark(content)})
+		files = append(files, &archive.BufferedFile{Name: name, Data: trimByteOrderMark(content)})
 	}
 	return loader.LoadFiles(files)
 }
@@ -119,7 +119,7 @@ func addLocalDependencies(t *tree, folder string, to *chart.Chart) error {
 		}
 		if _, has := t.files[path.Join(at, "Chart.yaml")]; !has {
 			return fmt.Errorf("chart %q depends on %s at %s, where there is no chart: %w", to.Name(), wanted.Name, wanted.Repository,
-				t.missing(path.Join(at, "Chart.yaml")))
+				t.missingFile(path.Join(at, "Chart.yaml")))
 		}
 		dependency, err := readChart(t, at, false)
 		if err != nil {
@@ -268,7 +268,7 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 	}
 	const address = "file:///values.schema.json"
 	schema, compiler := &valuesSchema{}, jsonschema.NewCompiler()
-	compiler.UseLoader(noLoader{schema})
+	compiler.UseLoader(schemaLoader{schema})
 	if err := compiler.AddResource(address, document); err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 }
 
 // noLoader is asked for what a schema refers to beyond itself. It notes remote schemas, and has them accept everything.
-type noLoader struct{ of *valuesSchema }
+type schemaLoader struct{ of *valuesSchema }
 
 // Bounds of the addresses in a schema of values.
 const (
@@ -291,7 +291,7 @@ const (
 	maxSchemaAddresses = 20
 )
 
-func (l noLoader) Load(url string) (any, error) {
+func (l schemaLoader) Load(url string) (any, error) {
 	switch {
 	case strings.HasPrefix(url, "urn:"):
 		return true, nil // as Helm does

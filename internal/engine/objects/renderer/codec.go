@@ -17,34 +17,34 @@ const maxOutput = 16 << 20
 var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
 
 // described is an object without its YAML, which follows all of them.
-type described struct {
-	objects.Object
+type describedObject struct {
+	objects.FinalObject
 	YAML   struct{} `json:",omitzero"` // hides that of Object
 	Length int
 }
 
 // heading describes a result.
-type heading struct {
-	Chart         *objects.Chart         `json:",omitempty"`
-	MissingAPIs   []string               `json:",omitempty"`
-	Violations    []objects.Violation    `json:",omitempty"`
-	Undefined     []int                  `json:",omitempty"`
-	RemoteSchemas []objects.RemoteSchema `json:",omitempty"`
-	Objects       []described
+type renderingHeader struct {
+	Chart         *objects.Chart            `json:",omitempty"`
+	MissingAPIs   []string                  `json:",omitempty"`
+	Violations    []objects.SchemaViolation `json:",omitempty"`
+	Undefined     []int                     `json:",omitempty"`
+	RemoteSchemas []objects.RemoteSchema    `json:",omitempty"`
+	Objects       []describedObject
 }
 
 // encode writes a result: a line of JSON that describes it, then the YAML of each object.
-func encode(result *objects.Result) ([]byte, error) {
-	all := make([]described, len(result.Objects))
+func encode(result *objects.Rendering) ([]byte, error) {
+	all := make([]describedObject, len(result.Objects))
 	size := 0
 	for i, o := range result.Objects {
-		all[i] = described{Object: o, Length: len(o.YAML)}
+		all[i] = describedObject{FinalObject: o, Length: len(o.YAML)}
 		size += len(o.YAML)
 	}
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(heading{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all})
+	text, err := json.Marshal(renderingHeader{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all})
 	if err != nil {
 		return nil, err
 	}
@@ -56,24 +56,24 @@ func encode(result *objects.Result) ([]byte, error) {
 }
 
 // decode reads what encode writes.
-func decode(text []byte) (*objects.Result, error) {
+func decode(text []byte) (*objects.Rendering, error) {
 	line, rest, has := bytes.Cut(text, []byte("\n"))
 	if !has {
 		return nil, errors.New("a result has no end")
 	}
-	var of heading
+	var of renderingHeader
 	if err := json.Unmarshal(line, &of); err != nil {
 		return nil, err
 	}
-	result := &objects.Result{
-		Objects: make([]objects.Object, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs,
+	result := &objects.Rendering{
+		Objects: make([]objects.FinalObject, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs,
 		Violations: of.Violations, Undefined: of.Undefined, RemoteSchemas: of.RemoteSchemas,
 	}
 	for i, d := range of.Objects {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")
 		}
-		result.Objects[i] = d.Object
+		result.Objects[i] = d.FinalObject
 		result.Objects[i].YAML = rest[:d.Length:d.Length]
 		rest = rest[d.Length:]
 	}

@@ -19,7 +19,7 @@ import (
 func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 	t.Parallel()
 	rendered := 0
-	count := func(source string, result *objects.Result) {
+	count := func(source string, result *objects.Rendering) {
 		for _, o := range result.Objects {
 			var object map[string]any
 			if err := yaml.Unmarshal(o.YAML, &object); err != nil {

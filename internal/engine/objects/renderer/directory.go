@@ -29,14 +29,14 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 	if err != nil {
 		return err
 	}
-	for _, name := range t.below(folder) {
+	for _, name := range t.filesBelow(folder) {
 		full := path.Join(folder, name)
 		switch path.Ext(name) {
 		case ".yaml", ".yml", ".json", ".jsonnet":
 		default:
 			continue
 		}
-		if !d.Recurse && strings.Contains(name, "/") || t.linked(path.Dir(full)) ||
+		if !d.Recurse && strings.Contains(name, "/") || t.isBelowLink(path.Dir(full)) ||
 			exclude != nil && exclude.Match(name) || include != nil && !include.Match(name) {
 			continue
 		}
@@ -50,7 +50,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 		if path.Ext(name) == ".jsonnet" {
 			return fmt.Errorf("%s is Jsonnet, which cannot be rendered: exclude it"+orLeave, full)
 		}
-		if err := addFile(full, withoutMark(content), into); err != nil {
+		if err := addFile(full, trimByteOrderMark(content), into); err != nil {
 			return err
 		}
 	}

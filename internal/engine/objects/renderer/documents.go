@@ -32,10 +32,10 @@ type head struct {
 
 // collector gathers objects and where each is from, for the errors.
 type collector struct {
-	objects []objects.Object
+	objects []objects.FinalObject
 	files   []string
 	size    int      // of the objects in JSON
-	missing []string // APIs that a chart asked for: see [objects.Result]
+	missing []string // APIs that a chart asked for: see [objects.Rendering]
 	remote  []objects.RemoteSchema
 }
 
@@ -96,7 +96,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	if !hasGroup {
 		group, version = "", h.APIVersion
 	}
-	c.objects = append(c.objects, objects.Object{
+	c.objects = append(c.objects, objects.FinalObject{
 		Group: group, Version: version, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: name, From: from, Hook: hook, YAML: normal,
 	})
 	c.files = append(c.files, file)
@@ -104,7 +104,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 }
 
 // addDocument adds a document of a chart, which keeps its objects for the next requests.
-func (c *collector) addDocument(d *document, file, hook string) error {
+func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	if d.objects == nil {
 		before, size := len(c.objects), c.size
 		if err := c.addJSON(d.json, file, hook, objects.FromChart); err != nil {
@@ -123,7 +123,7 @@ func (c *collector) addDocument(d *document, file, hook string) error {
 }
 
 // result sorts what was gathered. Objects of namespaces without one are said to be in the given one; their YAML stays.
-func (c *collector) result(namespace string) (*objects.Result, error) {
+func (c *collector) result(namespace string) (*objects.Rendering, error) {
 	scopes := c.scopes()
 	order := make([]int, len(c.objects))
 	for i := range c.objects {
@@ -140,7 +140,7 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 		a, b := &c.objects[i], &c.objects[j]
 		return cmp.Or(a.Identity().Compare(b.Identity()), cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.On, b.On), bytes.Compare(a.YAML, b.YAML))
 	})
-	sorted := make([]objects.Object, len(order))
+	sorted := make([]objects.FinalObject, len(order))
 	var mistakes []error
 	for to, i := range order {
 		sorted[to] = c.objects[i]
@@ -154,10 +154,10 @@ func (c *collector) result(namespace string) (*objects.Result, error) {
 			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
-	return &objects.Result{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
+	return &objects.Rendering{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
 }
 
-func title(o *objects.Object) string {
+func title(o *objects.FinalObject) string {
 	if o.Namespace == "" {
 		return fmt.Sprintf("%s %q", o.Kind, o.Name)
 	}
@@ -185,7 +185,7 @@ func (c *collector) scopes() map[[2]string]bool {
 }
 
 // isNamespaced tells whether an object is in a namespace. A kind that is not known is taken to be.
-func isNamespaced(o *objects.Object, scopes map[[2]string]bool) bool {
+func isNamespaced(o *objects.FinalObject, scopes map[[2]string]bool) bool {
 	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
 		return namespaced
 	}

@@ -14,12 +14,12 @@ func InProcess(fetcher artifact.Fetcher) objects.Renderer { return inProcess{fet
 type inProcess struct{ fetcher artifact.Fetcher }
 
 // Render implements Renderer.
-func (r inProcess) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
+func (r inProcess) Render(ctx context.Context, request *objects.Request) (*objects.Rendering, error) {
 	archive, err := r.fetcher.Fetch(ctx, request.Artifact)
 	if err != nil {
 		return nil, err
 	}
-	result, err := render(ctx, newShelf(), archive, request)
+	result, err := render(ctx, newArtifactCache(), archive, request)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", describe(request), err)
 	}

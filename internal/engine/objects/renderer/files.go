@@ -24,7 +24,7 @@ func newTreeFiles(t *tree, name string, content []byte) treeFiles {
 }
 
 // at is a path of kustomize as the tree has it.
-func at(name string) string {
+func treePath(name string) string {
 	clean := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
 	if clean == "" {
 		return "."
@@ -41,29 +41,29 @@ func (f treeFiles) isFile(name string) bool {
 
 // IsDir implements filesys.FileSystem.
 func (f treeFiles) IsDir(name string) bool {
-	folder := at(name)
+	folder := treePath(name)
 	return f.tree.isFolder(folder) || strings.HasPrefix(f.name, folder+"/")
 }
 
 // Exists implements filesys.FileSystem.
-func (f treeFiles) Exists(name string) bool { return f.isFile(at(name)) || f.IsDir(name) }
+func (f treeFiles) Exists(name string) bool { return f.isFile(treePath(name)) || f.IsDir(name) }
 
 // CleanedAbs implements filesys.FileSystem.
 // It follows links, so that kustomize refuses those that lead out of a folder that it may not leave.
 func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
-	clean := f.tree.real(at(name))
+	clean := f.tree.realPath(treePath(name))
 	switch {
 	case f.IsDir(clean):
 		return filesys.ConfirmedDir(path.Join("/", clean)), "", nil
 	case f.isFile(clean):
 		return filesys.ConfirmedDir(path.Join("/", path.Dir(clean))), path.Base(clean), nil
 	}
-	return "", "", f.tree.missing(clean)
+	return "", "", f.tree.missingFile(clean)
 }
 
 // ReadFile implements filesys.FileSystem.
 func (f treeFiles) ReadFile(name string) ([]byte, error) {
-	clean := at(name)
+	clean := treePath(name)
 	switch {
 	case clean == f.name:
 		return f.content, nil

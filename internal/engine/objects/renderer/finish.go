@@ -102,7 +102,7 @@ func withMetadata(text []byte, labels, annotations map[string]string) ([]byte, e
 				return nil, err
 			}
 		}
-		if metadata[field], err = json.Marshal(merged(has, added)); err != nil {
+		if metadata[field], err = json.Marshal(mergeMaps(has, added)); err != nil {
 			return nil, err
 		}
 	}

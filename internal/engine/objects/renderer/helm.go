@@ -36,7 +36,7 @@ const defaultKubernetes = "v1.37.0"
 // manifest is a document of what a chart renders.
 type manifest struct {
 	file, hook, text string
-	document         *document
+	document         *parsedDocument
 }
 
 // renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
@@ -45,7 +45,7 @@ func renderHelm(
 	ctx context.Context,
 	t *tree,
 	c *loadedChart,
-	repeated *repeats,
+	repeated *parseCache,
 	folder string,
 	request *objects.Request,
 	into *collector,
@@ -82,7 +82,7 @@ func renderHelm(
 	if err := upgraded.addManifests(manifests); err != nil {
 		return err
 	}
-	into.distinguish(&upgraded)
+	into.markOccasions(&upgraded)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 
 type helmRelease struct {
 	chart    *loadedChart
-	repeated *repeats
+	repeated *parseCache
 	request  *objects.Request
 	helm     *objects.Helm
 	values   map[string]any
@@ -134,7 +134,7 @@ func (r *helmRelease) readValues(t *tree, folder string) error {
 		if err != nil {
 			return fmt.Errorf("value file %q: %w", name, err)
 		}
-		values, err := loader.LoadValues(bytes.NewReader(withoutMark(content)))
+		values, err := loader.LoadValues(bytes.NewReader(trimByteOrderMark(content)))
 		if err != nil {
 			return fmt.Errorf("value file %q: %w", name, err)
 		}
@@ -154,7 +154,7 @@ func (r *helmRelease) readValues(t *tree, folder string) error {
 			if p.IsText != isText {
 				continue
 			}
-			if err := set(p.Name+"="+escaped(p.Value), r.values); err != nil {
+			if err := set(p.Name+"="+escapeCommas(p.Value), r.values); err != nil {
 				return fmt.Errorf("parameter %q: %w", p.Name, err)
 			}
 		}
@@ -173,7 +173,7 @@ func asHelmReads(values map[string]any) (map[string]any, error) {
 }
 
 // escaped makes commas part of a value, as Argo CD does; a list in braces stays one.
-func escaped(value string) string {
+func escapeCommas(value string) string {
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		return value
 	}
@@ -188,7 +188,7 @@ func escaped(value string) string {
 }
 
 // render does what Helm's action.Install does for `helm template`.
-func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, error) {
+func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, error) {
 	c := copyChart(r.chart.chart)
 	r.rendered = c
 	if r.helm.VersionMetadata != "" {
@@ -243,7 +243,7 @@ func (r *helmRelease) render(ctx context.Context, used *chance) ([]manifest, err
 }
 
 // readManifests reads the documents of rendered files, in their order.
-func readManifests(files map[string]string, repeated *repeats, skipTests bool) ([]manifest, error) {
+func readManifests(files map[string]string, repeated *parseCache, skipTests bool) ([]manifest, error) {
 	var manifests []manifest
 	size := 0
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -286,7 +286,7 @@ func splitManifests(file string) []string {
 }
 
 // read reads the text of a manifest. Helm, which would read each of them, is asked about hooks and about mistakes alone.
-func (m *manifest) read(repeated *repeats, skipTests bool) (isDeployed bool, err error) {
+func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, err error) {
 	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
 		return true, nil
 	}
@@ -316,12 +316,12 @@ func hookNames(h *release.Hook) string {
 
 // compare renders with other results of the functions that were called, and names the function that makes a difference.
 func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
-	all := r.differing(ctx, first, "")
+	all := r.findDifference(ctx, first, "")
 	if all == nil {
 		return nil
 	}
 	for _, function := range calls {
-		if one := r.differing(ctx, first, function); one != nil {
+		if one := r.findDifference(ctx, first, function); one != nil {
 			one.file = cmp.Or(one.file, all.file)
 			return one.by(function)
 		}
@@ -330,12 +330,12 @@ func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []str
 }
 
 // difference is what a second rendering makes in another way.
-type difference struct {
+type renderDifference struct {
 	file string // "" if it is not known
 	err  error  // of the second rendering, if that fails
 }
 
-func (d *difference) by(function string) error {
+func (d *renderDifference) by(function string) error {
 	file := cmp.Or(d.file, "of the chart")
 	if d.err != nil {
 		return fmt.Errorf("template %s is rendered once, and fails when rendered again with another result, as it uses the function %s (%w): "+
@@ -350,17 +350,17 @@ var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
 // differing returns how another rendering differs; nil if its objects are the same. Comments, the order of fields and objects
 // that the agent leaves out do not count.
-func (r *helmRelease) differing(ctx context.Context, first []manifest, only string) *difference {
+func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only string) *renderDifference {
 	second, err := r.render(ctx, r.newChance(1, only))
 	if err != nil {
-		return &difference{templateName.FindString(err.Error()), err}
+		return &renderDifference{templateName.FindString(err.Error()), err}
 	}
 	a, b := r.appliedByFile(first), r.appliedByFile(second)
 	names := slices.Sorted(maps.Keys(a))
 	names = append(names, slices.Sorted(maps.Keys(b))...)
 	for _, name := range names {
 		if a[name] != b[name] {
-			return &difference{file: name}
+			return &renderDifference{file: name}
 		}
 	}
 	return nil

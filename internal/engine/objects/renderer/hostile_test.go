@@ -453,8 +453,8 @@ func hostiles(t *testing.T) map[string]hostile {
 
 func TestMeanInputIsAnErrorWithinBounds(t *testing.T) {
 	archives := objectstest.NewArchives(t)
-	long := pool(t, archives, renderer.Options{Time: 5 * time.Minute, Memory: 256 << 20})
-	short := pool(t, archives, renderer.Options{Time: 2 * time.Second, Memory: 256 << 20})
+	long := pool(t, archives, renderer.PoolOptions{Time: 5 * time.Minute, Memory: 256 << 20})
+	short := pool(t, archives, renderer.PoolOptions{Time: 2 * time.Second, Memory: 256 << 20})
 	number := 0
 	for name, test := range hostiles(t) {
 		number++

@@ -28,11 +28,11 @@ func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collect
 	if err != nil {
 		return err
 	}
-	hasSchema, err := scan(t, folder, file, text)
+	hasSchema, err := scanKustomization(t, folder, file, text)
 	if err != nil {
 		return err
 	}
-	all, err := build(t, file, text, k.Generate, hasSchema)
+	all, err := buildKustomization(t, file, text, k.Generate, hasSchema)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file strin
 	if err != nil {
 		return "", nil, err
 	}
-	if err := apply(k, t, folder, kustomization); err != nil {
+	if err := applySettings(k, t, folder, kustomization); err != nil {
 		return "", nil, err
 	}
 	if text, err = yaml.Marshal(kustomization); err != nil {
@@ -98,7 +98,7 @@ func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kus
 	if !k.Generate {
 		return nil, "", fmt.Errorf("folder %q has no kustomization", folder)
 	}
-	resources, err := generate(t, folder)
+	resources, err := listManifests(t, folder)
 	if err != nil {
 		return nil, "", err
 	}
@@ -122,13 +122,13 @@ func kustomizationFile(t *tree, folder string) string {
 }
 
 // generate lists the manifests of a folder and below, and the folders below that have kustomizations.
-func generate(t *tree, folder string) ([]string, error) {
+func listManifests(t *tree, folder string) ([]string, error) {
 	factory := provider.NewDefaultDepProvider().GetResourceFactory()
 	var resources []string
 	taken := "" // the folder that was taken last as a whole
-	for _, name := range t.below(folder) {
+	for _, name := range t.filesBelow(folder) {
 		full := path.Join(folder, name)
-		if taken != "" && strings.HasPrefix(name, taken+"/") || t.linked(path.Dir(full)) {
+		if taken != "" && strings.HasPrefix(name, taken+"/") || t.isBelowLink(path.Dir(full)) {
 			continue
 		}
 		if outer := outermostKustomization(t, folder, name); outer != "" {
@@ -143,7 +143,7 @@ func generate(t *tree, folder string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := recovered(func() error { _, err := factory.SliceFromBytes(content); return err }); err != nil {
+		if err := recoverPanic(func() error { _, err := factory.SliceFromBytes(content); return err }); err != nil {
 			return nil, fmt.Errorf("%s: %w", full, err)
 		}
 		resources = append(resources, "./"+name)
@@ -162,12 +162,12 @@ func outermostKustomization(t *tree, folder, name string) string {
 }
 
 // apply adds what the request says to the kustomization, as Flux and Argo CD do.
-func apply(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
+func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
 	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
 	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
 	to.Namespace = cmp.Or(k.Namespace, to.Namespace)
 	for _, p := range k.Patches {
-		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: selector(p.Target)})
+		to.Patches = append(to.Patches, types.Patch{Patch: p.Patch, Target: selectorOf(p.Target)})
 	}
 	for _, component := range k.Components {
 		if full := path.Join(folder, component); leavesRoot(full) || kustomizationFile(t, full) == "" {
@@ -191,11 +191,11 @@ func apply(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization
 		if k.LabelsWithoutSelector {
 			to.Labels = append(to.Labels, types.Label{Pairs: k.CommonLabels, IncludeTemplates: k.LabelsIncludeTemplates})
 		} else {
-			to.CommonLabels = merged(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // what `kustomize edit add label` writes, which Argo CD runs
+			to.CommonLabels = mergeMaps(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // what `kustomize edit add label` writes, which Argo CD runs
 		}
 	}
 	if len(k.CommonAnnotations) > 0 {
-		to.CommonAnnotations = merged(to.CommonAnnotations, k.CommonAnnotations)
+		to.CommonAnnotations = mergeMaps(to.CommonAnnotations, k.CommonAnnotations)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func setImage(to *types.Kustomization, image objects.Image) {
 	}
 }
 
-func merged(under, over map[string]string) map[string]string {
+func mergeMaps(under, over map[string]string) map[string]string {
 	all := maps.Clone(under)
 	if all == nil {
 		all = map[string]string{}
@@ -223,7 +223,7 @@ func merged(under, over map[string]string) map[string]string {
 	return all
 }
 
-func selector(t *objects.Target) *types.Selector {
+func selectorOf(t *objects.PatchTarget) *types.Selector {
 	if t == nil {
 		return nil
 	}
@@ -238,7 +238,7 @@ var building sync.Mutex
 
 // build runs kustomize on a kustomization at the path file, whatever the artifact has there. Flux lets files be anywhere
 // in the artifact, kustomize by itself only below the folder. A kustomization's own schemas of APIs do not stay.
-func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
+func buildKustomization(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
 	if hasSchema {
@@ -249,7 +249,7 @@ func build(t *tree, file string, kustomization []byte, anywhere, hasSchema bool)
 	if anywhere {
 		options.LoadRestrictions = types.LoadRestrictionsNone
 	}
-	err = recovered(func() error {
+	err = recoverPanic(func() error {
 		if all, err = krusty.MakeKustomizer(options).Run(newTreeFiles(t, file, kustomization), path.Join("/", path.Dir(file))); err != nil {
 			return err
 		}
@@ -279,7 +279,7 @@ func labelVersion(all resmap.ResMap) error {
 }
 
 // recovered makes an error of a panic: kustomize panics at some objects that are none.
-func recovered(run func() error) (err error) {
+func recoverPanic(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("kustomize cannot read it: %v", r)
@@ -289,7 +289,7 @@ func recovered(run func() error) (err error) {
 }
 
 // postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
-func postRender(manifests []manifest, repeated *repeats, k *objects.Kustomize) ([]manifest, error) {
+func postRender(manifests []manifest, repeated *parseCache, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder
 	for _, m := range manifests {
@@ -300,7 +300,7 @@ func postRender(manifests []manifest, repeated *repeats, k *objects.Kustomize) (
 		Resources: []string{input},
 	}
 	t := &tree{files: map[string][]byte{input: []byte(text.String())}, names: []string{input}}
-	if err := apply(k, t, ".", kustomization); err != nil {
+	if err := applySettings(k, t, ".", kustomization); err != nil {
 		return nil, err
 	}
 	written, err := yaml.Marshal(kustomization)
@@ -308,7 +308,7 @@ func postRender(manifests []manifest, repeated *repeats, k *objects.Kustomize) (
 		return nil, err
 	}
 	file := konfig.DefaultKustomizationFileName()
-	all, err := build(t, file, written, true, false)
+	all, err := buildKustomization(t, file, written, true, false)
 	if err != nil {
 		return nil, err
 	}

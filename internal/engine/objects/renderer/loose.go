@@ -29,9 +29,9 @@ const looseTime = 10 * time.Second
 
 // Render renders a request for a folder of files, which are by their clean paths and the same in each call. Of the request,
 // the artifact is not asked for.
-func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Result, error) {
+func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 	l.once.Do(func() {
-		l.pool = New(nil, Options{Time: looseTime, Workers: 1})
+		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: 1})
 		l.archive, l.err = l.writeArchive(files)
 	})
 	if l.err != nil {
@@ -39,7 +39,7 @@ func (l *Loose) Render(ctx context.Context, files map[string]string, request *ob
 	}
 	own := *request
 	own.Artifact = artifact.Artifact{Pin: folder.Pin{Digest: "the files"}}
-	text, err := l.pool.render(ctx, order{l.archive, &own})
+	text, err := l.pool.renderBounded(ctx, renderOrder{l.archive, &own})
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), orLeave, ""))
 	}

@@ -19,7 +19,7 @@ func TestLooseFilesAreRendered(t *testing.T) {
 		"far/kustomization.yaml":  "resources: ['https://example.com/x']\n",
 	}
 	loose := &renderer.Loose{}
-	render := func(folder string) (*objects.Result, error) {
+	render := func(folder string) (*objects.Rendering, error) {
 		return loose.Render(t.Context(), files, &objects.Request{Path: folder, Kustomize: &objects.Kustomize{}})
 	}
 	for range 2 {

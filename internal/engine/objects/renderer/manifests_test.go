@@ -29,7 +29,7 @@ func TestManifestsAreReadAsByHelm(t *testing.T) {
 		for _, h := range hooks {
 			want = append(want, strings.ReplaceAll(hookNames(h), "test,pre-install", "test")+" "+h.Manifest)
 		}
-		manifests, gotErr := readManifests(files, newRepeats(), false)
+		manifests, gotErr := readManifests(files, newParseCache(), false)
 		if fmt.Sprint(gotErr) != fmt.Sprint(err) {
 			t.Errorf("%q: the error is %v, Helm's %v", text, gotErr, err)
 		}
@@ -48,7 +48,7 @@ func TestADocumentIsTheSameWhenItIsReadAgain(t *testing.T) {
 	const half = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {kind: Pod}]\n"
 	files := map[string]string{"list.yaml": strings.ReplaceAll(half, "{kind", "{apiVersion: v1, metadata: {name: b}, kind"), "half.yaml": half,
 		"hook.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: test}}\n", "empty.yaml": "# nothing\n"}
-	read := newRepeats()
+	read := newParseCache()
 	var first []string
 	for range 3 {
 		manifests, err := readManifests(files, read, false)
@@ -77,7 +77,7 @@ func TestADocumentIsTheSameWhenItIsReadAgain(t *testing.T) {
 }
 
 func TestDocumentsAreKeptWithinABound(t *testing.T) {
-	read := newRepeats()
+	read := newParseCache()
 	for i := range 100 {
 		if _, err := read.read(fmt.Sprintf("a: %d%s", i, strings.Repeat("x", maxRepeatedBytes/20))); err != nil {
 			t.Fatal(err)

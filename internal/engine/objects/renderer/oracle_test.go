@@ -111,7 +111,7 @@ func normal(t *testing.T, stream string) []string {
 }
 
 // sameAs checks that a result is what a program printed.
-func sameAs(t *testing.T, result *objects.Result, want string) int {
+func sameAs(t *testing.T, result *objects.Rendering, want string) int {
 	t.Helper()
 	var texts []string
 	for _, o := range result.Objects {
@@ -252,7 +252,7 @@ func compareWithHelm(
 		}
 		result, err := renderer.InProcess(archives).Render(t.Context(), &request)
 		if result != nil {
-			result.Objects = slices.DeleteFunc(result.Objects, func(o objects.Object) bool { return o.On == objects.OnUpgrade })
+			result.Objects = slices.DeleteFunc(result.Objects, func(o objects.FinalObject) bool { return o.On == objects.OnUpgrade })
 			if result.RemoteSchemas != nil {
 				arguments = append(arguments, "--skip-schema-validation")
 				outcomes.add(agent + ": " + asByHelm + ", with a schema that is not read")

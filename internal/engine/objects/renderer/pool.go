@@ -25,21 +25,21 @@ import (
 // Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
 type Pool struct {
 	fetcher artifact.Fetcher
-	options Options
+	options PoolOptions
 	cache   *cache
 
 	free   chan *worker
 	closed sync.Once
 
 	mutex    sync.Mutex
-	exceeded map[source]error // what came to the bounds, and how
+	exceeded map[artifactPath]error // what came to the bounds, and how
 }
 
 // source is what requests with different values render.
-type source struct{ artifact, path string }
+type artifactPath struct{ artifact, path string }
 
 // Options are the bounds of a Pool, and where it keeps results.
-type Options struct {
+type PoolOptions struct {
 	Cache   *diskcache.Folder // nil: results are kept in memory only
 	Time    time.Duration     // that a request may take; 30 seconds by default
 	Memory  uint64            // bytes that a worker may have; 512 MiB by default
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
-func New(fetcher artifact.Fetcher, options Options) *Pool {
+func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
 	p := &Pool{
@@ -55,7 +55,7 @@ func New(fetcher artifact.Fetcher, options Options) *Pool {
 		options:  options,
 		cache:    newCache(options.Cache),
 		free:     make(chan *worker, options.Workers),
-		exceeded: map[source]error{},
+		exceeded: map[artifactPath]error{},
 	}
 	for range options.Workers {
 		p.free <- &worker{}
@@ -74,7 +74,7 @@ func (p *Pool) Close() {
 }
 
 // Render implements Renderer.
-func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.Result, error) {
+func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.Rendering, error) {
 	if !request.Artifact.IsPinned() {
 		return nil, fmt.Errorf("%s: it is not pinned to a commit or a digest, so it cannot be rendered", describe(request))
 	}
@@ -102,7 +102,7 @@ func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]
 	if err != nil {
 		return nil, err
 	}
-	text, err := p.render(ctx, order{archive, request})
+	text, err := p.renderBounded(ctx, renderOrder{archive, request})
 	if err != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%s: %w", describe(request), err)
 	}
@@ -117,7 +117,7 @@ type boundError struct {
 
 // render has one worker render. What has come to its bounds once is not tried again with other values: with those of a
 // thousand hosts that would take hours.
-func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
+func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error) {
 	message, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 	}
 	defer func() { p.free <- w }()
 	defer budget.Begin(ctx, wording.Visible(wording.Cut(describe(o.Request), 200)))()
-	of := source{o.Request.Artifact.Key(), o.Request.Path}
+	of := artifactPath{o.Request.Artifact.Key(), o.Request.Path}
 	p.mutex.Lock()
 	before := p.exceeded[of]
 	p.mutex.Unlock()
@@ -138,9 +138,9 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 		return nil, fmt.Errorf("it was not rendered, since with the values of another assignment %w", before)
 	}
 	isFresh := w.process == nil
-	text, err := p.ask(ctx, w, message)
+	text, err := p.renderOn(ctx, w, message)
 	if bound, isBound := errors.AsType[boundError](err); isBound && !bound.ofTime && !isFresh {
-		text, err = p.ask(ctx, w, message) // what the worker had kept of others counts no more
+		text, err = p.renderOn(ctx, w, message) // what the worker had kept of others counts no more
 	}
 	if _, isBound := errors.AsType[boundError](err); isBound {
 		p.mutex.Lock()
@@ -151,7 +151,7 @@ func (p *Pool) render(ctx context.Context, o order) ([]byte, error) {
 }
 
 // ask has a worker render, which it starts and ends where that is due.
-func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, error) {
+func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
 		if err := w.start(p.options.Memory); err != nil {
 			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
@@ -163,7 +163,7 @@ func (p *Pool) ask(ctx context.Context, w *worker, message []byte) ([]byte, erro
 		boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true},
 	)
 	defer cancel()
-	answer, err := w.ask(bounded, message)
+	answer, err := w.exchange(bounded, message)
 	if err != nil {
 		status := w.end()
 		switch {
@@ -227,7 +227,7 @@ func (w *worker) start(memory uint64) error {
 }
 
 // ask sends an order and waits for the answer. After an error the worker is to be ended.
-func (w *worker) ask(ctx context.Context, message []byte) ([]byte, error) {
+func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
 	defer stop()
 	if err := writeFrame(w.in, message); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/objectstest"
 )
 
-func pool(t testing.TB, archives *objectstest.Archives, options renderer.Options) *renderer.Pool {
+func pool(t testing.TB, archives *objectstest.Archives, options renderer.PoolOptions) *renderer.Pool {
 	t.Helper()
-	p := renderer.New(archives, options)
+	p := renderer.NewPool(archives, options)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -25,7 +25,7 @@ func pool(t testing.TB, archives *objectstest.Archives, options renderer.Options
 func TestWorkersRenderWhatThisProcessRenders(t *testing.T) {
 	archives := objectstest.NewArchives(t)
 	artifact := archives.Add(shop, map[string]string{"apps/settings.yaml": settings, "apps/broken/a.yaml": "kind: A\nmetadata: {"})
-	p := pool(t, archives, renderer.Options{})
+	p := pool(t, archives, renderer.PoolOptions{})
 	for _, request := range []objects.Request{
 		{Artifact: artifact, Path: "apps", Namespace: "shop", Directory: &objects.Directory{}},
 		{Artifact: artifact, Path: "apps", Kustomize: &objects.Kustomize{Generate: true}},
@@ -52,8 +52,8 @@ data: {text: {{ repeat 1000000 "x" }}}
 ---
 {{ end }}{{ end }}
 ` + settings})
-	short := pool(t, archives, renderer.Options{Time: 2 * time.Second, Memory: 256 << 20, Workers: 1})
-	long := pool(t, archives, renderer.Options{Time: 30 * time.Second, Memory: 256 << 20, Workers: 1})
+	short := pool(t, archives, renderer.PoolOptions{Time: 2 * time.Second, Memory: 256 << 20, Workers: 1})
+	long := pool(t, archives, renderer.PoolOptions{Time: 30 * time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(value string) string {
 		p := long
 		if value == "loops" {
@@ -92,7 +92,7 @@ func TestWhatCameToItsBoundsIsNotTriedWithOtherValues(t *testing.T) {
 	large := shop
 	large.Pin.Commit = "1a26e"
 	large = archives.Add(large, chart(map[string]string{"templates/all.yaml": `{{ repeat 200000000 "x" | len }}`}))
-	p := pool(t, archives, renderer.Options{Time: time.Second, Memory: 256 << 20, Workers: 1})
+	p := pool(t, archives, renderer.PoolOptions{Time: time.Second, Memory: 256 << 20, Workers: 1})
 	render := func(what artifact.Artifact, values map[string]any) string {
 		return outcome(
 			p.Render(t.Context(), &objects.Request{Artifact: what, Path: "chart", Helm: &objects.Helm{ReleaseName: "till", Values: values}}),
@@ -122,7 +122,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	render := func(p *renderer.Pool) string {
 		return outcome(p.Render(t.Context(), &objects.Request{Artifact: artifact, Directory: &objects.Directory{}}))
 	}
-	p := pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})
+	p := pool(t, archives, renderer.PoolOptions{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})
 	want := render(p)
 	var all sync.WaitGroup
 	for range 20 {
@@ -133,7 +133,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := render(pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
+	if got := render(pool(t, archives, renderer.PoolOptions{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
 		t.Errorf("from disk: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.Key()]; got != 1 {
@@ -148,7 +148,7 @@ func TestEqualRequestsAreRenderedOnce(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := render(pool(t, archives, renderer.Options{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
+	if got := render(pool(t, archives, renderer.PoolOptions{Cache: diskcache.New(folder, diskcache.DefaultMaxSize)})); got != want {
 		t.Errorf("after damage: got %s, want %s", got, want)
 	}
 	if got := archives.Fetched[artifact.Key()]; got != 2 {

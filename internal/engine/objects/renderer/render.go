@@ -17,24 +17,24 @@ import (
 const orLeave = ", or leave `render` away"
 
 // render renders a request whose artifact is in an archive. Its errors repeat no value of the request.
-func render(ctx context.Context, kept *shelf, archive string, request *objects.Request) (*objects.Result, error) {
+func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
 	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
 		return nil, err
 	}
 	if request.Source != nil {
-		if b, err = b.archived(request.Source); err != nil {
+		if b, err = b.archivedByFlux(request.Source); err != nil {
 			return nil, err
 		}
 	}
-	result, err := renderBook(ctx, kept, b, request)
+	result, err := renderArtifact(ctx, kept, b, request)
 	if err != nil && ctx.Err() == nil {
 		err = withoutValues(err, request, b.tree)
 	}
 	return result, err
 }
 
-func renderBook(ctx context.Context, kept *shelf, b *book, request *objects.Request) (*objects.Result, error) {
+func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, request *objects.Request) (*objects.Rendering, error) {
 	t := b.tree
 	var err error
 	folder := path.Clean(cmp.Or(request.Path, "."))

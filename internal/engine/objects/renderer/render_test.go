@@ -22,7 +22,7 @@ func rendered(t *testing.T, files map[string]string, request objects.Request) st
 	return outcome(renderer.InProcess(archives).Render(t.Context(), &request))
 }
 
-func outcome(result *objects.Result, err error) string {
+func outcome(result *objects.Rendering, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}

@@ -15,25 +15,25 @@ import (
 const maxRepeatedBytes = 2 << 20
 
 // repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
-type repeats struct {
-	documents lastUsed[*document] // by their text
-	yaml      lastUsed[string]    // of values that templates write, by their JSON
+type parseCache struct {
+	documents lastUsed[*parsedDocument] // by their text
+	yaml      lastUsed[string]          // of values that templates write, by their JSON
 }
 
-func newRepeats() *repeats {
-	return &repeats{documents: lastUsed[*document]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
+func newParseCache() *parseCache {
+	return &parseCache{documents: lastUsed[*parsedDocument]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
 }
 
 // document is a document of YAML that was read.
-type document struct {
-	json    []byte           // with the newline by which Helm ends it, which is part of a block of text at its end
-	isPlain bool             // is certainly no hook, and nothing that Helm refuses
-	objects []objects.Object // nil until they are asked for
-	size    int              // of the objects in JSON
+type parsedDocument struct {
+	json    []byte                // with the newline by which Helm ends it, which is part of a block of text at its end
+	isPlain bool                  // is certainly no hook, and nothing that Helm refuses
+	objects []objects.FinalObject // nil until they are asked for
+	size    int                   // of the objects in JSON
 }
 
 // read reads a document of YAML.
-func (r *repeats) read(text string) (*document, error) {
+func (r *parseCache) read(text string) (*parsedDocument, error) {
 	if d, has := r.documents.get(text); has {
 		return d, nil
 	}
@@ -41,7 +41,7 @@ func (r *repeats) read(text string) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document{json: inJSON}
+	d := &parsedDocument{json: inJSON}
 	var head releaseutil.SimpleHead
 	if json.Unmarshal(inJSON, &head) == nil {
 		isHook := false
@@ -55,7 +55,7 @@ func (r *repeats) read(text string) (*document, error) {
 }
 
 // toYAML is Helm's function of templates.
-func (r *repeats) toYAML(value any) string {
+func (r *parseCache) toYAML(value any) string {
 	inJSON, err := json.Marshal(value)
 	if err != nil {
 		return ""

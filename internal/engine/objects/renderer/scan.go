@@ -11,9 +11,9 @@ import (
 
 // scan looks through a kustomization and all that it leads to, before kustomize would fetch or run anything. It tells
 // whether one of them has schemas of APIs.
-func scan(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
+func scanKustomization(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
 	s := scanner{tree: t, seen: map[string]bool{}}
-	err = s.kustomization(folder, file, text)
+	err = s.scanFile(folder, file, text)
 	return s.hasSchema, err
 }
 
@@ -23,7 +23,7 @@ type scanner struct {
 	hasSchema bool
 }
 
-func (s *scanner) kustomization(folder, file string, text []byte) error {
+func (s *scanner) scanFile(folder, file string, text []byte) error {
 	s.seen[folder] = true
 	var k types.Kustomization
 	if err := yaml.Unmarshal(text, &k); err != nil {
@@ -44,7 +44,7 @@ func (s *scanner) kustomization(folder, file string, text []byte) error {
 			if strings.Contains(name, "\n") {
 				continue // the content itself
 			}
-			if err := s.entry(folder, file, name); err != nil {
+			if err := s.scanEntry(folder, file, name); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (s *scanner) files(k *types.Kustomization) []string {
 }
 
 // entry is a file, or a folder with a kustomization. What is neither kustomize would take for an address.
-func (s *scanner) entry(folder, file, name string) error {
+func (s *scanner) scanEntry(folder, file, name string) error {
 	full := path.Join(folder, name)
 	if path.IsAbs(name) || leavesRoot(full) {
 		return fmt.Errorf("%s has %q, which is outside of the artifact", file, name)
@@ -114,7 +114,7 @@ func (s *scanner) entry(folder, file, name string) error {
 		if err != nil {
 			return err
 		}
-		return s.kustomization(full, below, content)
+		return s.scanFile(full, below, content)
 	}
 	if err := s.tree.exclusion(full); err != nil {
 		return fmt.Errorf("%s: %w", file, err)

@@ -11,7 +11,7 @@ import (
 
 // checkSchemas checks objects against the schemas of Kubernetes, and of the definitions among them. It is done here since it is kept with
 // the result.
-func checkSchemas(result *objects.Result, kubernetes string) error {
+func checkSchemas(result *objects.Rendering, kubernetes string) error {
 	catalog, err := kinds.For(kubernetes)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func checkSchemas(result *objects.Result, kubernetes string) error {
 		}
 		definition, err := kinds.ReadDefinition(read[i])
 		if err != nil {
-			result.Violations = append(result.Violations, objects.Violation{Object: i, Message: err.Error()})
+			result.Violations = append(result.Violations, objects.SchemaViolation{Object: i, Message: err.Error()})
 			continue
 		}
 		catalog = catalog.With(definition)
@@ -37,7 +37,7 @@ func checkSchemas(result *objects.Result, kubernetes string) error {
 			continue
 		}
 		for _, violation := range catalog.Check(object) {
-			result.Violations = append(result.Violations, objects.Violation{
+			result.Violations = append(result.Violations, objects.SchemaViolation{
 				Object: i, Message: violation.In(catalog, object), IsUnknown: violation.IsUnknown, IsNewer: catalog.MayLackFields(object),
 			})
 		}

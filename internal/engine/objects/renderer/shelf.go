@@ -10,53 +10,53 @@ import (
 const maxShelfBytes = 64 << 20
 
 // shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
-type shelf struct {
-	books    lastUsed[*book] // by the keys of artifacts
-	repeated *repeats
+type artifactCache struct {
+	artifacts lastUsed[*artifactFiles] // by the keys of artifacts
+	repeated  *parseCache
 }
 
-type book struct {
+type artifactFiles struct {
 	tree   *tree
 	charts map[string]*loadedChart // by folder
 	// ofFlux are the books of the same artifact as sources of Flux archive it.
-	ofFlux map[objects.FluxSource]*book
+	byFlux map[objects.FluxSource]*artifactFiles
 }
 
-func newShelf() *shelf {
-	return &shelf{books: lastUsed[*book]{most: maxShelfBytes}, repeated: newRepeats()}
+func newArtifactCache() *artifactCache {
+	return &artifactCache{artifacts: lastUsed[*artifactFiles]{most: maxShelfBytes}, repeated: newParseCache()}
 }
 
 // take returns an artifact, and reads its archive where it is not here.
-func (s *shelf) take(key, archive string) (*book, error) {
-	if b, has := s.books.get(key); has {
+func (s *artifactCache) take(key, archive string) (*artifactFiles, error) {
+	if b, has := s.artifacts.get(key); has {
 		return b, nil
 	}
 	t, err := readTree(archive)
 	if err != nil {
 		return nil, err
 	}
-	b := newBook(t)
-	s.books.keep(key, b, t.size)
+	b := newArtifactFiles(t)
+	s.artifacts.keep(key, b, t.size)
 	return b, nil
 }
 
-func newBook(t *tree) *book {
-	return &book{tree: t, charts: map[string]*loadedChart{}, ofFlux: map[objects.FluxSource]*book{}}
+func newArtifactFiles(t *tree) *artifactFiles {
+	return &artifactFiles{tree: t, charts: map[string]*loadedChart{}, byFlux: map[objects.FluxSource]*artifactFiles{}}
 }
 
 // archived returns the artifact as a source of Flux archives it.
-func (b *book) archived(by *objects.FluxSource) (*book, error) {
-	if known := b.ofFlux[*by]; known != nil {
+func (b *artifactFiles) archivedByFlux(by *objects.FluxSource) (*artifactFiles, error) {
+	if known := b.byFlux[*by]; known != nil {
 		return known, nil
 	}
-	t, err := b.tree.archived(by)
+	t, err := b.tree.archivedByFlux(by)
 	if err == nil {
-		b.ofFlux[*by] = newBook(t)
+		b.byFlux[*by] = newArtifactFiles(t)
 	}
-	return b.ofFlux[*by], err
+	return b.byFlux[*by], err
 }
 
-func (b *book) chart(folder string, isPacked bool) (*loadedChart, error) {
+func (b *artifactFiles) chart(folder string, isPacked bool) (*loadedChart, error) {
 	key := folder
 	if isPacked {
 		key = path.Join("packed", folder)

@@ -16,7 +16,7 @@ import (
 
 // archived returns the files that Flux' source-controller archives: regular files that neither .sourceignore files nor its
 // defaults exclude. It follows Storage.Archive and SourceIgnoreFilter of fluxcd/pkg/artifact.
-func (t *tree) archived(by *objects.FluxSource) (*tree, error) {
+func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	patterns, err := t.ignorePatterns()
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 	for _, pattern := range overrides {
 		full := path.Join(folder, pattern)
 		if strings.Contains(pattern, "*") {
-			full = t.matching(full)
+			full = t.firstMatch(full)
 		}
 		_, leads := t.outside[full]
 		if _, has := t.files[full]; has || leads {
@@ -104,7 +104,7 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 }
 
 // matching returns the first file whose path matches a pattern; "" for none.
-func (t *tree) matching(pattern string) string {
+func (t *tree) firstMatch(pattern string) string {
 	for _, name := range slices.Concat(t.names, slices.Sorted(maps.Keys(t.outside))) {
 		if matches, _ := path.Match(pattern, name); matches {
 			return name

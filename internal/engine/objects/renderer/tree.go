@@ -80,7 +80,7 @@ func readTree(archive string) (*tree, error) {
 			return nil, fmt.Errorf("it has more than %d files", maxTreeFiles)
 		}
 	}
-	if err := t.follow(targets); err != nil {
+	if err := t.resolveLinks(targets); err != nil {
 		return nil, err
 	}
 	t.names = slices.Sorted(maps.Keys(t.files))
@@ -88,7 +88,7 @@ func readTree(archive string) (*tree, error) {
 }
 
 // follow adds what links lead to. A link may lead through others, so it goes over them until none adds anything.
-func (t *tree) follow(targets map[string]string) error {
+func (t *tree) resolveLinks(targets map[string]string) error {
 	names := slices.Sorted(maps.Keys(targets))
 	for range 8 {
 		before := len(t.files) + len(t.outside)
@@ -140,11 +140,11 @@ func (t *tree) read(name string) ([]byte, error) {
 	if target, leads := t.outside[name]; leads {
 		return nil, outsideError(name, target)
 	}
-	return nil, t.missing(name)
+	return nil, t.missingFile(name)
 }
 
 // missing returns the error about a file that is not there.
-func (t *tree) missing(name string) error {
+func (t *tree) missingFile(name string) error {
 	if err := t.exclusion(name); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (t *tree) isFolder(name string) bool {
 }
 
 // below are the paths of all files below a folder, relative to it and sorted, with those links that lead outside.
-func (t *tree) below(folder string) []string {
+func (t *tree) filesBelow(folder string) []string {
 	prefix := folder + "/"
 	if folder == "." {
 		prefix = ""
@@ -193,7 +193,7 @@ func (t *tree) below(folder string) []string {
 }
 
 // linked tells whether a path of the artifact goes through a link to a folder.
-func (t *tree) linked(name string) bool {
+func (t *tree) isBelowLink(name string) bool {
 	if len(t.links) == 0 {
 		return false
 	}
@@ -220,10 +220,10 @@ func (t *tree) isLinked(name string) bool {
 
 // real returns the path to which a path of the artifact leads through links. A path that leads out of the artifact, or has no end,
 // stays as it is after some links.
-func (t *tree) real(name string) string {
+func (t *tree) realPath(name string) string {
 	const most = 40 // as in Linux
 	for range most {
-		next := t.followed(name)
+		next := t.replaceLink(name)
 		if next == name || leavesRoot(next) {
 			return name
 		}
@@ -233,7 +233,7 @@ func (t *tree) real(name string) string {
 }
 
 // followed replaces the first link of a path by its target.
-func (t *tree) followed(name string) string {
+func (t *tree) replaceLink(name string) string {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {
 			continue
@@ -247,6 +247,6 @@ func (t *tree) followed(name string) string {
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
-func withoutMark(content []byte) []byte {
+func trimByteOrderMark(content []byte) []byte {
 	return bytes.TrimPrefix(content, byteOrderMark)
 }

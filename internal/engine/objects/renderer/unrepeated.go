@@ -85,7 +85,7 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 }
 
 // naming are the fields that errors have to name, and that have no secrets.
-var naming = []string{
+var publicFields = []string{
 	"apiVersion",
 	"kind",
 	"name",
@@ -135,7 +135,7 @@ func withoutNames(value any) any {
 	case map[string]any:
 		rest := map[string]any{}
 		for name, member := range value {
-			if !slices.Contains(naming, name) {
+			if !slices.Contains(publicFields, name) {
 				rest[name] = withoutNames(member)
 			}
 		}

@@ -79,9 +79,9 @@ func (c *collector) addManifests(manifests []manifest) error {
 
 // distinguish takes c for what is installed, and marks objects that an upgrade does not have in the same form. It adds those that
 // only an upgrade has.
-func (c *collector) distinguish(upgraded *collector) {
+func (c *collector) markOccasions(upgraded *collector) {
 	type form struct{ hook, yaml string }
-	of := func(o *objects.Object) form { return form{o.Hook, string(o.YAML)} }
+	of := func(o *objects.FinalObject) form { return form{o.Hook, string(o.YAML)} }
 	left := map[form]int{}
 	for i := range upgraded.objects {
 		left[of(&upgraded.objects[i])]++

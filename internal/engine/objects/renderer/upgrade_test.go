@@ -103,7 +103,7 @@ func TestWhatDiffersOnUpgradeKeepsMetadataAndPostRenderers(t *testing.T) {
 	got := rendered(t, files, objects.Request{Path: "chart", Helm: &objects.Helm{OnCluster: true, ReleaseName: "eu", After: &objects.Kustomize{
 		Labels: map[string]string{
 			"team": "kaizen",
-		}, Patches: []objects.Patch{{Patch: "- {op: add, path: /data, value: {a: b}}", Target: &objects.Target{Kind: "ConfigMap"}}},
+		}, Patches: []objects.Patch{{Patch: "- {op: add, path: /data, value: {a: b}}", Target: &objects.PatchTarget{Kind: "ConfigMap"}}},
 	}}})
 	for text, count := range map[string]int{"name: new": 1, "name: old": 1, "team: kaizen": 2, "a: b": 2} {
 		if strings.Count(got, text) != count {

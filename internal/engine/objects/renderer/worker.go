@@ -45,11 +45,11 @@ func RunIfWorker() {
 	if err != nil {
 		os.Exit(exitProtocol)
 	}
-	serve(os.Stdin, os.Stdout, bound)
+	serveOrders(os.Stdin, os.Stdout, bound)
 }
 
 // order is what a worker is told to render.
-type order struct {
+type renderOrder struct {
 	Archive string
 	Request *objects.Request
 }
@@ -62,17 +62,17 @@ const (
 )
 
 // serve answers orders until the other side ends, even in the midst of one.
-func serve(in io.Reader, out io.Writer, bound uint64) {
+func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	os.Stdout = os.Stderr // what libraries print must not be taken for an answer
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	time.Local = time.UTC
-	http.DefaultTransport = refusing{}
+	http.DefaultTransport = refusingTransport{}
 	debug.SetGCPercent(400) // little is kept from one order to the next
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
 	go watchMemory(bound)
 
-	orders := make(chan order)
+	orders := make(chan renderOrder)
 	go func() {
 		reader := bufio.NewReader(in)
 		for {
@@ -80,16 +80,16 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 			if err != nil {
 				os.Exit(0)
 			}
-			var o order
+			var o renderOrder
 			if json.Unmarshal(message, &o) != nil || o.Request == nil {
 				os.Exit(exitProtocol)
 			}
 			orders <- o
 		}
 	}()
-	kept := newShelf()
+	kept := newArtifactCache()
 	for o := range orders {
-		if writeFrame(out, answer(kept, o)) != nil {
+		if writeFrame(out, answerOrder(kept, o)) != nil {
 			os.Exit(0)
 		}
 	}
@@ -98,7 +98,7 @@ func serve(in io.Reader, out io.Writer, bound uint64) {
 // maxError bounds the text of an error, in which a chart may have put whatever it likes.
 const maxError = 2 << 10
 
-func answer(kept *shelf, o order) []byte {
+func answerOrder(kept *artifactCache, o renderOrder) []byte {
 	result, err := render(context.Background(), kept, o.Archive, o.Request)
 	if errors.Is(err, errNoArchive) {
 		return []byte{answerNoFile}
@@ -113,9 +113,9 @@ func answer(kept *shelf, o order) []byte {
 }
 
 // refusing is the transport of a worker: whatever a library would fetch is refused.
-type refusing struct{}
+type refusingTransport struct{}
 
-func (refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
