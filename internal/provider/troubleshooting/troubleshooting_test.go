@@ -79,7 +79,7 @@ var (
 		"addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "KindOf": 1,
 	}
 	reportingPrefixes = regexp.MustCompile(`^(add|warn|join|report)`)
-	holding           = map[string]bool{"Kind": true, "PlanProblem": true, "Problem": true, "Refusal": true, "Error": true, "Finding": true}
+	holding           = map[string]bool{"Kind": true, "PlanProblem": true, "Problem": true, "Refusal": true, "Error": true, "QueryError": true, "Finding": true}
 )
 
 // summaries are those in the code, each with a place that has it.
