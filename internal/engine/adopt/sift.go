@@ -162,17 +162,14 @@ func (a *documents) points(o *manifestObject) bool {
 
 // isRepository reports whether a URL may be the documents' repository. It ignores letter case, as Git hosts do.
 func (a *documents) isRepository(url string) bool {
-	here := a.here()
+	here := a.options.repository.Repo
 	return url != "" && (here == "" || reconciler.SameRepository(strings.ToLower(here), strings.ToLower(url)))
 }
-
-// here returns the URL of the documents' repository, or "".
-func (a *documents) here() string { return a.options.repository.Repo }
 
 // locate takes the repository from the agent's own source, if the options lack it.
 func (a *documents) locate() {
 	for _, o := range a.objects {
-		if a.here() == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
+		if a.options.repository.Repo == "" && o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) {
 			a.options.repository.Repo = textAt(o.spec(), "url")
 		}
 	}

@@ -173,7 +173,7 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 		}
 	}
 	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // created by its installer
-		m.Repo, m.Branch = a.here(), a.options.repository.Branch
+		m.Repo, m.Branch = a.options.repository.Repo, a.options.repository.Branch
 	}
 	if m.Chart != "" && m.Storage == "git" || u.main.kind.For == reconciler.Charts && m.Storage != "helm" {
 		m.Type = "helm"
@@ -188,10 +188,10 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 	if a.fit(u); m.Repo != "" {
 		return true
 	}
-	if a.here() == "" {
+	if a.options.repository.Repo == "" {
 		return false
 	}
-	*m = manifests{Storage: "git", Type: m.Type, Repo: a.here(), Branch: a.options.repository.Branch, Path: m.Path}
+	*m = manifests{Storage: "git", Type: m.Type, Repo: a.options.repository.Repo, Branch: a.options.repository.Branch, Path: m.Path}
 	a.fit(u)
 	for _, of := range u.objects {
 		a.list(

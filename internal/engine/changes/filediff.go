@@ -3,10 +3,11 @@ package changes
 import (
 	"bytes"
 	"cmp"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // keyChange is a key that was added, removed or changed. Without text it is a file with unknown keys.

@@ -2,11 +2,11 @@ package pipeline_test
 
 import (
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // A folder that is deployed is not checked for its owner, whoever else has rendered the fleet before.

@@ -18,6 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// Diagnostic is an error or a warning.
 type Diagnostic struct {
 	Summary string // a short sentence without a full stop
 	Message string // one sentence with a subject
@@ -180,6 +181,7 @@ func (r *Computation) Hosts() []*schedule.Host {
 	return slices.DeleteFunc(slices.Clone(r.Schedule.Hosts), func(host *schedule.Host) bool { return host.Cluster != nil })
 }
 
+// ClustersOf calls [ClustersOf] with the computed fleet.
 func (r *Computation) ClustersOf(hosts []string) []string {
 	return ClustersOf(r.Fleet, hosts)
 }

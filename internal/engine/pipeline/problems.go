@@ -12,6 +12,7 @@ type Problems struct {
 	wording.Groups[string, *schedule.Assignment]
 }
 
+// Add adds problems of an assignment.
 func (p *Problems) Add(assignment *schedule.Assignment, texts ...string) {
 	for _, text := range texts {
 		p.Groups.Add(text, assignment)

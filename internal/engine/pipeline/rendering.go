@@ -200,6 +200,7 @@ func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees
 	}
 }
 
+// Files renders one assignment.
 func (r *Rendering) Files(ctx context.Context, i int) ([]git.File, error) {
 	files, err := r.files(ctx, r.subject(i))
 	if err != nil {

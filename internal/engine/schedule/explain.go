@@ -10,6 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// Unscheduled is a deployment target without a host.
 type Unscheduled struct {
 	DeploymentTarget  string
 	Reason            string // a clause without a subject
