@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// Request says what is to be rendered, and how. Of Helm, Kustomize and Directory one at least is set. Of several, the first is
+// Request describes one rendering. Of Helm, Kustomize and Directory one at least is set. Of several, the first is
 // used that the folder is made for, as Argo CD finds out: a chart, a folder with a kustomization, any folder. What a
 // reconciler's own objects say is brought into this form by the reconciler: see package reconciler.
 type Request struct {
@@ -152,7 +152,7 @@ type Patch struct {
 	Target *PatchTarget
 }
 
-// Target selects objects, as that of kustomize's `patches` does; its texts are regular expressions.
+// PatchTarget selects objects, as the target of kustomize's `patches` does; its texts are regular expressions.
 type PatchTarget struct {
 	Group, Version, Kind, Name, Namespace string
 	LabelSelector, AnnotationSelector     string
@@ -164,7 +164,7 @@ type Directory struct {
 	Include, Exclude string // globs, as Argo CD has them; "" for none
 }
 
-// Result is what a request comes to.
+// Rendering is the outcome of a request.
 type Rendering struct {
 	// Objects are sorted by group, kind, namespace and name.
 	Objects []FinalObject
@@ -182,7 +182,7 @@ type Rendering struct {
 	Undefined []int
 }
 
-// Violation is a part of an object that a cluster refuses, or drops.
+// SchemaViolation is a part of an object that a cluster refuses, or drops.
 type SchemaViolation struct {
 	Object  int    // number among the objects
 	Message string // names the part and the schema, without the value
@@ -196,7 +196,7 @@ type RemoteSchema struct{ Chart, URL string }
 // Chart is what a chart says of itself.
 type Chart struct{ Name, Version, AppVersion string }
 
-// Object is one final object.
+// FinalObject is one rendered object.
 type FinalObject struct {
 	Group, Version, Kind, Namespace, Name string
 	From                                  Origin

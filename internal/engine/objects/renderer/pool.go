@@ -35,10 +35,10 @@ type Pool struct {
 	exceeded map[artifactPath]error // what came to the bounds, and how
 }
 
-// source is what requests with different values render.
+// artifactPath is what requests with different values render.
 type artifactPath struct{ artifact, path string }
 
-// Options are the bounds of a Pool, and where it keeps results.
+// PoolOptions are the bounds and the cache of a Pool.
 type PoolOptions struct {
 	Cache   *diskcache.Folder // nil: results are kept in memory only
 	Time    time.Duration     // that a request may take; 30 seconds by default
@@ -46,7 +46,7 @@ type PoolOptions struct {
 	Workers int               // at most; by default one for each processor
 }
 
-// New returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
+// NewPool returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
 func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
