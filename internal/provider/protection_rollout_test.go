@@ -229,7 +229,7 @@ func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
 func TestAMeasurementOfAClusterRollsBackNothingThatItDoesNotName(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		of    evidence.Of
+		of    evidence.SubjectKind
 		fails string // the subject of the figure
 		tags  map[string]string
 		want  string // of the workloads that are rolled back

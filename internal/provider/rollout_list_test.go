@@ -191,7 +191,7 @@ func TestAMeasurementWithoutAFigureNeverPasses(t *testing.T) {
 // A cluster of which nothing hears is passed over with unknown = "skip"; one whose figure is unknown is not.
 func TestADeadClusterIsSkippedWithSeveralDocuments(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]evidence.Of{"a check of clusters": evidence.OfCluster, "a check of hosts": evidence.OfHost, "a check of the fleet": evidence.OfFleet} {
+	for name, of := range map[string]evidence.SubjectKind{"a check of clusters": evidence.OfCluster, "a check of hosts": evidence.OfHost, "a check of the fleet": evidence.OfFleet} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newListed(t, providertest.New(startProvider))

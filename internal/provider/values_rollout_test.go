@@ -370,7 +370,7 @@ func TestWhatIsNotKnownYetKeepsWhatIsHeld(t *testing.T) {
 
 func TestMistakesInARolloutAreFoundAtPlan(t *testing.T) {
 	t.Parallel()
-	measured := func(ofs ...evidence.Of) string {
+	measured := func(ofs ...evidence.SubjectKind) string {
 		all := &evidence.Measurements{Environment: "prod", Time: time.Now()}
 		for _, of := range ofs {
 			name := "errors"

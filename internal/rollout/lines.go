@@ -300,7 +300,7 @@ func (r *run) notes() []string {
 		switch {
 		case t == nil:
 			notes = append(notes, fmt.Sprintf("approval %q is for a deployment target that has no assignment; remove the approval", approval))
-		case t.state != nil && content != t.state.Content && !strings.HasPrefix(content, t.state.Content+"-"):
+		case !t.hasContent(content):
 			notes = append(notes, fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", approval))
 		}
 	}

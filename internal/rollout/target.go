@@ -220,6 +220,15 @@ func (t *target) content() string {
 	return gate.Content(texts...)
 }
 
+// hasContent reports whether an approval is for the content that is under way or wanted, or for a retry of it.
+func (t *target) hasContent(approved string) bool {
+	content := t.content()
+	if t.state != nil {
+		content = t.state.Content
+	}
+	return approved == content || strings.HasPrefix(approved, content+"-")
+}
+
 // joinTo adds new hosts to the change under way.
 func (r *tracker) joinTo(t *target) {
 	for _, m := range t.members {

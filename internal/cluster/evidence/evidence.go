@@ -30,19 +30,19 @@ type Measurements struct {
 	Checks      []Check   // in the order of the configuration
 }
 
-// Of is the kind of subject that the figures of a check describe.
-type Of string
+// SubjectKind is the kind of subject that the figures of a check describe.
+type SubjectKind string
 
 // The kinds of subjects.
 const (
-	OfCluster    Of = "cluster"    // by name
-	OfHost       Of = "host"       // by name
-	OfAssignment Of = "assignment" // by key
-	OfFleet      Of = "fleet"      // one figure, under ""
+	OfCluster    SubjectKind = "cluster"    // by name
+	OfHost       SubjectKind = "host"       // by name
+	OfAssignment SubjectKind = "assignment" // by key
+	OfFleet      SubjectKind = "fleet"      // one figure, under ""
 )
 
 // Ofs lists all kinds of subjects.
-var Ofs = []Of{OfCluster, OfHost, OfAssignment, OfFleet}
+var Ofs = []SubjectKind{OfCluster, OfHost, OfAssignment, OfFleet}
 
 // OfNames returns the names of all kinds of subjects.
 func OfNames() []string {
@@ -58,9 +58,9 @@ const MaxChecks = 50
 
 // Check is one measurement, with the expressions that judge its figures.
 type Check struct {
-	Name string `json:"name"`
-	Of   Of     `json:"of"`
-	Unit string `json:"unit,omitempty"` // follows figures in texts, such as "%"
+	Name string      `json:"name"`
+	Of   SubjectKind `json:"of"`
+	Unit string      `json:"unit,omitempty"` // follows figures in texts, such as "%"
 	// Pass and Fail are CEL over value, samples and rest; Fail may be "".
 	Pass string `json:"pass"`
 	Fail string `json:"fail,omitempty"`

@@ -60,7 +60,7 @@ var variables = sync.OnceValues(func() (*expression.Language, error) {
 
 // CheckExpression returns the error in the pass or fail expression of a check, such as `line 1, column 7: there is no …`.
 // hasSamples reports whether the check asks for samples.
-func CheckExpression(source string, of Of, hasSamples bool) []string {
+func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	language, err := variables()
 	if err != nil {
 		return []string{err.Error()}
@@ -79,7 +79,7 @@ func CheckExpression(source string, of Of, hasSamples bool) []string {
 }
 
 // NeedsRest reports whether an expression fails without a rest: it does not test rest == null first.
-func NeedsRest(source string, of Of) bool {
+func NeedsRest(source string, of SubjectKind) bool {
 	language, err := variables()
 	if err != nil || source == "" || of == OfFleet {
 		return false
@@ -121,7 +121,7 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge judges the figure of a subject beside that of the rest, which may be nil. The subject has the name that [Of] describes.
+// Judge judges the figure of a subject beside that of the rest, which may be nil. The subject has the name that [SubjectKind] describes.
 // The message begins with the name of the check and has the figures. The status has no time. Judge is safe for concurrent use with
 // checks of [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {

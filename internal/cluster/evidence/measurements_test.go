@@ -192,7 +192,7 @@ func TestAnExpressionOfACheckNamesOnlyWhatTheCheckHas(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		source     string
-		of         evidence.Of
+		of         evidence.SubjectKind
 		hasSamples bool
 		want       string
 	}{

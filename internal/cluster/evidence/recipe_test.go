@@ -38,7 +38,7 @@ func readRecipe(t *testing.T) recipe {
 	return recipe{
 		query: check["prometheus"].AsValueMap()["query"].AsString(), samples: check["samples"].AsString(),
 		check: evidence.Check{
-			Name: check["name"].AsString(), Of: evidence.Of(check["of"].AsString()), Unit: check["unit"].AsString(),
+			Name: check["name"].AsString(), Of: evidence.SubjectKind(check["of"].AsString()), Unit: check["unit"].AsString(),
 			Pass: check["pass"].AsString(), Fail: check["fail"].AsString(),
 		},
 	}

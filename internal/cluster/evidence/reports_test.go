@@ -42,7 +42,7 @@ func agents(known bool, tree string, is verdict.Verdict) evidence.Lookup {
 	}
 }
 
-func measured(of evidence.Of, pass, fail string, figures map[string]float64) evidence.Document {
+func measured(of evidence.SubjectKind, pass, fail string, figures map[string]float64) evidence.Document {
 	check := evidence.Check{Name: "errors", Of: of, Unit: "%", Pass: pass, Fail: fail, Figures: map[string]evidence.Figure{}}
 	for subject, value := range figures {
 		check.Figures[subject] = evidence.Figure{Value: value}
@@ -239,13 +239,13 @@ func TestAFigureIsComparedWithTheHostsThatDoNotHaveTheChangeYet(t *testing.T) {
 func TestFiguresAreOfWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	key := func(host string) folder.Key { return folder.Key{Host: host, DeploymentTarget: "app-core"} }
-	for of, want := range map[evidence.Of]string{ // of a-1, a-2, b-1, and c-1, which is a host of its own; agents say nothing
+	for of, want := range map[evidence.SubjectKind]string{ // of a-1, a-2, b-1, and c-1, which is a host of its own; agents say nothing
 		evidence.OfCluster:    "progressing failed progressing unknown",
 		evidence.OfHost:       "unknown unknown failed progressing",
 		evidence.OfAssignment: "unknown unknown failed progressing",
 		evidence.OfFleet:      "unknown unknown unknown unknown",
 	} {
-		figures := map[evidence.Of]map[string]float64{
+		figures := map[evidence.SubjectKind]map[string]float64{
 			evidence.OfCluster: {"a-1": 1, "a-2": 9, "b-1": 3}, evidence.OfHost: {"a": 1, "b": 9, "c-1": 1},
 			evidence.OfAssignment: {"a/app-core": 1, "b/app-core": 9, "c-1/app-core": 1}, evidence.OfFleet: {"": 1},
 		}

@@ -51,7 +51,7 @@ func newSuspects(in rollout.StepInput) *suspects {
 }
 
 // blames reports whether a document about a whole subject belongs to the change of a folder on a cluster.
-func (s *suspects) blames(of Of, cluster string, key folder.Key) bool {
+func (s *suspects) blames(of SubjectKind, cluster string, key folder.Key) bool {
 	var found suspect
 	switch of {
 	case OfAssignment:

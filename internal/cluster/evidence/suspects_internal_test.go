@@ -34,7 +34,7 @@ func TestAFigureOfAWholeBlamesTheOnlyChangeThere(t *testing.T) {
 	}
 	s := newSuspects(in)
 	for _, c := range []struct {
-		of                    Of
+		of                    SubjectKind
 		cluster, host, target string
 		want                  bool
 	}{

@@ -30,7 +30,7 @@ const (
 // Check is a measurement: the source of its figures and the criteria.
 type Check struct {
 	Name, Unit string
-	Of         evidence.Of
+	Of         evidence.SubjectKind
 	Pass, Fail string
 	// Samples gives the number of events behind a figure: a query, or an expression over a web server's answer; "" if
 	// not needed.
@@ -76,7 +76,7 @@ type Measurer struct {
 }
 
 // Subjects maps kinds of subjects to their names.
-type Subjects map[evidence.Of][]string
+type Subjects map[evidence.SubjectKind][]string
 
 // Measurement is the result of a check.
 type Measurement struct {
@@ -190,7 +190,7 @@ func (c *Check) newMeasurement(subjects Subjects) Measurement {
 	}
 }
 
-func (s Subjects) names(of evidence.Of) []string {
+func (s Subjects) names(of evidence.SubjectKind) []string {
 	if of == evidence.OfFleet {
 		return []string{""}
 	}

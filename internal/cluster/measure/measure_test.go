@@ -77,7 +77,7 @@ func measured(t testing.TB, url string, check measure.Check) measure.Measurement
 func TestLabelsSayWhatASeriesIsOf(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of              evidence.Of
+		of              evidence.SubjectKind
 		labels          map[string]string
 		answer          string
 		want            map[string]evidence.Figure
@@ -108,7 +108,7 @@ func TestWhatIsNoFigureHasAReason(t *testing.T) {
 	t.Parallel()
 	const many = "the query gives 2 series of it, and one is needed: aggregate them, as in sum by (…)"
 	for _, test := range []struct {
-		of     evidence.Of
+		of     evidence.SubjectKind
 		answer string
 		want   map[string]string
 	}{
@@ -166,7 +166,7 @@ func TestSamplesAreASecondQuery(t *testing.T) {
 func TestAnAnswerWithoutFiguresSaysWhy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of           evidence.Of
+		of           evidence.SubjectKind
 		answer, want string
 	}{
 		{evidence.OfCluster, series(), "the query gives no series"},

@@ -26,7 +26,7 @@ const (
 )
 
 // Labels are the label names that a check can override, by kind of subject.
-var Labels = map[evidence.Of][]string{
+var Labels = map[evidence.SubjectKind][]string{
 	evidence.OfCluster: {
 		labelCluster,
 	}, evidence.OfHost: {labelHost}, evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},

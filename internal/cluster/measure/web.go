@@ -44,7 +44,7 @@ func compileAnswer(source string) (*expression.Expression, []string) {
 }
 
 // placeholders are the permitted sets of a URL's placeholders by kind of subject.
-var placeholders = map[evidence.Of][][]string{
+var placeholders = map[evidence.SubjectKind][][]string{
 	evidence.OfFleet: {nil}, evidence.OfCluster: {{"{cluster}"}}, evidence.OfHost: {{"{host}"}},
 	evidence.OfAssignment: {{"{assignment}"}, {"{deployment_target}", "{host}"}},
 }
@@ -85,7 +85,7 @@ func CheckPrometheusURL(address string) string {
 
 // CheckWebURL is [CheckURL] for a web server. The URL must have the placeholders for the kind of subject, and no
 // others.
-func CheckWebURL(address string, of evidence.Of) string {
+func CheckWebURL(address string, of evidence.SubjectKind) string {
 	var found []string
 	rest := address
 	for _, name := range []string{"{assignment}", "{cluster}", "{deployment_target}", "{host}"} {
@@ -110,7 +110,7 @@ func CheckWebURL(address string, of evidence.Of) string {
 }
 
 // urlOf returns the URL for a subject. Names are escaped, so none spans several parts of the path.
-func (w *Web) urlOf(of evidence.Of, name string) string {
+func (w *Web) urlOf(of evidence.SubjectKind, name string) string {
 	host, target := name, ""
 	if at := strings.LastIndexByte(name, '/'); of == evidence.OfAssignment && at >= 0 {
 		host, target = name[:at], name[at+1:]

@@ -16,7 +16,7 @@ import (
 func TestAWebServerIsAskedForEach(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of   evidence.Of
+		of   evidence.SubjectKind
 		path string
 		want []string // paths, as they are sent
 	}{
@@ -120,7 +120,7 @@ func TestAWebServerThatDoesNotAnswerIsAReasonOfItsOwn(t *testing.T) {
 func TestURLsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		of        evidence.Of // "": of Prometheus
+		of        evidence.SubjectKind // "": of Prometheus
 		url, want string
 	}{
 		{"", "https://prometheus.example.com", ""},

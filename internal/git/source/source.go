@@ -61,15 +61,15 @@ type QueryError struct {
 
 func (e *QueryError) Error() string { return e.Summary + ": " + e.Detail }
 
-// Reader reads files. It is safe for concurrent use.
-type Reader struct {
+// FileReader reads files. It is safe for concurrent use.
+type FileReader struct {
 	git         *git.Connector
 	credentials git.Credentials
 }
 
 // NewReader returns a Reader. It makes no request.
-func NewReader(client *git.Connector, credentials git.Credentials) *Reader {
-	return &Reader{git: client, credentials: credentials}
+func NewReader(client *git.Connector, credentials git.Credentials) *FileReader {
+	return &FileReader{git: client, credentials: credentials}
 }
 
 // Check returns all errors of a query. It makes no request.
@@ -141,7 +141,7 @@ const maxPath = 4096
 // error that names them.
 //
 // Errors: a *QueryError at an attribute, or an error about the repository from git.Remote.Describe.
-func (c *Reader) Read(ctx context.Context, query Query) (Files, error) {
+func (c *FileReader) Read(ctx context.Context, query Query) (Files, error) {
 	remote := git.Remote{URL: query.URL, Credentials: c.credentials, Sources: query.Sources}
 	files, err := c.read(ctx, remote, query)
 	var wrong *QueryError
@@ -151,7 +151,7 @@ func (c *Reader) Read(ctx context.Context, query Query) (Files, error) {
 	return Files{}, remote.Describe(err)
 }
 
-func (c *Reader) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
+func (c *FileReader) read(ctx context.Context, remote git.Remote, query Query) (Files, error) {
 	s, wrong := query.search()
 	if len(wrong) > 0 {
 		return Files{}, wrong[0]

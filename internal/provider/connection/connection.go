@@ -23,7 +23,7 @@ import (
 // Connection is the configured provider.
 type Connection struct {
 	Delivery *delivery.Service
-	Sources  *source.Reader
+	Sources  *source.FileReader
 	// Artifacts resolves and fetches the artifacts of manifests.
 	Artifacts *origin.Resolver
 	// Complete is false while a credential is unknown, so that no request can be sent yet.

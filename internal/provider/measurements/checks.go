@@ -51,7 +51,7 @@ func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.
 }
 
 func decodeCheck(o *fleet.ObjectReader) measure.Check {
-	of := evidence.Of(o.OneOf("of"))
+	of := evidence.SubjectKind(o.OneOf("of"))
 	o.Require("of", "is required: what the figures are of, "+wording.Either(evidence.OfNames(), ""))
 	check := measure.Check{
 		Name:    line(o, "name", maxName, true),
@@ -90,7 +90,7 @@ func decodeCheck(o *fleet.ObjectReader) measure.Check {
 	return check
 }
 
-func decodePrometheus(o *fleet.ObjectReader, of evidence.Of) *measure.Prometheus {
+func decodePrometheus(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Prometheus {
 	from := &measure.Prometheus{
 		URL: address(
 			o,
@@ -122,7 +122,7 @@ func decodePrometheus(o *fleet.ObjectReader, of evidence.Of) *measure.Prometheus
 	return from
 }
 
-func decodeWeb(o *fleet.ObjectReader, of evidence.Of) *measure.Web {
+func decodeWeb(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Web {
 	from := &measure.Web{Value: fleet.ReadTextOrDefault(o, "value"), Headers: headers(o), Timeout: timeout(o)}
 	from.URL = address(o, func(text string) string {
 		if of == "" {

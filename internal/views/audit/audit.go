@@ -20,9 +20,9 @@ type Report struct {
 	// Format is the version of the JSON. Marshal sets it.
 	Format string `json:"format"`
 	// Assignment is the name of the flotilla_assignment.
-	Assignment  string     `json:"assignment"`
-	Environment string     `json:"environment"`
-	Repository  Repository `json:"repository"`
+	Assignment  string            `json:"assignment"`
+	Environment string            `json:"environment"`
+	Repository  AuditedRepository `json:"repository"`
 	// Commit is the tip of the branch; null without a branch.
 	Commit *string `json:"commit"`
 	// Time is the time of the clusters' reports; null without reports.
@@ -38,8 +38,8 @@ type Report struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Repository is the location of the assignment. The URL has no credentials.
-type Repository struct {
+// AuditedRepository is the location of the assignment. The URL has no credentials.
+type AuditedRepository struct {
 	URL    string `json:"url"`
 	Branch string `json:"branch"`
 	Path   string `json:"path"`

@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Ask is a folder whose files have the values of a Config.
-type Ask struct {
+// FolderQuery is a folder whose files have the values of a Config.
+type FolderQuery struct {
 	Config string
 	Right  bool // its side
 	Key    folder.Key
@@ -18,8 +18,8 @@ type Ask struct {
 // Asks returns the folders to read next: one for each Config that may differ and lacks values; or, with again, all other folders
 // with that Config, one of each deployment target, because some targets have no file of configuration. It returns at most a given
 // number, in the order of deployment targets.
-func Asks(in Input, again bool, most int) []Ask {
-	var asks []Ask
+func Asks(in Input, again bool, most int) []FolderQuery {
+	var asks []FolderQuery
 	asked := map[string]bool{}
 	for _, p := range in.targets() {
 		if !p.mayDiffer() {
@@ -34,7 +34,7 @@ func Asks(in Input, again bool, most int) []Ask {
 				}
 				own[e.Config] = true
 				if asked[e.Config] == again {
-					asks = append(asks, Ask{Config: e.Config, Right: side == 1, Key: e.key, Tree: e.Tree})
+					asks = append(asks, FolderQuery{Config: e.Config, Right: side == 1, Key: e.key, Tree: e.Tree})
 				}
 				asked[e.Config] = true
 			}

@@ -12,7 +12,7 @@ import (
 func (r *Result) Audit(in *Input) *audit.Report {
 	c := r.Counts
 	shown := &audit.Report{
-		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.Repository(r.Page.Repository),
+		Assignment: r.Page.Title, Environment: r.Page.Environment, Repository: audit.AuditedRepository(r.Page.Repository),
 		Commit: wording.OrNil(r.Page.Commit),
 		Fleet:  c.Fleet, Deployed: c.Deployed,
 		Verdicts: audit.Verdicts{

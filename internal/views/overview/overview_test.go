@@ -178,7 +178,7 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 	for seed := range uint64(20) {
 		in := world(t, 200, seed)
 		made := overview.Build(in)
-		verdicts, counts := map[verdict.Verdict]int{}, map[report.State]int{}
+		verdicts, counts := map[verdict.Verdict]int{}, map[report.TargetState]int{}
 		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
 		for _, a := range made.Page.Assignments {

@@ -85,9 +85,9 @@ func encode(p *Page, detail int) ([]byte, error) {
 	}
 	e.text("")
 	e.set(nil)
-	e.trees.of("")
+	e.trees.number("")
 	e.run(nil)
-	e.snapshots.of(nil)
+	e.snapshots.number(nil)
 	e.d.Epoch = e.epoch.Unix()
 	e.d.Time = e.time(p.Time)
 	e.d.Good, e.d.Poor = p.bounds().Good, p.bounds().Poor
@@ -126,7 +126,7 @@ type encoder struct {
 // index numbers keys in the order of their first use.
 type index[K comparable] map[K]int
 
-func (i index[K]) of(key K) int {
+func (i index[K]) number(key K) int {
 	at, ok := i[key]
 	if !ok {
 		at = len(i)
@@ -143,7 +143,7 @@ func (i index[K]) ordered() []K {
 	return all
 }
 
-func (e *encoder) text(text string) int { return e.strings.of(clean(text)) }
+func (e *encoder) text(text string) int { return e.strings.number(clean(text)) }
 
 func (e *encoder) set(texts []string) int {
 	set, key := make(column, 0, len(texts)), make([]byte, 0, len(texts)*6)
@@ -151,7 +151,7 @@ func (e *encoder) set(texts []string) int {
 		set = append(set, e.text(text))
 		key = append(strconv.AppendInt(key, int64(set[len(set)-1]), 36), ' ')
 	}
-	at := e.sets.of(string(key))
+	at := e.sets.number(string(key))
 	if at == len(e.d.Sets) {
 		e.d.Sets = append(e.d.Sets, set)
 	}
@@ -169,14 +169,14 @@ func (e *encoder) run(runs []Run) int {
 			rest += r.Clusters
 			continue
 		}
-		of := e.runs.of([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
+		of := e.runs.number([5]int{e.text(r.Version), e.text(r.Revision), e.text(r.Chart), e.text(r.AppVersion), e.text(r.Images)})
 		list = append(list, of, r.Clusters)
 	}
 	if rest > 0 {
 		list = append(list, rest)
 	}
 	key, _ := list.MarshalJSON()
-	at := e.running.of(string(key))
+	at := e.running.number(string(key))
 	if at == len(e.d.Running) {
 		e.d.Running = append(e.d.Running, list)
 	}
@@ -220,7 +220,7 @@ func oneIf(is bool) int {
 }
 
 // states has the states in the order of the script's numbers.
-var states = []State{"", UpToDate, New, Changed, Removed}
+var states = []TargetState{"", UpToDate, New, Changed, Removed}
 
 // columns has the numbers of objects by attribute.
 type columns map[string]column
@@ -265,7 +265,7 @@ func (e *encoder) objects(p *Page) {
 		clusters.add("verdict", rank(c.Verdict))
 		clusters.add("since", e.time(c.Since))
 		clusters.add("message", e.text(c.Message))
-		clusters.add("commit", e.trees.of(short(clean(c.Commit))))
+		clusters.add("commit", e.trees.number(short(clean(c.Commit))))
 		clusters.add("behind", c.Behind+1) // 0 if unknown
 	}
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
@@ -329,21 +329,21 @@ func (e *encoder) assignments(p *Page) {
 		all.add("verdict", rank(a.Verdict))
 		all.add("since", e.time(a.Since))
 		all.add("message", e.text(a.Message))
-		all.add("counts", e.counts.of(a.Clusters))
+		all.add("counts", e.counts.number(a.Clusters))
 		all.add("state", max(0, slices.Index(states, a.State)))
-		all.add("tree", e.trees.of(short(clean(a.Tree))))
+		all.add("tree", e.trees.number(short(clean(a.Tree))))
 		if a.Deployed != a.Tree {
-			all.add("deployed", e.trees.of(short(clean(a.Deployed))))
+			all.add("deployed", e.trees.number(short(clean(a.Deployed))))
 		} else {
 			all.add("deployed", 0)
 		}
-		all.add("commit", e.trees.of(short(clean(a.Commit))))
+		all.add("commit", e.trees.number(short(clean(a.Commit))))
 		all.add("changed", e.time(a.Changed))
 		all.add("version", e.text(a.Version))
 		all.add("source", e.text(a.Source))
 		all.add("running", e.run(a.Running))
 		all.add("waits", e.text(a.WaitsFor))
-		all.add("snapshot", e.snapshots.of(a.Snapshot))
+		all.add("snapshot", e.snapshots.number(a.Snapshot))
 	}
 	e.d.Hosts, e.d.Targets, e.d.Assignments = columns(e.d.Hosts).used(), columns(e.d.Targets).used(), all.used()
 }
@@ -357,7 +357,7 @@ func (e *encoder) snapshot(s *Snapshot) {
 			if e.detail == everything {
 				text = e.text(v.Text)
 			}
-			written = append(written, e.values.of([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
+			written = append(written, e.values.number([5]int{e.text(v.Pointer), e.text(v.Container), e.set(v.Overridden), e.set(v.Schemas), text}))
 		}
 	}
 	e.d.Snapshots = append(e.d.Snapshots, written)

@@ -85,15 +85,15 @@ type Target struct {
 	Version string
 }
 
-// State compares the wanted content of an assignment with the deployed one.
-type State string
+// TargetState compares the wanted content of an assignment with the deployed one.
+type TargetState string
 
 // The states of an assignment. "" means unknown.
 const (
-	UpToDate State = "up to date"
-	New      State = "new"
-	Changed  State = "changed"
-	Removed  State = "being removed"
+	UpToDate TargetState = "up to date"
+	New      TargetState = "new"
+	Changed  TargetState = "changed"
+	Removed  TargetState = "being removed"
 )
 
 // Assignment is one deployment target on one host.
@@ -111,7 +111,7 @@ type Assignment struct {
 	// Clusters counts its clusters by verdict, in the order of verdict.All.
 	Clusters [5]int
 
-	State State
+	State TargetState
 	// Tree is the id of the wanted tree, and Deployed that of the tree at the tip; "" for none.
 	Tree, Deployed string
 	// Commit is its last commit, and Changed the time of that commit.
