@@ -151,7 +151,8 @@ func checkSchemeURL(scheme, raw string) error {
 	switch {
 	case parsed.User != nil || strings.Contains(parsed.Host, "@"):
 		return errors.New(
-			"the URL has credentials in it; leave out what is before the \"@\", and give them to the provider's git attribute or in FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD",
+			"the URL has credentials in it; leave out what is before the \"@\", and give them to the provider's git attribute or in " +
+				"FLOTILLA_GIT_TOKEN, FLOTILLA_GIT_USERNAME and FLOTILLA_GIT_PASSWORD",
 		)
 	case parsed.RawQuery != "" || parsed.ForceQuery:
 		return errors.New("the URL has a query (\"?...\"); remove it from the URL of the repository")

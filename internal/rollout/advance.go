@@ -113,7 +113,10 @@ func Advance(in StepInput) *Outcome {
 	p := &prover{StepInput: in, stageTable: stageTable{matches: map[string][]bool{}}}
 	windows := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
 	r := &run{decider{
-		tracker: &tracker{prover: p, state: in.State.clone()}, windows: windows, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
+		tracker: &tracker{
+			prover: p,
+			state:  in.State.clone(),
+		}, windows: windows, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
 	}}
 	if in.Settings == nil {
 		r.state = &StepState{Targets: map[string]*ChangeState{}}

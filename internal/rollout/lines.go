@@ -312,9 +312,11 @@ func (r *run) notes() []string {
 				fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", text, gate.Mark(name, t.state.id())),
 			)
 		} else if t := r.targets[text]; t != nil && t.state != nil {
-			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this content alone", text, gate.Mark(text, t.state.id())))
+			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this "+
+				"content alone", text, gate.Mark(text, t.state.id())))
 		} else if !strings.Contains(text, "@") {
-			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is to be expedited", text))
+			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is "+
+				"to be expedited", text))
 		}
 	}
 	if hosts := r.withoutClusters(); len(hosts) > 0 {

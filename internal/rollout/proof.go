@@ -25,12 +25,13 @@ type counts struct {
 	held                                     int // further hosts under a hold
 	open                                     int // written hosts with clusters that are not ready
 	ready, soaking, failed, waiting, unknown int
-	stuck, lasting                           int         // failed clusters: not ready in time; and for long enough to roll back
-	ofRoot                                   int         // failed clusters: for long enough, but only by the object that follows the whole folder
-	overdue                                  int         // unknown clusters: for so long that they may be skipped
-	ends, frees                              []time.Time // ends of the soak times of clusters, and of hosts whose clusters only soak
-	lasts                                    time.Time   // when the failures have lasted long enough to roll back
-	waits, fails                             reasons     // of clusters that are not ready or unknown; of failed clusters
+	stuck, lasting                           int // failed clusters: not ready in time; and for long enough to roll back
+	// failed clusters: for long enough, but only by the object that follows the whole folder
+	ofRoot       int
+	overdue      int         // unknown clusters: for so long that they may be skipped
+	ends, frees  []time.Time // ends of the soak times of clusters, and of hosts whose clusters only soak
+	lasts        time.Time   // when the failures have lasted long enough to roll back
+	waits, fails reasons     // of clusters that are not ready or unknown; of failed clusters
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }

@@ -127,7 +127,11 @@ func decodeStage(o *fleet.ObjectReader) Stage {
 		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
 		MaxConcurrent: o.Int("max_concurrent"),
 		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
-		Soak: fleet.ReadDuration(o, "soak", gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
+		Soak: fleet.ReadDuration(
+			o,
+			"soak",
+			gate.MaxDuration,
+		), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
 	}
 	s.types, s.clusters = compiled(s.ClusterTypeSelector), compiled(s.ClusterSelector)
 	return s
@@ -167,7 +171,9 @@ func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Find
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
 		hold := FolderHold{
-			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"), Until: fleet.ReadTime(o, "until"),
+			DeploymentTargets: o.Texts(
+				"deployment_targets",
+			), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"), Until: fleet.ReadTime(o, "until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

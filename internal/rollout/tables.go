@@ -21,7 +21,8 @@ const (
 // SettingsTable describes the attribute rollout.
 var SettingsTable = &fleet.Table{
 	Name: "rollout",
-	Meaning: "The attribute `rollout` of `flotilla_assignment`: a change is written to one stage after the other, each when the one before has proven it. " +
+	Meaning: "The attribute `rollout` of `flotilla_assignment`: a change is written to one stage after the other, each when the one before " +
+		"has proven it. " +
 		"`flotilla_rollout` has the same as attributes of its own.",
 	Attributes: []fleet.Attribute{
 		{
@@ -67,7 +68,8 @@ var SettingsTable = &fleet.Table{
 // StageTable describes a stage.
 var StageTable = &fleet.Table{
 	Name: "stage",
-	Meaning: "Hosts that get a change together. One without selectors and `hosts` takes hosts that no stage before has taken. The `stages` of `flotilla_rollout` are " +
+	Meaning: "Hosts that get a change together. One without selectors and `hosts` takes hosts that no stage before has taken. The `stages` " +
+		"of `flotilla_rollout` are " +
 		"the same, where each cluster is a host.",
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "Name of the stage, which plans print. Each stage has its own."},

@@ -57,7 +57,8 @@ func kindOf(text []byte) (*string, error) {
 	}
 	if err := stdjson.Unmarshal(text, &d); err != nil {
 		return nil, errors.New(
-			"the evidence is not a document of flotilla_compliance, flotilla_cluster_facts or flotilla_measurements: its kind is not a text, or it is not JSON",
+			"the evidence is not a document of flotilla_compliance, flotilla_cluster_facts or flotilla_measurements: its kind is not a text, or " +
+				"it is not JSON",
 		)
 	}
 	return d.Kind, nil

@@ -128,7 +128,12 @@ func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	if !errors.As(err, &known) {
 		known.text = err.Error()
 	}
-	left := &RequestError{Reason: known.Reason, text: wording.Visible(scrubber().Scrub(known.text)), kind: known.kind, conflicts: known.conflicts}
+	left := &RequestError{
+		Reason:    known.Reason,
+		text:      wording.Visible(scrubber().Scrub(known.text)),
+		kind:      known.kind,
+		conflicts: known.conflicts,
+	}
 	if known.answer != "" {
 		left.text += ": " + wording.OneLine(scrubber().Scrub(known.answer))
 	}

@@ -104,7 +104,12 @@ func (d *discovery) rememberVersion(kind ResourceKind, version string) {
 	d.versions[kind], d.isKubernetes = version, true
 }
 
-func (c *ClusterClient) listVersion(ctx context.Context, kind ResourceKind, version string, options ListOptions) ([]*unstructured.Unstructured, error) {
+func (c *ClusterClient) listVersion(
+	ctx context.Context,
+	kind ResourceKind,
+	version string,
+	options ListOptions,
+) ([]*unstructured.Unstructured, error) {
 	var items []*unstructured.Unstructured
 	var err error
 	for try := 0; ; try++ {

@@ -83,7 +83,13 @@ func QueryOne(ctx context.Context, cluster Cluster, options QueryOptions, query 
 	return queryOne(ctx, cluster, options.withDefaults(), newCommands(), query)
 }
 
-func queryOne(whole context.Context, cluster Cluster, options QueryOptions, running *commands, query func(context.Context, *ClusterClient) error) error {
+func queryOne(
+	whole context.Context,
+	cluster Cluster,
+	options QueryOptions,
+	running *commands,
+	query func(context.Context, *ClusterClient) error,
+) error {
 	var printed []string
 	scrubber := sync.OnceValue(func() secret.Scrubber { return cluster.scrubber(printed...) })
 	if whole.Err() != nil {

@@ -89,7 +89,11 @@ func (d *discovery) discover(ctx context.Context, apiVersion string) (map[string
 			continue
 		}
 		found[one.Kind] = Resource{
-			ResourceKind: ResourceKind{Group: group, Versions: version, Resource: one.Name}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
+			ResourceKind: ResourceKind{
+				Group:    group,
+				Versions: version,
+				Resource: one.Name,
+			}, ObjectKind: one.Kind, Namespaced: one.Namespaced, Verbs: one.Verbs,
 		}
 	}
 	d.mu.Lock()

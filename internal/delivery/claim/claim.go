@@ -74,7 +74,13 @@ func Decide(s Situation) (Decision, error) {
 	}
 	free := FreeClusters(s, d.Clusters)
 	if len(free) < wanting {
-		return Decision{}, &ShortError{Number: s.Number, Kept: len(d.Clusters), Free: free, Pool: len(setOf(s.Pool)), Elsewhere: ClaimedElsewhere(s)}
+		return Decision{}, &ShortError{
+			Number:    s.Number,
+			Kept:      len(d.Clusters),
+			Free:      free,
+			Pool:      len(setOf(s.Pool)),
+			Elsewhere: ClaimedElsewhere(s),
+		}
 	}
 	d.Taken = free[:wanting:wanting]
 	d.Clusters = append(d.Clusters, d.Taken...)

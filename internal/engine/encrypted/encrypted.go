@@ -108,7 +108,8 @@ func (c *check) checkLastApplied(path string, metadata map[string]any) {
 	for key := range annotations {
 		if strings.HasSuffix(key, "/last-applied-configuration") {
 			c.report(
-				"%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is in the Secret",
+				"%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is "+
+					"in the Secret",
 				path,
 			)
 		}

@@ -11,7 +11,11 @@ import (
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // any environment will do
-	all := append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo}, collection{"constraints", decodeConstraint})
+	all := append(
+		slices.Clone(collections),
+		collection{"environments", decodeEnvironmentWithRepo},
+		collection{"constraints", decodeConstraint},
+	)
 	for _, of := range all {
 		if of.name != name {
 			continue

@@ -176,7 +176,11 @@ func decodeDeploymentTarget(d *decoder, table *Table,
 	if o == nil {
 		return nil, notInEnvironment, false
 	}
-	target = &DeploymentTarget{Name: name, Labels: readLabels(o, "labels"), Namespace: readChecked(o, "namespace", func(name string) string { return checkNamespace(o, name) })}
+	target = &DeploymentTarget{
+		Name:      name,
+		Labels:    readLabels(o, "labels"),
+		Namespace: readChecked(o, "namespace", func(name string) string { return checkNamespace(o, name) }),
+	}
 	if environment := o.fields["environment"]; environment == nil || environment == "" {
 		o.Report("environment", "is required")
 	} else if text, ok := environment.(string); ok {

@@ -34,7 +34,10 @@ func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(
 
 // readManifests checks that the attributes fit the storage: see https://fluxcd.io/flux/components/source/.
 func readManifests(o *ObjectReader) Manifests {
-	m := Manifests{Manifests: folder.Manifests{Storage: readOneOf(o, "storage"), Repo: readRequired(o, "repo")}, Type: readOneOfOrNone(o, "type")}
+	m := Manifests{
+		Manifests: folder.Manifests{Storage: readOneOf(o, "storage"), Repo: readRequired(o, "repo")},
+		Type:      readOneOfOrNone(o, "type"),
+	}
 	set := map[string]string{}
 	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version", "digest"} {
 		set[attribute] = readText(o, attribute)

@@ -76,7 +76,11 @@ func readModelCluster(p *controlPlane, o *ObjectReader) {
 }
 
 func readModelNamespace(p *controlPlane, o *ObjectReader) {
-	workspace := Workspace{Name: readName(o, CheckLabelName), ContributorGroups: readSortedTexts(o, "group"), Labels: readLabels(o, "metadata")}
+	workspace := Workspace{
+		Name:              readName(o, CheckLabelName),
+		ContributorGroups: readSortedTexts(o, "group"),
+		Labels:            readLabels(o, "metadata"),
+	}
 	finishModel(o)
 	p.register("workspaces", workspace.Name, o.path)
 	p.Fleet.Workspaces = append(p.Fleet.Workspaces, workspace)

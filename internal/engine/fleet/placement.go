@@ -25,7 +25,8 @@ const maxWeight = 1000
 
 var placements = defineKind(Table{
 	Name: "placement",
-	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as few deployment " +
+	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as " +
+		"few deployment " +
 		"targets as possible move.",
 }, func(p *Placement) []row {
 	return []row{

@@ -47,7 +47,8 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 				references[key] = readSecretReference(r)
 			}
 		default: // may be the secret itself: not repeated
-			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are needed, not %s: "+
+			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are "+
+				"needed, not %s: "+
 				"the secret itself belongs into the store", kindOf(element))
 		}
 	}
@@ -56,7 +57,12 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 
 // readSecretReference never repeats a text in a message: it may be the secret itself.
 func readSecretReference(o *ObjectReader) *SecretReference {
-	reference := &SecretReference{Store: readRequired(o, "store"), Key: readRequired(o, "key"), Property: readText(o, "property"), Version: readText(o, "version")}
+	reference := &SecretReference{
+		Store:    readRequired(o, "store"),
+		Key:      readRequired(o, "key"),
+		Property: readText(o, "property"),
+		Version:  readText(o, "version"),
+	}
 	checkStoreName(o, o.At("store"), reference.Store, formCheck(o, "store"))
 	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
 		checkShown(o, attribute, text)
@@ -146,7 +152,10 @@ func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore 
 
 func readDecryption(o *ObjectReader, attribute string) *Decryption {
 	return ReadObject(o, attribute, func(d *ObjectReader) *Decryption {
-		return &Decryption{Secret: readChecked(d, "secret", formCheck(d, "secret")), ServiceAccount: readChecked(d, "service_account", formCheck(d, "service_account"))}
+		return &Decryption{
+			Secret:         readChecked(d, "secret", formCheck(d, "secret")),
+			ServiceAccount: readChecked(d, "service_account", formCheck(d, "service_account")),
+		}
 	})
 }
 

@@ -53,7 +53,8 @@ var fleetTable = Table{
 		},
 		{
 			Name: "artifacts",
-			Meaning: "The text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment targets in it " +
+			Meaning: "The text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment " +
+				"targets in it " +
 				"are pinned to a commit, or to a version and a digest. While it is unknown, all of `manifests` is pending.",
 		},
 		{Name: "base", Type: ObjectType, Of: &baseTable, Meaning: "A fleet to add to, such as one that `control_plane` returned."},
@@ -141,7 +142,8 @@ var workspaceTable = Table{
 			Name: "service_account",
 			Form: subdomainForm,
 			Meaning: "Service account that Flux impersonates when it reconciles the team's workloads, in the namespace `flux-system`; " +
-				"for Rancher Fleet that of the cluster's agent. With Config Sync, which has no such account, they may do no more than the cluster role `admin` in their namespace. " +
+				"for Rancher Fleet that of the cluster's agent. With Config Sync, which has no such account, they may do no more than the cluster " +
+				"role `admin` in their namespace. " +
 				"Unset: they have the rights of the reconciler.",
 		},
 		{
@@ -168,8 +170,10 @@ var workspaceTable = Table{
 			Name: "parameters",
 			Type: TextsType,
 			Meaning: "Paths of fields, such as `helm_release.valuesFrom`, that the team's workloads may set although they reach " +
-				"Secrets, accounts, clusters, namespaces or other content, or decide what is trusted; or `namespace`, `project`, `secret_ref`. With this, `secrets`, `sources`, " +
-				"`service_account` or a project that is rendered, all that is not allowed so is an error at plan. Fields that decide what is trusted, such as `git_repository.verify`, always are.",
+				"Secrets, accounts, clusters, namespaces or other content, or decide what is trusted; or `namespace`, `project`, `secret_ref`. With " +
+				"this, `secrets`, `sources`, " +
+				"`service_account` or a project that is rendered, all that is not allowed so is an error at plan. Fields that decide what is " +
+				"trusted, such as `git_repository.verify`, always are.",
 		},
 		{
 			Name:    "least_render",
@@ -182,8 +186,9 @@ var workspaceTable = Table{
 }
 
 var clusterTypeTable = Table{
-	Name:    "cluster type",
-	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps thousands of clusters.",
+	Name: "cluster type",
+	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps " +
+		"thousands of clusters.",
 	Attributes: []Attribute{
 		nameAttribute(labelForm, "Name of the cluster type, a DNS label; also its folder."),
 		{
@@ -191,7 +196,8 @@ var clusterTypeTable = Table{
 			Type:    TextsType,
 			Ordered: true,
 			Form:    labelForm,
-			Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are made of it keep " +
+			Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are made " +
+				"of it keep " +
 				"the first one, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\".",
 		},
 		environmentAttribute,
@@ -217,7 +223,8 @@ var clusterTypeTable = Table{
 		{
 			Name: "allow_plain",
 			Type: TextsType,
-			Meaning: "Names of values in `parameters`, `secret_stores` and `description` that may look like a credential, as the error about them gives " +
+			Meaning: "Names of values in `parameters`, `secret_stores` and `description` that may look like a credential, as the error " +
+				"about them gives " +
 				"them: `parameters.helm_release.values.password`. Without it such a value is an error.",
 		},
 		{
@@ -233,16 +240,19 @@ var clusterTypeTable = Table{
 			Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`.",
 		},
 		{
-			Name:    "decryption",
-			Type:    ObjectType,
-			Of:      &decryptionTable,
-			Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. Unset: it does not.",
+			Name: "decryption",
+			Type: ObjectType,
+			Of:   &decryptionTable,
+			Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. " +
+				"Unset: it does not.",
 		},
 		{
 			Name:    "render",
 			Allowed: Renderings,
-			Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to them; `preview` at plan, " +
-				"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
+			Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to " +
+				"them; `preview` at plan, " +
+				"for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in place of what points to them: " +
+				"see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
 				"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`.",
 		},
 		{
@@ -251,10 +261,11 @@ var clusterTypeTable = Table{
 			Meaning: "Version of Kubernetes of its clusters, `\"1.34\"`, `\"v1.34.2\"` or `\"v1.34.2+k3s1\"`, which charts are rendered for.",
 		},
 		{
-			Name:    "api_versions",
-			Form:    apiVersionForm,
-			Type:    TextsType,
-			Meaning: "API versions that its clusters have beside those that Kubernetes serves by default, which charts are rendered for: `<group>/<version>` or `<group>/<version>/<kind>`.",
+			Name: "api_versions",
+			Form: apiVersionForm,
+			Type: TextsType,
+			Meaning: "API versions that its clusters have beside those that Kubernetes serves by default, which charts are rendered for: " +
+				"`<group>/<version>` or `<group>/<version>/<kind>`.",
 		},
 		descriptionAttribute,
 	},
@@ -314,9 +325,10 @@ var containerTable = Table{
 		environmentAttribute,
 		labelsAttribute,
 		{
-			Name:    "data",
-			Type:    AnyObjectType,
-			Meaning: "An object of any shape. Types are kept; `null` removes a key that another container gives. Required unless `secrets` or `encrypted` is given.",
+			Name: "data",
+			Type: AnyObjectType,
+			Meaning: "An object of any shape. Types are kept; `null` removes a key that another container gives. Required unless `secrets` or " +
+				"`encrypted` is given.",
 		},
 		{
 			Name:         "secrets",
@@ -324,19 +336,23 @@ var containerTable = Table{
 			Of:           &secretReferenceTable,
 			NullElements: true,
 			Meaning: "References to secrets in stores, by key: " +
-				"`{DB_PASSWORD = {store = \"vault\", key = \"prod/db\", property = \"password\", version = \"3\"}}`. References merge as `data` do and share its keys: a key is either a value or a " +
+				"`{DB_PASSWORD = {store = \"vault\", key = \"prod/db\", property = \"password\", version = \"3\"}}`. References merge as `data` " +
+				"do and " +
+				"share its keys: a key is either a value or a " +
 				"secret. `null` removes a key that another container gives. The secret itself is not read, so it is in no plan and no state.",
 		},
 		{
 			Name: "encrypted",
 			Type: TextsType,
-			Meaning: "Encrypted files, such as `[file(\"db.sops.yaml\")]`: each is one YAML document, a Secret that SOPS has encrypted or a SealedSecret, of " +
+			Meaning: "Encrypted files, such as `[file(\"db.sops.yaml\")]`: each is one YAML document, a Secret that SOPS has encrypted or a " +
+				"SealedSecret, of " +
 				"1 MiB at most. They are copied as they are to the folders of the assignments that the container reaches.",
 		},
 		{
 			Name: "allow_plain",
 			Type: TextsType,
-			Meaning: "Names of values in `data` that may look like a credential, as the error about them gives them: `KEY`, or `DB.PASSWORD` for a member of an " +
+			Meaning: "Names of values in `data` that may look like a credential, as the error about them gives them: `KEY`, or `DB.PASSWORD` for " +
+				"a member of an " +
 				"object. Without it such a value is an error, since values are committed as they are.",
 		},
 		{
@@ -368,7 +384,8 @@ var configSchemaTable = Table{
 
 var templateTable = Table{
 	Name: "template",
-	Meaning: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml`, `platform-secrets.yaml` " +
+	Meaning: "Go templates that turn an assignment into a file: `reconciler.yaml`, `namespace.yaml`, `platform-config.yaml`, " +
+		"`platform-secrets.yaml` " +
 		"or `policy.yaml`. One of the same type and name as a built-in template replaces it.",
 	Attributes: []Attribute{
 		nameAttribute(subdomainForm, "Name of the template, a DNS subdomain."),

@@ -24,8 +24,9 @@ var locationTable = Table{
 }
 
 var selectorTable = Table{
-	Name:    "selector",
-	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, nothing is asked of the labels that it would select by.",
+	Name: "selector",
+	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, " +
+		"nothing is asked of the labels that it would select by.",
 	Attributes: []Attribute{
 		{Name: "match_labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, Meaning: "Labels with exactly these values."},
 		{Name: "match_expressions", Type: ObjectsType, Of: &expressionTable, Meaning: "Requirements, as in Kubernetes."},
@@ -52,7 +53,8 @@ var deploymentTargetTable = Table{
 		{
 			Name: "namespace",
 			Form: labelForm,
-			Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the same one share it, " +
+			Meaning: "Where it runs, on each of its hosts. Unset: `<environment>-<host>-<deployment target>`. Deployment targets that set the " +
+				"same one share it, " +
 				"and it stays when they go; those of agents, such as `flux-system`, and of Kubernetes cannot be set.",
 		},
 		{Name: "manifests", Type: ObjectType, Required: true, Of: &manifestsTable, Meaning: "Where the workload's own manifests are."},
@@ -61,7 +63,8 @@ var deploymentTargetTable = Table{
 			Type:    TextsType,
 			Default: []string{"configmap"},
 			Meaning: "The forms in which it gets its configuration: `configmap` (`configmap:<name>` gives it another name), " +
-				"`values` (among a chart's values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the Secret of references to secrets, " +
+				"`values` (among a chart's values; `values:<key>` below a key), `substitute` (Flux substitutes it for variables) and `secret` (the " +
+				"Secret of references to secrets, " +
 				"which is there with `configmap`, too; `secret:<name>` gives it another name).",
 		},
 		{
@@ -74,7 +77,8 @@ var deploymentTargetTable = Table{
 			Name: "allow_plain",
 			Type: TextsType,
 			Meaning: "Names of values that may look like a credential, as the errors and warnings about them give them: in its parameters, " +
-				"`parameters.helm_release.values.password`; in files of custom templates and in final objects, `<kind>.<path>`, such as `ConfigMap.data.password`. Without it such a value is an error, " +
+				"`parameters.helm_release.values.password`; in files of custom templates and in final objects, `<kind>.<path>`, such as " +
+				"`ConfigMap.data.password`. Without it such a value is an error, " +
 				"and in the final objects of a preview a warning.",
 		},
 		{Name: "config_schema", Type: SchemaType, Meaning: "JSON Schema that its values must satisfy: its text, or the object."},
@@ -100,11 +104,13 @@ var manifestsTable = Table{
 		{Name: "chart", Meaning: "Name of the chart, for `helm`, which requires it, and `oci`."},
 		{Name: "version", Meaning: "Version of the chart or artifact, or a range of versions, for `helm` and `oci`."},
 		{
-			Name:    "digest",
-			Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or its `tag`, too.",
+			Name: "digest",
+			Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or " +
+				"its `tag`, too.",
 		},
 		{Name: "type", Allowed: ManifestTypes, Meaning: "`helm` for a chart, `kustomize` for a kustomization or plain manifests. " +
-			"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or `chart`, else `kustomize`."},
+			"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or `chart`, else " +
+			"`kustomize`."},
 		{Name: "parameters", Type: AnyObjectType, Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\"."},
 	},
 }
@@ -194,13 +200,15 @@ var hydrationTable = Table{
 			Name:    "on_conflict",
 			Default: "error",
 			Allowed: []string{"error", "warn", "override"},
-			Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` neither, and the name decides.",
+			Meaning: "It applies where nothing but the name decides between containers that disagree: an error, a warning, or with `override` " +
+				"neither, and the name decides.",
 		},
 		{
 			Name:    "lists",
 			Default: "replace",
 			Allowed: []string{"replace", "append", "merge"},
-			Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same `list_key` are merged, and all else is added.",
+			Meaning: "`replace`: the later list takes the place of the earlier; `append`: it is added to it; `merge`: objects with the same " +
+				"`list_key` are merged, and all else is added.",
 		},
 		{Name: "list_key", Default: "name", Meaning: "The key that tells objects in lists apart, for `merge`."},
 	},

@@ -144,7 +144,8 @@ func (p *published) definition(of schema.GroupKind) *Definition {
 	return read
 }
 
-// kubernetesKind returns the schema of a kind of Kubernetes in a minor version, or the nearest one before or after it; nil if there is none.
+// kubernetesKind returns the schema of a kind of Kubernetes in a minor version, or the nearest one before or after it; nil if
+// there is none.
 func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 	name, isKnown := p.kubernetes.Kinds[api]
 	if !isKnown {

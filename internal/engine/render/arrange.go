@@ -274,7 +274,8 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	// Each folder has the namespace of its deployment target.
 	distinct := func(assignment *schedule.Assignment, host string) {
 		of, at := a.templates.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
-		if !of.RejectsDuplicates || cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
+		if !of.RejectsDuplicates ||
+			cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
 			return
 		}
 		if other := named[at]; other != nil && other.Target != assignment.Target {

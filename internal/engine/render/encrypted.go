@@ -134,7 +134,8 @@ func (a *encryptedChooser) chooseWriters() {
 				a.report(
 					one.file,
 					fmt.Sprintf("deployment target %q", one.Target.Name),
-					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of the Secrets another name",
+					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of "+
+						"the Secrets another name",
 					on.name,
 					on.namespace,
 					first.Target.Name,

@@ -63,7 +63,8 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 			}
 			add(
 				targetPath(assignment.Target).Attribute("manifests"),
-				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of flotilla_artifacts for these workloads%s",
+				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of "+
+					"flotilla_artifacts for these workloads%s",
 				how,
 				hint,
 			)

@@ -183,7 +183,8 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 		mistakes = append(
 			mistakes,
 			fmt.Errorf(
-				"%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of config containers, "+
+				"%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of "+
+					"config containers, "+
 					"encrypt them with SOPS, or set render = %q",
 				wording.OneOrMany(len(secrets), "Secret", "Secrets"),
 				wording.List(secrets, wording.Named),

@@ -28,7 +28,11 @@ const maxEntries = 1 << 17
 // and one entry for each reference, because hardly any two assignments have the same references. Without it, rendering
 // the reference fleet takes half as long again (BenchmarkSecrets). ok is false if the file has another structure. The
 // file is valid if head and entries are.
-func (t *Templates) renderExternalSecrets(host *hostTemplates, template *compiledTemplate, subject Subject) (file AssignmentFile, ok bool, err error) {
+func (t *Templates) renderExternalSecrets(
+	host *hostTemplates,
+	template *compiledTemplate,
+	subject Subject,
+) (file AssignmentFile, ok bool, err error) {
 	_, amongValues := subject.Assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {
 		return AssignmentFile{}, false, nil

@@ -102,7 +102,8 @@ func (a *secretChecker) checkReference(
 	if !host.hasSecrets {
 		a.report(
 			fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
-			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of type \"secret\"",
+			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of "+
+				"type \"secret\"",
 			origin(key),
 			strings.Join(fleet.BuiltinTemplates["secret"], ", "),
 		)
@@ -139,7 +140,11 @@ func (a *secretChecker) checkReference(
 }
 
 // checkForms reports forms of configuration that deliver no references.
-func (a *secretChecker) checkForms(host *hostTemplates, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference]) {
+func (a *secretChecker) checkForms(
+	host *hostTemplates,
+	assignment *schedule.Assignment,
+	references iter.Seq2[string, fleet.SecretReference],
+) {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	if len(forms) == 0 {
 		return

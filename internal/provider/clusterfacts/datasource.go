@@ -56,7 +56,8 @@ func definition() schema.Schema {
 			),
 			"label_defaults": schema.MapAttribute{
 				Optional: true, ElementType: types.MapType{ElemType: types.StringType},
-				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
+				MarkdownDescription: "Labels of clusters whose facts are not known, by name of the " +
+					"cluster, and `\"" + facts.AllOthers + "\"` for all others. Where a fact that a label is made of is not known, " +
 					"the label is that of here, if any. A cluster that does not answer, or has no nodes that could say it, and has no entry is an " +
 					"error: without its labels, policies would no longer select it, and its workloads would be removed. " +
 					"A cluster whose connection is not known yet may be a new one: without an entry, it has no such labels in this run, and a " +

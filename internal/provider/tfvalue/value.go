@@ -148,7 +148,13 @@ func Texts(texts []string) basetypes.ListValue {
 }
 
 // ReadStrictly reads a dynamic object by its table. It calls read unless the object is null or unknown.
-func ReadStrictly(attribute string, table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnostics, read func(*fleet.ObjectReader)) {
+func ReadStrictly(
+	attribute string,
+	table *fleet.Table,
+	value types.Dynamic,
+	diagnostics *diag.Diagnostics,
+	read func(*fleet.ObjectReader),
+) {
 	given := Plain(value)
 	if given == nil {
 		return

@@ -21,7 +21,11 @@ func Hurry(folder string) {
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 }
 
-const hurried = "[user]\n\tname = A Person\n\temail = person@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n"
+const hurried = "[user]\n\tname = A Person\n\temail = person@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = " +
+	"" +
+	"" +
+	"" +
+	"false\n[receive]\n\tautogc = false\n"
 
 // Run runs a program in a directory without user configuration, and returns its output. The test fails if the program does.
 func Run(t testing.TB, directory, name string, args ...string) string {

@@ -48,7 +48,8 @@ type UploadRequest struct {
 // AzureRepos is a stand-in for Azure Repos. The repository has to allow filters and any object.
 func AzureRepos() *StandIn {
 	return &StandIn{
-		Upload:   " multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want filter symref=HEAD:refs/heads/main",
+		Upload: " multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want filter " +
+			"symref=HEAD:refs/heads/main",
 		Receive:  "report-status side-band-64k delete-refs",
 		Insists:  []string{"multi_ack", "multi_ack_detailed"},
 		Refusal:  "TF401041: The Git protocol sent is not as expected (Clients must support multi-ack.).",

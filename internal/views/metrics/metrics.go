@@ -70,11 +70,13 @@ func Metrics() []Metric {
 			series: score,
 		},
 		{
-			Name: "flotilla_commits_behind", Help: "Most commits by which the branch is ahead of what a cluster has applied, of any author; absent where that is known of no cluster.",
+			Name: "flotilla_commits_behind", Help: "Most commits by which the branch is ahead of what a cluster has applied, of any author; " +
+				"absent where that is known of no cluster.",
 			series: commitsBehind,
 		},
 		{
-			Name: "flotilla_assignment_clusters", Help: "Clusters that an assignment is on, by the version that the branch has, the one that runs, and verdict.",
+			Name: "flotilla_assignment_clusters", Help: "Clusters that an assignment is on, by the version that the branch has, the one that " +
+				"runs, and verdict.",
 			Labels: []string{"host", "deployment_target", "wanted_version", "running_version", "verdict"}, Summed: []string{"verdict"},
 			series: assignments,
 		},

@@ -10,7 +10,8 @@ import (
 
 // Omitted counts the series of other metrics over [Limit].
 var Omitted = Metric{
-	Name: "flotilla_omitted_series", Help: "Series of a metric that are over the limit, and were summed or left out.", Labels: []string{"metric"},
+	Name: "flotilla_omitted_series", Help: "Series of a metric that are over the limit, and were " +
+		"summed or left out.", Labels: []string{"metric"},
 }
 
 // Text returns the metrics as OpenMetrics text. The same input gives the same text.

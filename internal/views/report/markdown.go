@@ -281,7 +281,14 @@ func (m *markdown) rollouts() {
 			if r.IsHalted() {
 				state = "**halted**"
 			}
-			return []string{code(r.DeploymentTarget), state, stage, number(r.HostsDone) + " of " + number(r.Hosts), code(r.WaitText()), m.since(r.Since)}
+			return []string{
+				code(r.DeploymentTarget),
+				state,
+				stage,
+				number(r.HostsDone) + " of " + number(r.Hosts),
+				code(r.WaitText()),
+				m.since(r.Since),
+			}
 		}),
 	)
 }
