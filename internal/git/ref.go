@@ -46,7 +46,8 @@ func CheckRef(ref string) error {
 		return fmt.Errorf("the ref is longer than %d bytes", maxRef)
 	case strings.HasPrefix(name, "refs/"):
 		return fmt.Errorf("ref %q is neither a branch (refs/heads/) nor a tag (refs/tags/)", ref)
-	case name == "" || name[0] == '-' || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\\x7f") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\ufffd' }):
+	case name == "" || name[0] == '-' || strings.Contains(name, "..") || strings.ContainsAny(name, " ~^:?*[\\\x7f") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\ufffd' }):
 		return fmt.Errorf("ref %q is not the name of a branch or tag, nor the full id of a commit", ref)
 	}
 	return nil

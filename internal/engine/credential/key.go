@@ -32,14 +32,10 @@ var endings = []struct {
 	kind   kind
 }{
 	{"password", password}, {"passwd", password}, {"passphrase", password}, {"pwd", token},
-	{
-		"apikey",
-		token,
-	}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token}, {"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
-	{
-		"clientsecret",
-		token,
-	}, {"appsecret", token}, {"sharedsecret", token}, {"consumersecret", token}, {"jwtsecret", token}, {"webhooksecret", token}, {"signingsecret", token},
+	{"apikey", token}, {"privatekey", token}, {"secretkey", token}, {"secretaccesskey", token}, {"accesskeysecret", token},
+	{"accountkey", token}, {"encryptionkey", token}, {"masterkey", token},
+	{"clientsecret", token}, {"appsecret", token}, {"sharedsecret", token}, {"consumersecret", token}, {"jwtsecret", token},
+	{"webhooksecret", token}, {"signingsecret", token},
 	{"token", token},
 	{"secret", secret}, {"credential", secret}, {"credentials", secret},
 }
@@ -112,7 +108,8 @@ var (
 		`<.*>`, `\[.*\]`, `%[\w.-]+%`, `@[\w.-]+@`, `__\w+__`, // <password>, %NAME%, @NAME@
 		`[*x.…-]+`,                // ***
 		`ENC\[.*`, `\{cipher\}.*`, // encrypted, by SOPS or Spring
-		`(?:vault|ref\+\w+|op|awssm|ssm|sm|gcpsm|azkv|akv|keyvault|arn|file|env|secretref|k8s|kubernetes)://?.*`, `(?:vault|arn|env|file|ssm|secretref|secretKeyRef):.*`,
+		`(?:vault|ref\+\w+|op|awssm|ssm|sm|gcpsm|azkv|akv|keyvault|arn|file|env|secretref|k8s|kubernetes)://?.*`,
+		`(?:vault|arn|env|file|ssm|secretref|secretKeyRef):.*`,
 		`projects/[^/]+/secrets/.*`,
 		`change[-_ ]?(?:me|it)|replace[-_ ]?me|redacted|to[-_ ]?do|tbd|fixme|placeholder|none|null|nil|n/a|unset|undefined|empty`,
 		`your[-_ ].*|.*[-_ ]here`,

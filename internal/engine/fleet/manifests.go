@@ -71,7 +71,10 @@ func readManifests(o *ObjectReader) Manifests {
 	for _, check := range []struct {
 		attribute string
 		problem   func(string) string
-	}{{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart}, {"version", checkVersion}, {"digest", checkDigest}} {
+	}{
+		{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart},
+		{"version", checkVersion}, {"digest", checkDigest},
+	} {
 		text := set[check.attribute]
 		if !isSet(text) {
 			continue

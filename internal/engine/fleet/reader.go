@@ -189,7 +189,8 @@ func readScalar(o *ObjectReader, value any) (text, problem string) {
 func kindAndHint(value any) string {
 	switch value.(type) {
 	case json.Number:
-		return kindOf(value) + `: put it in quotes, since 1.10 would become 1.1; where it is a variable, write tostring(...), since "${...}" of a number is a number`
+		return kindOf(value) + `: put it in quotes, since 1.10 would become 1.1; ` +
+			`where it is a variable, write tostring(...), since "${...}" of a number is a number`
 	case bool:
 		return kindOf(value) + `: put it in quotes; where it is a variable, write tostring(...)`
 	}

@@ -104,7 +104,8 @@ func checkRef(name string) string {
 		return `has a space or one of ~^:?*[\, which Git does not allow in names`
 	case strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.Contains(name, "//"):
 		return `has "..", "@{" or "//", which Git does not allow in names`
-	case name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || strings.HasSuffix(name, "."):
+	case name == "@" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
+		strings.HasSuffix(name, "."):
 		return `is "@", begins with "-" or "/", or ends with "/" or ".", which Git does not allow in names`
 	case strings.HasPrefix(name, "refs/"):
 		return `begins with "refs/heads/" or "refs/tags/": remove that`

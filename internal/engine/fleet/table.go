@@ -151,10 +151,13 @@ func (a *Attribute) must(types []Type) {
 // TypeText describes the type without [Attribute.Of].
 func (a *Attribute) TypeText() string {
 	text := map[Type]string{
-		TextType: "text", BoolType: "bool", WholeType: "whole number", NumberType: "number", TextsType: "list of texts", TextMapType: "map of texts",
-		QuantitiesType: "map of quantities", DurationType: "duration", TimeType: "time", SchemaType: "text or object", AnyObjectType: "object of any shape",
-		ObjectType: "object", ObjectsType: "list of objects", ObjectMapType: "map of objects", TextOrObjectType: "text or object",
-		BoolOrObjectType: "bool or object", TextOrTextMapType: "text or map of texts", CollectionType: "list or map of objects", NamesOrObjectsType: "list or map of texts or objects",
+		TextType: "text", BoolType: "bool", WholeType: "whole number", NumberType: "number", TextsType: "list of texts",
+		TextMapType:    "map of texts",
+		QuantitiesType: "map of quantities", DurationType: "duration", TimeType: "time", SchemaType: "text or object",
+		AnyObjectType: "object of any shape",
+		ObjectType:    "object", ObjectsType: "list of objects", ObjectMapType: "map of objects", TextOrObjectType: "text or object",
+		BoolOrObjectType: "bool or object", TextOrTextMapType: "text or map of texts", CollectionType: "list or map of objects",
+		NamesOrObjectsType: "list or map of texts or objects",
 		TextsInAnyFormType: "text, or list or map of texts", AnyType: "any value",
 	}[a.Type]
 	if a.Allowed != nil {

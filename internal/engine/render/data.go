@@ -287,7 +287,8 @@ func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
 
 func newWorkspace(of *fleet.Workspace) *workspace {
 	team := &workspace{
-		Workspace: of, contributorGroups: toAnyList(of.ContributorGroups), readerGroups: toAnyList(of.ReaderGroups), limitRange: limitsOf(of.LimitRange),
+		Workspace: of, contributorGroups: toAnyList(of.ContributorGroups), readerGroups: toAnyList(of.ReaderGroups),
+		limitRange:    limitsOf(of.LimitRange),
 		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
 	}
 	fillLabels(team.resourceQuota, of.ResourceQuota)

@@ -15,7 +15,8 @@ import (
 // cannot be used, each once for all hosts.
 func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedChooser{
-		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{}, referring: map[encryptedOn][]*schedule.Assignment{},
+		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{},
+		referring: map[encryptedOn][]*schedule.Assignment{},
 	}
 	var all []encryptedIn
 	for i, assignment := range assignments {

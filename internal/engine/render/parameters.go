@@ -63,7 +63,9 @@ func (c *parameterChecker) checkNames(parameters map[string]any, names []string)
 			continue
 		}
 		others := reconciler.Names()
-		if at := slices.IndexFunc(others, func(other string) bool { return slices.Contains(parametersFor(reconciler.Named(other)), name) }); at >= 0 {
+		if at := slices.IndexFunc(others, func(other string) bool {
+			return slices.Contains(parametersFor(reconciler.Named(other)), name)
+		}); at >= 0 {
 			c.report(c.path.Attribute(name), "is for the reconciler %q", others[at])
 			continue
 		}

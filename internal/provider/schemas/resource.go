@@ -22,9 +22,11 @@ func Described(attribute *fleet.Attribute, guide string) string {
 	}
 	if table := attribute.Of; table != nil {
 		what += " " + map[fleet.Type]string{
-			fleet.ObjectType: "Object", fleet.ObjectsType: "List of objects", fleet.ObjectMapType: "Map of objects", fleet.TextOrObjectType: "Text or object",
+			fleet.ObjectType: "Object", fleet.ObjectsType: "List of objects", fleet.ObjectMapType: "Map of objects",
+			fleet.TextOrObjectType: "Text or object",
 			fleet.BoolOrObjectType: "Bool or object", fleet.CollectionType: "List or map of objects",
-		}[attribute.Type] + " with the keys `" + strings.Join(table.Keys(), "`, `") + "`: see the [reference](../guides/" + guide + ".md#" + table.Anchor() + ")."
+		}[attribute.Type] + " with the keys `" + strings.Join(table.Keys(), "`, `") + "`: see the [reference](../guides/" + guide +
+			".md#" + table.Anchor() + ")."
 	}
 	return what
 }

@@ -150,7 +150,8 @@ func sideOf(written gitops.OwnerSnapshot) Side {
 			config = "tree " + tree
 		}
 		side[key] = Folder{
-			Workload: record.Workload, Workspace: record.Workspace, Manifests: record.Manifests, Policies: record.Policies, Config: config, Tree: tree,
+			Workload: record.Workload, Workspace: record.Workspace, Manifests: record.Manifests, Policies: record.Policies,
+			Config: config, Tree: tree,
 		}
 	}
 	return side

@@ -129,7 +129,8 @@ func (o *Owned) recorded() *pipeline.Computation {
 		}
 		if target == nil {
 			target = &schedule.Target{
-				Name: key.DeploymentTarget, Workload: &fleet.Workload{Name: record.Workload, Workspace: record.Workspace}, Target: &fleet.DeploymentTarget{},
+				Name: key.DeploymentTarget, Workload: &fleet.Workload{Name: record.Workload, Workspace: record.Workspace},
+				Target: &fleet.DeploymentTarget{},
 			}
 			targets[key.DeploymentTarget], scheduled.Targets = target, append(scheduled.Targets, target)
 		}

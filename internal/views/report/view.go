@@ -175,13 +175,15 @@ func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
 // functions has the functions of the template.
 var functions = template.FuncMap{
-	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short, "moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
+	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short,
+	"moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
 // bounds limits lists by type. The default is shownRows.
 var bounds = map[reflect.Type]int{
-	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames, reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
+	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames,
+	reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
 }
 
 // shown returns the visible part of a list.
