@@ -11,54 +11,54 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Request is one request before it is sent.
+// Request describes one request before it is sent.
 type Request struct {
-	// URL is what is requested: of a repository, of a chart repository's file, of an API, of a cluster.
+	// URL is the target: a repository, a file of a chart repository, an API or a cluster.
 	URL string
-	// From are the URLs whose answers led to URL by redirects, an index, a realm or a next page, the first one first. There
-	// is none for a URL of the configuration. A first one that begins with oci:// is the repository of a registry, whose
-	// API's URLs follow from it.
+	// From lists the URLs whose answers led to URL by a redirect, an index, a realm or a next page, in order. It is empty for
+	// a URL of the configuration. If the first one begins with oci://, it names a repository of a registry, and the URLs of
+	// the registry's API follow from it.
 	From []string
-	// Redirect says that the last of From redirects to URL.
+	// Redirect reports whether the last URL in From redirects to URL.
 	Redirect bool
-	// Sources are the beginnings of URLs that may be requested. nil is any: then an answer leads to public addresses only.
+	// Sources lists the allowed URL prefixes. nil allows any URL; then answers may lead to public addresses only.
 	Sources []string
-	// PlainFor is the URL whose origin gets the plain credentials: that of the GitOps repository. "" is none.
+	// PlainFor is the URL of the GitOps repository. Its origin gets the plain credentials. "" means no origin.
 	PlainFor string
 }
 
-// Login says which credentials a request gets: those of an index into the prefixes, or one of the following.
+// Login selects the credentials of a request: an index into the prefixes, or a constant below.
 type Login int
 
-// Logins that are no index.
+// Logins without an index.
 const (
 	Anonymous Login = -1
 	Plain     Login = -2
 )
 
-// Grant is what a request that may be sent gets.
+// Grant holds the credentials and limits of an allowed request.
 type Grant struct {
 	Login Login
-	// Scope is the prefix that the login is for. Requests that follow get it only within the scope.
+	// Scope is the URL prefix of the login. Later requests get the login only within it.
 	Scope Location
-	// Keeps says that the request may keep the credentials that the first of From gets, from wherever they are: the URL has
-	// its origin and its prefix. It is true of URLs of the configuration.
+	// Keeps allows the request to keep the credentials of the first URL in From, from any source, because both URLs share
+	// origin and prefix. It is true for URLs of the configuration.
 	Keeps bool
-	// PublicOnly refuses connections to private and loopback addresses, whatever name leads to them.
+	// PublicOnly refuses connections to private and loopback addresses under any name.
 	PublicOnly bool
-	// Withheld is why the plain credentials are not sent; "" where they are, or are not for this URL.
+	// Withheld explains why the plain credentials are not sent; "" if they are sent or do not belong to this URL.
 	Withheld string
 }
 
-// ErrDenied is the error of a URL that must not be requested.
+// ErrDenied means that a URL must not be requested.
 var ErrDenied = errors.New("not requested")
 
 func deniedf(format string, arguments ...any) error {
 	return fmt.Errorf("%w: %w", ErrDenied, fmt.Errorf(format, arguments...))
 }
 
-// Decide decides whether a URL may be requested, and which credentials the request gets. prefixes are the URLs that
-// credentials are for, in the order of Login. An error is [ErrDenied] and says what to do.
+// Decide decides whether a URL may be requested, and chooses the credentials. prefixes lists the URL prefixes of the
+// credentials in the order of Login. Errors wrap [ErrDenied] and name the remedy.
 func Decide(request Request, prefixes []string) (Grant, error) {
 	if len(request.From) > 0 {
 		return decideAnswered(request, prefixes)
@@ -80,7 +80,7 @@ func Decide(request Request, prefixes []string) (Grant, error) {
 	return grant, err
 }
 
-// choose finds the credentials of a URL that may be requested.
+// choose returns the credentials of an allowed URL.
 func choose(to Location, plainFor string, prefixes []string) (Grant, error) {
 	if to.scheme == "ssh" && to.user == "" {
 		to.user = DefaultSSHUser
@@ -114,7 +114,7 @@ func choose(to Location, plainFor string, prefixes []string) (Grant, error) {
 	return grant, nil
 }
 
-// decideAnswered decides about a URL that an answer names. What led to it has to lead there from each step of the way.
+// decideAnswered decides about a URL from an answer. Every URL in From must be allowed to lead to it.
 func decideAnswered(request Request, prefixes []string) (Grant, error) {
 	denied := Grant{Login: Anonymous}
 	to, err := parseAnswered(request.URL)
@@ -149,7 +149,7 @@ func decideAnswered(request Request, prefixes []string) (Grant, error) {
 	return grant, nil
 }
 
-// decideStep decides whether an answer of one URL may lead to another one.
+// decideStep decides whether an answer from one URL may lead to another URL.
 func decideStep(request Request, from, to Location, prefixes []string) (Grant, error) {
 	denied, asked := Grant{Login: Anonymous}, from.asked()
 	switch {
@@ -187,8 +187,8 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 	return grant, nil
 }
 
-// decideRegistry decides about a URL of the registry itself: what is below the repository gets its credentials, and so does
-// the realm. A redirect leads to neither of them.
+// decideRegistry decides about a URL of the registry itself. URLs below the repository and the realm get the repository's
+// credentials, except after a redirect outside the API.
 func decideRegistry(request Request, from, to Location, prefixes []string) (Grant, error) {
 	denied := Grant{Login: Anonymous}
 	name, isAPI := RepositoryOfAPI("/" + to.Path())
@@ -205,7 +205,7 @@ func decideRegistry(request Request, from, to Location, prefixes []string) (Gran
 	return grant, err
 }
 
-// asked is the location in the scheme of the requests: registries are asked by https, and on this machine by http.
+// asked returns the location with the scheme of its requests: for a registry https, or http on this machine.
 func (l Location) asked() Location {
 	if l.scheme != "oci" {
 		return l
@@ -221,10 +221,10 @@ func (l Location) asked() Location {
 	return l
 }
 
-// dockerHub are the servers of docker.io: of its API, and of its realm.
+// dockerHub lists docker.io and the servers of its API and its realm.
 var dockerHub = []string{"docker.io", "registry-1.docker.io", "auth.docker.io"}
 
-// isServedBy reports whether a URL is one of the registry.
+// isServedBy reports whether a URL belongs to the registry.
 func (l Location) isServedBy(to Location) bool {
 	asked := l.asked()
 	if slices.Contains(dockerHub, asked.host) && slices.Contains(dockerHub, to.host) {
@@ -233,7 +233,7 @@ func (l Location) isServedBy(to Location) bool {
 	return asked.hasOriginOf(to)
 }
 
-// RepositoryOfAPI is the repository that a path of a registry's API is about.
+// RepositoryOfAPI returns the repository in a path of a registry's API.
 func RepositoryOfAPI(path string) (name string, ok bool) {
 	below, ok := strings.CutPrefix(path, "/v2/")
 	if !ok {
@@ -247,7 +247,7 @@ func RepositoryOfAPI(path string) (name string, ok bool) {
 	return "", false
 }
 
-// isUpgrade reports whether a URL is that of the same server by https instead of http.
+// isUpgrade reports whether a URL leads to the same server by https instead of http.
 func isUpgrade(from, to Location) bool {
 	return from.host == to.host && from.scheme == "http" && from.port == "80" && to.scheme == "https" && to.port == "443"
 }
@@ -269,18 +269,18 @@ func isWithin(sources []string, to Location) (bool, error) {
 	return false, nil
 }
 
-// IsWithin reports whether a URL begins with one of some prefixes: with the scheme, the host and each segment of the path. A
-// URL that normalization would change is within none.
+// IsWithin reports whether a URL begins with a prefix. It compares scheme, host and path segments. A URL that
+// normalization would change never matches.
 func IsWithin(prefixes []string, raw string) bool {
 	at, err := Parse(raw)
-	if err != nil || at.IsLocal() || strings.Contains(raw, "*") { // which agents read as more than itself
+	if err != nil || at.IsLocal() || strings.Contains(raw, "*") { // agents treat "*" as a wildcard
 		return false
 	}
 	within, err := isWithin(prefixes, at)
 	return err == nil && within
 }
 
-// Hops are the URLs whose redirects led to a request, the first one first.
+// Hops returns the URLs whose redirects led to a request, in order.
 func Hops(request *http.Request) []*url.URL {
 	var hops []*url.URL
 	for ; request.Response != nil && request.Response.Request != nil; request = request.Response.Request {
@@ -290,7 +290,7 @@ func Hops(request *http.Request) []*url.URL {
 	return hops
 }
 
-// outside is the error of a URL that is not within the sources. It repeats no path, which may hold a secret.
+// outside returns the error for a URL outside the sources. It omits the path, which may contain a secret.
 func outside(to Location, sources []string) error {
 	where := "a path on this machine"
 	if !to.IsLocal() {
@@ -303,5 +303,5 @@ func outside(to Location, sources []string) error {
 		where, wording.List(sources, wording.Named))
 }
 
-// DefaultSSHUser is the user of Git hosts.
+// DefaultSSHUser is the ssh user of Git hosts.
 const DefaultSSHUser = "git"

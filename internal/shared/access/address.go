@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// notPublic are the addresses of RFC 6890 that are no one's on the Internet, beside those that netip knows.
+// notPublic lists the special-purpose prefixes of RFC 6890 that netip does not recognize.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
@@ -16,11 +16,11 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),
 }
 
-// embedded are the prefixes of IPv6 whose addresses lead to one of IPv4, with the byte at which that begins.
+// embedded lists the IPv6 prefixes whose addresses contain an IPv4 address, with its first byte.
 var embedded = map[netip.Prefix]int{netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("2002::/16"): 2}
 
-// IsPublic reports whether an address belongs to a server on the Internet: it is not private, of this machine, of the local
-// network, or reserved.
+// IsPublic reports whether an address belongs to a server on the Internet. Private, loopback, link-local and reserved
+// addresses do not.
 func IsPublic(address netip.Addr) bool {
 	address = address.Unmap()
 	if !address.IsValid() || address.IsPrivate() || !address.IsGlobalUnicast() {
@@ -40,8 +40,8 @@ func IsPublic(address netip.Addr) bool {
 	return true
 }
 
-// IsPrivateHost reports whether a host is, by its name alone, not on the Internet: an address that is not public, or a name
-// that only this machine or its network knows.
+// IsPrivateHost reports whether the name alone shows that a host is not on the Internet: an address that is not public, a
+// localhost name or a name without a dot.
 func IsPrivateHost(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return !IsPublic(address)

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Location is a URL, or the beginning of URLs, in a form that can be compared.
+// Location is a URL or URL prefix in comparable form.
 type Location struct {
 	scheme, user, host, port string
 	segments                 []string // of the path, decoded
-	// unclear is why the path cannot be compared with others, of a URL that an answer names.
+	// unclear explains why the path of a URL from an answer cannot be compared with others.
 	unclear error
 }
 
@@ -35,12 +35,12 @@ var (
 	numberPattern = regexp.MustCompile(`^(0[xX][0-9A-Fa-f]*|[0-9]+)$`)
 )
 
-// Parse reads the URL of a server, a group or a repository, by http, https, ssh, oci or git, or as user@host:path. A local
-// path, or a file URL, is a location without credentials. A URL that normalization would change is an error: one with dot
+// Parse reads the URL of a server, a group or a repository with http, https, ssh, oci or git, or user@host:path. A local
+// path or a file URL becomes a location without credentials. Parse refuses a URL that normalization would change: dot
 // segments, empty segments, a backslash or an encoded letter, digit, dot or slash. The case of scheme and host, a default
-// port and a slash at the end do not matter. Errors never repeat the URL, which may hold a secret.
+// port and a trailing slash do not matter. Errors never repeat the URL, which may contain a secret.
 func Parse(raw string) (Location, error) {
-	if user, host, path, ok := SplitSCP(raw); ok { // where a percent sign is one
+	if user, host, path, ok := SplitSCP(raw); ok { // a percent sign escapes nothing here
 		_, isScheme := defaultPorts[strings.ToLower(host)]
 		if first, _, _ := strings.Cut(path, "/"); isScheme || strings.EqualFold(host, local) || strings.Contains(first, "@") {
 			return Location{}, errors.New("the URL is neither scheme://host/path nor [user@]host:path")
@@ -69,7 +69,7 @@ func Parse(raw string) (Location, error) {
 	return at, cmp.Or(err, at.unclear)
 }
 
-// parseAnswered reads a URL that an answer names. It may have a query, and a path that cannot be compared.
+// parseAnswered reads a URL from an answer. It accepts a query, and a path that cannot be compared.
 func parseAnswered(raw string) (Location, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil || parsed.Opaque != "" || parsed.Hostname() == "" {
@@ -93,7 +93,7 @@ func locationOf(parsed *url.URL) (Location, error) {
 	return newLocation(scheme, parsed.User.Username(), parsed.Hostname(), parsed.Port(), parsed.EscapedPath())
 }
 
-// newLocation checks the parts. The path is escaped. Its problem is not an error, but Location.unclear; Parse makes it one.
+// newLocation checks the parts. The path is escaped. A problem of the path goes to Location.unclear; Parse returns it as an error.
 func newLocation(scheme, user, host, port, path string) (Location, error) {
 	standard, isKnown := defaultPorts[scheme]
 	at := Location{scheme: scheme, user: user, host: strings.ToLower(host), port: cmp.Or(port, standard)}
@@ -113,7 +113,7 @@ func newLocation(scheme, user, host, port, path string) (Location, error) {
 	return at, nil
 }
 
-// checkHost refuses each spelling of a host that is not the only one: addresses in other forms, a dot at the end.
+// checkHost accepts only the canonical spelling of a host: an address in its shortest form, a name without a final dot.
 func checkHost(host string) error {
 	if address, err := netip.ParseAddr(host); err == nil {
 		if address.Zone() != "" || address.Is4In6() || address.String() != host {
@@ -130,7 +130,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// segmentsOf splits an escaped path. One slash may be at its end.
+// segmentsOf splits an escaped path. It accepts one trailing slash.
 func segmentsOf(path string) ([]string, error) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	if path == "" {
@@ -173,8 +173,8 @@ func hasNeedlessEscape(escaped string) bool {
 	return false
 }
 
-// SplitSCP takes [user@]host:path apart, Git's short form for ssh; the host may be an IPv6 address in brackets. ok is false
-// for anything else.
+// SplitSCP splits [user@]host:path, Git's short form for ssh. The host may be an IPv6 address in brackets. ok is false for
+// other forms.
 func SplitSCP(raw string) (user, host, path string, ok bool) {
 	if schemePattern.MatchString(raw) || helperPattern.MatchString(raw) || !scpPattern.MatchString(raw) || isDrive(raw) {
 		return "", "", "", false
@@ -196,7 +196,7 @@ func SplitSCP(raw string) (user, host, path string, ok bool) {
 
 func isDrive(raw string) bool { return runtime.GOOS == "windows" && drivePattern.MatchString(raw) }
 
-// isLocal reports whether Git reads a text as a repository on this machine.
+// isLocal reports whether Git takes a text for a repository on this machine.
 func isLocal(raw string) bool {
 	scheme := schemePattern.FindStringSubmatch(raw)
 	if scheme != nil {
@@ -205,8 +205,8 @@ func isLocal(raw string) bool {
 	return !helperPattern.MatchString(raw)
 }
 
-// holds reports whether a URL begins with this prefix. A .git at the end of both does not matter, since servers know a
-// repository by both names; within a path it is a name like any other.
+// holds reports whether a URL begins with this prefix. It ignores .git at the end of both, since servers accept a repository
+// under both names, but not within a path.
 func (l Location) holds(other Location) bool {
 	if !l.hasOriginOf(other) || l.user != "" && l.user != other.user || len(l.segments) > len(other.segments) {
 		return false
@@ -228,12 +228,12 @@ func (l Location) hasOriginOf(other Location) bool {
 	return l.scheme == other.scheme && l.host == other.host && l.port == other.port
 }
 
-// Equal reports whether two URLs, or prefixes, are the same but for their spelling.
+// Equal reports whether two URLs or prefixes differ only in spelling.
 func (l Location) Equal(other Location) bool {
 	return l.hasOriginOf(other) && l.user == other.user && slices.Equal(l.segments, other.segments)
 }
 
-// isLonger reports whether a prefix is more specific than another one that holds the same URL.
+// isLonger reports whether a prefix is more specific than another prefix of the same URL.
 func (l Location) isLonger(other Location) bool {
 	if len(l.segments) != len(other.segments) {
 		return len(l.segments) > len(other.segments)
@@ -241,13 +241,13 @@ func (l Location) isLonger(other Location) bool {
 	return l.user != "" && other.user == ""
 }
 
-// IsLocal reports whether it is a repository on this machine, reached without a server.
+// IsLocal reports whether the repository is on this machine and needs no server.
 func (l Location) IsLocal() bool { return l.scheme == local }
 
-// IsWeb reports whether it is reached by http or https.
+// IsWeb reports whether the scheme is http or https.
 func (l Location) IsWeb() bool { return l.scheme == "http" || l.scheme == "https" }
 
-// Server is the host, with the port unless that is the default one.
+// Server returns the host, with the port unless it is the default.
 func (l Location) Server() string {
 	if l.port == defaultPorts[l.scheme] {
 		return l.host
@@ -255,15 +255,15 @@ func (l Location) Server() string {
 	return l.host + ":" + l.port
 }
 
-// Path is the decoded path, without slashes around it.
+// Path returns the decoded path without slashes around it.
 func (l Location) Path() string { return strings.Join(l.segments, "/") }
 
-// OriginOf is the origin of an http or https URL as a prefix for [Request].Sources: scheme, host and port.
+// OriginOf returns scheme, host and port of an http or https URL, as a prefix for [Request].Sources.
 func OriginOf(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host)
 }
 
-// isLoopback reports whether the host is this machine by its name.
+// isLoopback reports whether the host names this machine.
 func (l Location) isLoopback() bool {
 	address, err := netip.ParseAddr(l.host)
 	return l.host == "localhost" || strings.HasSuffix(l.host, ".localhost") || err == nil && address.IsLoopback()

@@ -11,13 +11,12 @@ const begin = "-----BEGIN "
 var (
 	lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 	escapes    = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n")
-	// escaped matches the first line of a block whose line breaks are written as \n.
+	// escaped matches the first line of a block with \n in place of line breaks.
 	escaped = regexp.MustCompile(begin + `[A-Z0-9 ]+-----[ \t]*\\[rn]`)
 )
 
-// Normalize returns text with the line breaks and without the indentation that PEM needs. Variables of a CI often have \n in
-// place of line breaks; a heredoc of Terraform keeps its indentation. Text without a block, such as the line of an ssh public
-// key, stays as it is.
+// Normalize restores line breaks and removes indentation, as PEM requires. CI variables often contain \n in place of line
+// breaks; a heredoc of Terraform keeps its indentation. Text without a block, such as an ssh public key, stays unchanged.
 func Normalize(text string) string {
 	if !strings.Contains(text, begin) {
 		return text

@@ -1,12 +1,12 @@
-// Package bounded bounds how much is read of what a server answers.
+// Package bounded limits the size and duration of server responses.
 package bounded
 
 import "io"
 
-// Reader reads From, and ends with TooLong once more than Left bytes came. Left may be raised while it reads: no byte is lost.
+// Reader reads From, and returns TooLong after more than Left bytes. Callers may raise Left between reads without losing bytes.
 type Reader struct {
 	From    io.Reader
-	Left    int64 // bytes; negative once there were more
+	Left    int64 // bytes; negative after the limit
 	TooLong error
 }
 
@@ -14,7 +14,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if r.Left < 0 {
 		return 0, r.TooLong
 	}
-	if int64(len(p)) > r.Left+1 { // one more shows that there is more
+	if int64(len(p)) > r.Left+1 { // one more byte shows the excess
 		p = p[:r.Left+1]
 	}
 	n, err := r.From.Read(p)
@@ -24,7 +24,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Body is the body of an answer that ends with tooLong after most bytes, if there are more.
+// Body limits a response body: after more than most bytes, reads return tooLong.
 func Body(body io.ReadCloser, most int64, tooLong error) io.ReadCloser {
 	return struct {
 		io.Reader

@@ -14,17 +14,17 @@ import (
 
 type publicKey struct{}
 
-// PublicOnly marks requests that must not reach private and loopback addresses. See [Guarded].
+// PublicOnly forbids requests with this context to reach private and loopback addresses. See [Guarded].
 func PublicOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, publicKey{}, true)
 }
 
-// Guarded is a pair of transports. Requests that [PublicOnly] marks have connections of their own, which are made to public
-// addresses only. The address is checked when it is connected to, so that no name can lead elsewhere. By a proxy, which
-// resolves names itself, the name alone is checked.
+// Guarded is a pair of transports. Requests with [PublicOnly] use separate connections, to public addresses only. Guarded
+// checks the address at connection time, so no name can lead elsewhere. A proxy resolves names itself, so Guarded does not
+// check addresses behind it; package access has checked the name.
 type Guarded struct{ any, public *http.Transport }
 
-// NewGuarded returns a pair of transports with the bounds of [Transport].
+// NewGuarded returns a pair of transports with the limits of [Transport].
 func NewGuarded(responseTimeout time.Duration) *Guarded {
 	public := Transport(responseTimeout)
 	public.Proxy = nil
@@ -33,13 +33,13 @@ func NewGuarded(responseTimeout time.Duration) *Guarded {
 	return &Guarded{any: Transport(responseTimeout), public: public}
 }
 
-// Each changes both transports.
+// Each calls change for both transports.
 func (g *Guarded) Each(change func(*http.Transport)) {
 	change(g.any)
 	change(g.public)
 }
 
-// RoundTrip sends a request.
+// RoundTrip implements http.RoundTripper.
 func (g *Guarded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Context().Value(publicKey{}) == nil {
 		return g.any.RoundTrip(request)
@@ -50,10 +50,10 @@ func (g *Guarded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return g.public.RoundTrip(request)
 }
 
-// CloseIdleConnections closes those of both.
+// CloseIdleConnections closes the idle connections of both transports.
 func (g *Guarded) CloseIdleConnections() { g.Each((*http.Transport).CloseIdleConnections) }
 
-// controlPublic refuses an address that a connection is about to be made to.
+// controlPublic refuses to connect to an address that is not public.
 func controlPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !access.IsPublic(at.Addr()) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// How long connecting to a server may take, and then the handshake of TLS or ssh.
+// Limits for connecting to a server, and then for the TLS or ssh handshake.
 const (
 	DialTimeout      = 30 * time.Second
 	HandshakeTimeout = 15 * time.Second
 )
 
-// KeepAlive is how often a connection without requests is probed.
+// KeepAlive is the interval between probes of an idle connection.
 const KeepAlive = 30 * time.Second
 
-// Transport is what http and https requests go through: by the proxy of the environment, and with bounds on connecting, on
-// the wait for an answer to begin, and on its header.
+// Transport returns a transport for http and https requests. It uses the proxy of the environment, and limits connecting,
+// the wait for a response to begin, and the size of its header.
 func Transport(responseTimeout time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: DialTimeout, KeepAlive: KeepAlive}
 	return &http.Transport{

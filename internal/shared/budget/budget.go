@@ -1,5 +1,5 @@
-// Package budget bounds how long all operations of a process together wait for what workloads name: repositories, and charts
-// to render. It records how long each took, so that an error can name those that used the time up.
+// Package budget limits the total time that a process waits for items of workloads: repositories, and charts to render. It
+// records the time of each item, so an error can name the slowest.
 package budget
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Ledger records the time of a process. The zero value is ready for use. It is safe for concurrent use.
+// Ledger records the time of a process. The zero value is ready. It is safe for concurrent use.
 type Ledger struct {
 	mutex sync.Mutex
-	all   meter // runs while anything does
+	all   meter // runs while any item runs
 	items map[string]*meter
 }
 
-// meter adds up the time during which something runs, once or several times at once.
+// meter adds up the time of an item. Overlapping runs count once.
 type meter struct {
 	running int
 	since   time.Time // valid while running
@@ -47,7 +47,7 @@ func (m *meter) total(now time.Time) time.Duration {
 	return m.before + now.Sub(m.since)
 }
 
-// operation is one use of a ledger, with a limit on the total.
+// operation is one use of a ledger with a limit on the total.
 type operation struct {
 	ledger *Ledger
 	limit  time.Duration
@@ -57,14 +57,14 @@ type operation struct {
 
 type operationKey struct{}
 
-// With returns a context in which Begin records into the ledger. The context ends with the cause over once everything that was
-// begun in the process, in this operation or another one, has taken longer than the limit.
+// With returns a context that makes Begin record into the ledger. The context ends with the cause over when the items of all
+// operations of the process exceed the limit.
 func With(ctx context.Context, ledger *Ledger, limit time.Duration, over error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, operationKey{}, &operation{ledger, limit, over, cancel}), func() { cancel(nil) }
 }
 
-// Begin records that an item begins to take time, until end is called. Without a ledger in the context it does nothing.
+// Begin records the time of an item until the caller calls end. Without a ledger in the context it does nothing.
 func Begin(ctx context.Context, item string) (end func()) {
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	if o == nil {
@@ -81,7 +81,7 @@ func Begin(ctx context.Context, item string) (end func()) {
 	}
 }
 
-// begin returns the total of the process so far.
+// begin starts an item, and returns the total of the process so far.
 func (l *Ledger) begin(item string) time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -106,11 +106,11 @@ func (l *Ledger) end(item string) {
 	l.all.end(now)
 }
 
-// maxListed is how many items Longest lists.
+// maxListed is the number of items that Longest lists.
 const maxListed = 5
 
-// Longest lists what took the most time of the context's process, the longest first: `repository "a" (1m0s), and 3 more`. It is
-// "" if nothing took any.
+// Longest lists the slowest items of the process, longest first: `repository "a" (1m0s) and 3 more`. It returns "" if no item
+// took time.
 func Longest(ctx context.Context) string {
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	if o == nil {

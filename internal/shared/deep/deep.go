@@ -1,7 +1,7 @@
-// Package deep goes through values as JSON has them: nil, texts, bools, numbers, []any and map[string]any.
+// Package deep walks JSON values: nil, texts, bools, numbers, []any and map[string]any.
 package deep
 
-// Holds says whether a value, or anything in it at any depth, is so.
+// Holds reports whether is returns true for a value or any part of it.
 func Holds(value any, is func(part any) bool) bool {
 	if is(value) {
 		return true
@@ -23,7 +23,7 @@ func Holds(value any, is func(part any) bool) bool {
 	return false
 }
 
-// Mapped is a copy of a value in which each part that is neither a list nor an object is replaced.
+// Mapped returns a copy of a value after replacing each part except lists and objects.
 func Mapped(value any, replace func(part any) any) any {
 	switch value := value.(type) {
 	case []any:
@@ -42,5 +42,5 @@ func Mapped(value any, replace func(part any) any) any {
 	return replace(value)
 }
 
-// Copy is a copy of a value that shares nothing with it.
+// Copy returns a deep copy of a value.
 func Copy(value any) any { return Mapped(value, func(part any) any { return part }) }

@@ -1,5 +1,4 @@
-// Package verdict defines the status of an assignment on a cluster. It is pure, and imports no other package
-// of the provider.
+// Package verdict defines the status of an assignment on a cluster. It is pure, and imports no package of the provider.
 package verdict
 
 import (
@@ -14,14 +13,14 @@ import (
 type Verdict string
 
 const (
-	Ready       Verdict = "ready"       // has the wanted content, and its objects are ready
-	Progressing Verdict = "progressing" // has the wanted content, and its objects are not ready yet
+	Ready       Verdict = "ready"       // runs the wanted content, and its objects are ready
+	Progressing Verdict = "progressing" // runs the wanted content, but its objects are not ready yet
 	Failed      Verdict = "failed"      // tried the wanted content and failed
-	Behind      Verdict = "behind"      // has other content
+	Behind      Verdict = "behind"      // runs other content
 	Unknown     Verdict = "unknown"     // no report, or an old one
 )
 
-// All are the verdicts, worst first. A cluster has the worst verdict of its assignments.
+// All lists the verdicts, worst first. A cluster has the worst verdict of its assignments.
 var All = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
 
 // Check returns an error unless the text is a verdict.
@@ -39,13 +38,12 @@ func Check(is Verdict) error {
 // Status is a verdict with its reason and time.
 type Status struct {
 	Verdict Verdict
-	// Since is the start of this status, or zero if it is unknown. Ready content is never ready before its
-	// commit.
+	// Since is the start of this status; zero if unknown. Content is never ready before its commit.
 	Since time.Time
-	// Message is the reason in one line, in the cluster's words if it gives one.
+	// Message is the reason in one line, in the cluster's words if available.
 	Message string
-	// OfRoot means that the status belongs to a host or cluster as a whole, such as the object that follows a
-	// host's folder. It does not identify the assignment that causes a failure.
+	// OfRoot marks the status of a whole host or cluster, such as the object that follows a host's folder. It does not
+	// identify the assignment that causes a failure.
 	OfRoot bool
 }
 
@@ -54,8 +52,7 @@ func Compare(a, b Verdict) int {
 	return cmp.Compare(slices.Index(All, a), slices.Index(All, b))
 }
 
-// Worst returns the worse status. Of equal verdicts it prefers the one that is not of a root, then the first,
-// with the later time.
+// Worst returns the worse status. For equal verdicts it prefers a status without OfRoot, then a, with the later time.
 func Worst(a, b Status) Status {
 	order := Compare(a.Verdict, b.Verdict)
 	if order == 0 && a.OfRoot && !b.OfRoot {

@@ -6,27 +6,26 @@ import (
 	"sync"
 )
 
-// Answers caches answers by name, and shares them between concurrent callers. The zero value is ready. It is
-// safe for concurrent use.
+// Answers caches answers by name for concurrent callers. The zero value is ready. It is safe for concurrent use.
 type Answers[T any] struct {
 	mutex  sync.Mutex
 	byName map[string]*answer[T]
 }
 
 type answer[T any] struct {
-	done  chan struct{} // closed when the answer is there
+	done  chan struct{} // closed after the answer arrives
 	value T
 	err   error
 }
 
-// hasLeft reports whether the caller was stopped from outside. A plain deadline limits the answer instead.
+// hasLeft reports whether the caller was canceled. A plain deadline limits the answer instead.
 func hasLeft(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) ||
 		err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
 }
 
-// Get returns the answer for a name. The first caller calls ask. Others wait for it until their contexts end.
-// An error is cached, too, unless the first caller was stopped from outside. Then the next one calls ask.
+// Get returns the answer for a name. The first caller calls ask; others wait for it until their contexts end. Get caches
+// errors, too, unless the first caller was canceled. Then the next caller calls ask.
 func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)) (T, error) {
 	a.mutex.Lock()
 	known, ok := a.byName[name]

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Locks are locks by name. Callers get a lock in the order in which they came. The zero value is ready.
+// Locks holds locks by name. Each lock serves its callers in order of arrival. The zero value is ready.
 type Locks struct{ byName sync.Map }
 
-// Take waits until the lock of a name is free. If the context ends first, it returns the context's error.
+// Take acquires the lock of a name. If the context ends first, it returns the context's error.
 func (l *Locks) Take(ctx context.Context, name string) (release func(), err error) {
 	found, _ := l.byName.LoadOrStore(name, semaphore.NewWeighted(1))
 	lock := found.(*semaphore.Weighted)

@@ -2,14 +2,14 @@ package wording
 
 import "iter"
 
-// Groups has what messages say of several things once: by the key that these have in common, in the order in which keys were
-// added. The zero value has none.
+// Groups groups values by key, so a message can name a common fact once. Keys keep their order of addition. The zero value
+// is empty.
 type Groups[K comparable, V any] struct {
 	keys []K
 	of   map[K][]V
 }
 
-// Add adds something to those of a key.
+// Add appends a value to a key's group.
 func (g *Groups[K, V]) Add(key K, value V) {
 	if g.of == nil {
 		g.of = map[K][]V{}
@@ -20,7 +20,7 @@ func (g *Groups[K, V]) Add(key K, value V) {
 	g.of[key] = append(g.of[key], value)
 }
 
-// All yields each key with what was added to it, at least one.
+// All yields each key with its values, at least one.
 func (g *Groups[K, V]) All() iter.Seq2[K, []V] {
 	return func(yield func(K, []V) bool) {
 		for _, key := range g.keys {

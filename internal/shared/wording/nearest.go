@@ -2,7 +2,7 @@ package wording
 
 import "fmt"
 
-// DidYouMean is the end of a message about a word that is not among the candidates.
+// DidYouMean returns the end of a message about an unknown word: the nearest candidate, or "".
 func DidYouMean(word string, candidates []string) string {
 	if best := nearest(word, candidates); best != "" {
 		return fmt.Sprintf("; did you mean %q?", best)
@@ -10,7 +10,7 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// nearest returns the candidate that word was most likely meant to be, or "".
+// nearest returns the candidate closest to word; "" if none is close.
 func nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(2, len(word)/3)+1
 	for _, candidate := range candidates {
@@ -21,7 +21,7 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// editDistance counts the insertions, deletions, substitutions and swaps of neighbours between words.
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours.
 func editDistance(a, b string) int {
 	before, previous := make([]int, len(b)+1), make([]int, len(b)+1)
 	current := make([]int, len(b)+1)

@@ -1,4 +1,4 @@
-// Package wording is how messages for people count, list and quote: the same everywhere.
+// Package wording counts, lists and quotes in messages for people.
 package wording
 
 import (
@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// Count is "1 host" or "2 hosts".
+// Count returns "1 host" or "2 hosts".
 func Count(number int, one, many string) string {
 	return fmt.Sprintf("%d %s", number, OneOrMany(number, one, many))
 }
 
-// OneOrMany is the word that fits the number.
+// OneOrMany returns the singular or the plural.
 func OneOrMany(number int, one, many string) string {
 	if number == 1 {
 		return one
@@ -21,7 +21,7 @@ func OneOrMany(number int, one, many string) string {
 	return many
 }
 
-// Counts are words with their numbers, without those of which there is none: "2 added", "1 removed".
+// Counts pairs words with their numbers, and omits zeros: "2 added", "1 removed".
 func Counts(numbers []int, words ...string) []string {
 	var counts []string
 	for i, number := range numbers {
@@ -32,7 +32,7 @@ func Counts(numbers []int, words ...string) []string {
 	return counts
 }
 
-// AllCounts are words with their numbers, those of which there is none too: "0 changed, 2 added, 1 removed".
+// AllCounts pairs words with their numbers, including zeros: "0 changed, 2 added, 1 removed".
 func AllCounts(numbers []int, words ...string) string {
 	counts := make([]string, len(numbers))
 	for i, number := range numbers {
@@ -41,10 +41,10 @@ func AllCounts(numbers []int, words ...string) string {
 	return strings.Join(counts, ", ")
 }
 
-// Named is how many names an error lists.
+// Named is the maximum number of names in an error.
 const Named = 10
 
-// List joins names, and counts those beyond a number of them: "a, b and 3 more".
+// List joins at most most names, and counts the others: "a, b and 3 more".
 func List(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
@@ -52,7 +52,7 @@ func List(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// Quoted has each of the names in quotes.
+// Quoted quotes each name.
 func Quoted(names []string) []string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -61,13 +61,13 @@ func Quoted(names []string) []string {
 	return quoted
 }
 
-// Either names alternatives, at least two, each with a mark around it: `a`, `b` or `c`.
+// Either joins two or more alternatives, each between marks: `a`, `b` or `c`.
 func Either(names []string, mark string) string {
 	last := len(names) - 1
 	return mark + strings.Join(names[:last], mark+", "+mark) + mark + " or " + mark + names[last] + mark
 }
 
-// Lines is List with a line for each.
+// Lines is like List, with one line for each.
 func Lines(lines []string, most int) string {
 	if len(lines) <= most {
 		return strings.Join(lines, "\n")
@@ -75,12 +75,12 @@ func Lines(lines []string, most int) string {
 	return fmt.Sprintf("%s\n… and %d more", strings.Join(lines[:most], "\n"), len(lines)-most)
 }
 
-// IsLine says whether a text is one line in which Visible changes nothing, and without tabs.
+// IsLine reports whether a text is one line without tabs that Visible leaves unchanged.
 func IsLine(text string) bool {
 	return !strings.ContainsAny(text, "\n\t") && Visible(text) == text
 }
 
-// OrNil is a text that may be missing: nil in place of an empty one.
+// OrNil returns nil for an empty text.
 func OrNil(text string) *string {
 	if text == "" {
 		return nil
@@ -90,8 +90,8 @@ func OrNil(text string) *string {
 
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Visible is a text that can do nothing to the terminal on which it is printed: it has U+FFFD in place of control
-// characters, other than tabs and line breaks, and of what changes the direction of text or hides it.
+// Visible makes a text safe to print on a terminal. It replaces control characters, except tabs and line breaks, and
+// characters that hide text or change its direction with U+FFFD.
 func Visible(text string) string {
 	text = lineBreaks.Replace(strings.ToValidUTF8(text, ""))
 	return strings.Map(func(r rune) rune {
@@ -102,24 +102,24 @@ func Visible(text string) string {
 	}, text)
 }
 
-// maxSaid is how many bytes are shown of what a server said.
+// maxSaid is the maximum length of a server's message, in bytes.
 const maxSaid = 300
 
-// OneLine is what a server said, short enough for a diagnostic, and [Visible].
+// OneLine shortens a server's message to one line for a diagnostic, and makes it [Visible].
 func OneLine(said string) string {
 	isPlain := func(c byte) bool { return c > ' ' && c < 0x7f }
 	for i := 0; i < len(said) && isPlain(said[i]); i++ {
-		if i == len(said)-1 { // a word, as most names are
+		if i == len(said)-1 { // most names are a single word
 			return Cut(said, maxSaid)
 		}
 	}
 	return Cut(Line(said), maxSaid)
 }
 
-// Line is a text as one line, and [Visible].
+// Line joins a text into one line, and makes it [Visible].
 func Line(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
 
-// Cut is a text of at most so many bytes, and "..." where it was longer.
+// Cut shortens a text to at most most bytes, and marks the cut with "...".
 func Cut(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
@@ -127,8 +127,8 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// CutMiddle returns the first and the last half of so many bytes of a longer text: errors that include each other have the first
-// place at the beginning, and the cause at the end.
+// CutMiddle removes the middle of a text longer than most bytes. Nested errors have the place at the beginning and the cause
+// at the end.
 func CutMiddle(text string, most int) string {
 	if len(text) <= most {
 		return text
