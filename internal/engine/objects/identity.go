@@ -5,10 +5,10 @@ import (
 	"cmp"
 )
 
-// Identity is what an object is called on a cluster. Another version of its API is the same object.
+// Identity identifies an object on a cluster. It has no API version because all versions of an API serve the same object.
 type Identity struct{ Group, Kind, Namespace, Name string }
 
-// Identity returns what the object is called.
+// Identity returns the identity of the object on a cluster.
 func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
 
 // Compare orders identities by group, kind, namespace and name.
@@ -21,7 +21,7 @@ func (i Identity) Compare(other Identity) int {
 	)
 }
 
-// IsGenerated says whether the object has no name of its own: the API server makes one that begins with Name.
+// IsGenerated reports whether the API server generates the object's name from the prefix Name.
 func (o *FinalObject) IsGenerated() bool {
 	_, metadata, _ := bytes.Cut(o.YAML, []byte("\nmetadata:\n"))
 	generated := false

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Items returns the elements of a list of objects. As for kubectl and the reconcilers, an object is a list if it has a list
-// `items`, whatever its kind: otherwise a ConfigMap with items would bring objects that no rule sees. Elements that do not
-// say their kind have that of the list, as in a PodList.
+// Items returns the elements of a list of objects. An object with a list `items` is a list, even a ConfigMap, because kubectl
+// and the reconcilers would apply its items. Elements without a kind take the kind of the list, as in a PodList.
 func Items(object map[string]any) (items []any, isList bool) {
 	given, isList := object["items"].([]any)
 	if !isList {

@@ -1,5 +1,5 @@
-// Package objects is what is asked of rendering, and what it gives: final objects of what manifests point to, as
-// reconcilers make them. Package renderer does it, which links Helm and kustomize.
+// Package objects defines rendering requests and their results: the objects that reconcilers make from manifests.
+// Package renderer implements it and links Helm and kustomize.
 package objects
 
 import (
@@ -10,51 +10,50 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// Request describes one rendering. Of Helm, Kustomize and Directory one at least is set. Of several, the first is
-// used that the folder is made for, as Argo CD finds out: a chart, a folder with a kustomization, any folder. What a
-// reconciler's own objects say is brought into this form by the reconciler: see package reconciler.
+// Request describes one rendering. At least one of Helm, Kustomize and Directory is set. If several are set, the folder
+// decides as in Argo CD: a chart, else a kustomization, else plain manifests. Package reconciler translates the objects of
+// a reconciler into requests.
 type Request struct {
 	Artifact artifact.Artifact
-	// Path is that of the chart, or of the folder, in the artifact; "" is its root. A chart of a chart repository or a
-	// registry is at "".
+	// Path is the path of the chart or folder in the artifact; "" is the root. A chart from a chart repository or a
+	// registry has the path "".
 	Path string
-	// Source is how Flux archives the files of the artifact; nil: they are rendered as they are.
+	// Source selects the files that Flux archives from the artifact; nil selects all files.
 	Source *FluxSource
-	// Overrides are patterns of path.Match for names of files in the folder by which an agent renders something else than its own
-	// object says. Such a file is an error.
+	// Overrides match files in the folder (path.Match) that override the settings of the agent's object. Such a file is an error.
 	Overrides []string
 	Helm      *Helm
 	Kustomize *Kustomize
 	Directory *Directory
-	// Hooks are the hooks that the agent runs; nil if it applies hooks like other objects.
+	// Hooks lists the hooks that the agent runs; nil if it applies hooks like other objects.
 	Hooks *Hooks
-	// Substitute are Flux' variables, which replace ${name} in the objects; nil: nothing is replaced.
+	// Substitute has the values of Flux variables, which replace ${name} in the objects; nil replaces nothing.
 	Substitute map[string]string
-	// Namespace is that which objects of namespaces get when they are applied without one.
+	// Namespace is the default namespace of namespaced objects.
 	Namespace         string
-	KubernetesVersion string   // of the clusters, "1.34" or "v1.34.2"; "" is that of Helm's library
-	APIVersions       []string // of the clusters beside those of Kubernetes, "<group>/<version>" or "<group>/<version>/<kind>", sorted
+	KubernetesVersion string   // of the clusters, "1.34" or "v1.34.2"; "" for the default of Helm's library
+	APIVersions       []string // non-Kubernetes APIs of the clusters, "<group>/<version>" or "<group>/<version>/<kind>", sorted
 }
 
-// FluxSource is how a source of Flux archives an artifact: without links, and without files that patterns exclude. These are
-// in .sourceignore files of the artifact; Flux has defaults.
+// FluxSource describes how a Flux source archives an artifact. Flux omits links and the files that .sourceignore files or
+// Ignore exclude. Without such patterns its defaults apply.
 type FluxSource struct {
-	Ignore string // patterns after those of the files, as a .sourceignore file has them
+	Ignore string // patterns in the syntax of .sourceignore; they apply after the files
 }
 
-// HelmHook is the annotation of Helm's hooks.
+// HelmHook names the annotation that marks Helm hooks.
 const HelmHook = "helm.sh/hook"
 
-// Hooks lists the hooks that an agent runs. The agent leaves out objects whose annotations name other hooks only.
+// Hooks lists the hooks that an agent runs. The agent skips objects whose annotations name only other hooks.
 type Hooks struct {
 	Helm []string // events in the annotation HelmHook
-	// Own is the annotation of the agent's own hooks, which override those of Helm; "" for none. OwnEvents are its values.
+	// Own names the annotation of the agent's own hooks, which override Helm hooks; "" for none. OwnEvents lists its values.
 	Own       string
 	OwnEvents []string
-	OwnSkip   string // the value of Own with which the agent leaves out an object
+	OwnSkip   string // the value of Own that makes the agent skip an object
 }
 
-// LeaveOut reports whether the agent does not apply an object with these annotations.
+// LeaveOut reports whether the agent skips an object with these annotations.
 func (h *Hooks) LeaveOut(annotations map[string]any) bool {
 	if h == nil {
 		return false
@@ -66,7 +65,7 @@ func (h *Hooks) LeaveOut(annotations map[string]any) bool {
 		return false
 	case isOwn && slices.Contains(own, h.OwnSkip):
 		return true
-	case isOwn || isHelm && !slices.Equal(helm, []string{"crd-install"}): // which marks definitions of kinds for Helm 2
+	case isOwn || isHelm && !slices.Equal(helm, []string{"crd-install"}): // Helm 2 marks CRDs with crd-install
 		return !containsAny(helm, h.Helm)
 	}
 	return false
@@ -87,129 +86,130 @@ func containsAny(all, wanted []string) bool {
 	return slices.ContainsFunc(all, func(one string) bool { return slices.Contains(wanted, one) })
 }
 
-// Helm is how a chart is rendered: as `helm template` does.
+// Helm configures the rendering of a chart, which follows `helm template`.
 type Helm struct {
-	// OnCluster says that the agent installs and upgrades a release, in place of applying what `helm template` renders. The chart
-	// is then rendered as installed and as upgraded, and sees the APIs of the clusters alone. Others see those of Helm's library, too.
+	// OnCluster is set if the agent installs and upgrades a release instead of applying the output of `helm template`. The chart
+	// is then rendered as an installation and as an upgrade, and sees only the APIs of the clusters. Otherwise the chart also sees
+	// the APIs of Helm's library.
 	OnCluster bool
-	// KubernetesVersion replaces the version that the chart sees; "" leaves that of the clusters.
+	// KubernetesVersion replaces the version that the chart sees; "" keeps the version of the clusters.
 	KubernetesVersion string
-	// APIVersions replace the APIs of the clusters, sorted; nil leaves them.
+	// APIVersions replaces the APIs of the clusters, sorted; nil keeps them.
 	APIVersions []string
-	// VersionMetadata is the build metadata that the agent gives the version of the chart; "" leaves the version.
+	// VersionMetadata is the build metadata that the agent adds to the chart's version; "" keeps the version.
 	VersionMetadata string
 	ReleaseName     string
 	Namespace       string         // of the release
-	ValueFiles      []string       // paths in the artifact, relative to the chart; the later wins
-	Values          map[string]any // over the files'; numbers are json.Number
-	Parameters      []Parameter    // over Values, as --set and --set-string
-	SkipCRDs        bool           // leaves out the folder crds
-	SkipTests       bool           // leaves out hooks that are tests
+	ValueFiles      []string       // paths in the artifact, relative to the chart; later files win
+	Values          map[string]any // override ValueFiles; numbers are json.Number
+	Parameters      []Parameter    // override Values, as --set and --set-string
+	SkipCRDs        bool           // omits the folder crds
+	SkipTests       bool           // omits test hooks
 	SkipSchema      bool           // accepts values that the chart's schema refuses
-	// IgnoreMissingValueFiles passes over files of ValueFiles that are not there.
+	// IgnoreMissingValueFiles skips missing files of ValueFiles.
 	IgnoreMissingValueFiles bool
-	// After is applied to what the chart renders, as a post-renderer; nil: nothing is.
+	// After post-renders the chart's output; nil for none.
 	After *Kustomize
 }
 
-// Parameter is one value of a chart, by its path in Helm's syntax of --set.
+// Parameter sets one value of a chart. Name is a path in the syntax of Helm's --set.
 type Parameter struct {
 	Name, Value string
 	IsText      bool // --set-string
 }
 
-// Kustomize is how a folder is built: as `kustomize build` does, with what is here added to its kustomization.
+// Kustomize configures the build of a folder, which follows `kustomize build`. Its settings are added to the kustomization.
 type Kustomize struct {
-	// Generate makes a kustomization of all manifests in the folder and below, as Flux does, where the folder has none.
+	// Generate makes a missing kustomization from all manifests in and below the folder, as Flux does.
 	Generate               bool
 	NamePrefix, NameSuffix string
-	Namespace              string // of all objects; "" leaves them
+	Namespace              string // of all objects; "" keeps theirs
 	Images                 []Image
 	Patches                []Patch
 	Components             []string // paths relative to the folder
 	Replicas               []Replicas
-	// Labels and Annotations are added to the metadata of all objects. Common ones are added to selectors and templates,
-	// too, as kustomize's commonLabels and commonAnnotations are.
+	// Labels and Annotations are added to the metadata of all objects. CommonLabels and CommonAnnotations are also added to
+	// selectors and templates, as kustomize's commonLabels and commonAnnotations.
 	Labels, Annotations             map[string]string
 	CommonLabels, CommonAnnotations map[string]string
-	LabelsWithoutSelector           bool // CommonLabels leave selectors as they are
-	LabelsIncludeTemplates          bool // and yet are added to templates
+	LabelsWithoutSelector           bool // keeps CommonLabels out of selectors
+	LabelsIncludeTemplates          bool // adds them to templates nevertheless
 }
 
-// Image replaces an image, as kustomize's `images` do.
+// Image replaces an image, as an entry of kustomize's `images`.
 type Image struct{ Name, NewName, NewTag, Digest string }
 
-// Replicas sets the number of replicas, as kustomize's `replicas` do.
+// Replicas sets the number of replicas, as an entry of kustomize's `replicas`.
 type Replicas struct {
 	Name  string
 	Count int64
 }
 
-// Patch is a strategic merge patch or a JSON 6902 patch in YAML. The target chooses the objects; without one, a strategic
-// merge patch names its object itself.
+// Patch holds a strategic merge patch or a JSON 6902 patch in YAML. Target selects the objects; a strategic merge patch
+// without a target names its object.
 type Patch struct {
 	Patch  string
 	Target *PatchTarget
 }
 
-// PatchTarget selects objects, as the target of kustomize's `patches` does; its texts are regular expressions.
+// PatchTarget selects objects by regular expressions, as a target in kustomize's `patches`.
 type PatchTarget struct {
 	Group, Version, Kind, Name, Namespace string
 	LabelSelector, AnnotationSelector     string
 }
 
-// Directory is how plain manifests are taken: those in files that end in .yaml, .yml and .json.
+// Directory configures the reading of plain manifests from .yaml, .yml and .json files.
 type Directory struct {
 	Recurse          bool
-	Include, Exclude string // globs, as Argo CD has them; "" for none
+	Include, Exclude string // globs in Argo CD's syntax; "" for none
 }
 
-// Rendering is the outcome of a request.
+// Rendering holds the result of a request.
 type Rendering struct {
 	// Objects are sorted by group, kind, namespace and name.
 	Objects []FinalObject
-	// Chart is the chart that they are of; nil where they are of none.
+	// Chart describes the chart; nil if the request rendered none.
 	Chart *Chart
-	// MissingAPIs are the APIs that the chart asked for and that neither Kubernetes nor the request has, sorted. If the clusters have
-	// one of them, the chart may render something else there.
+	// MissingAPIs lists the APIs that the chart asked for but neither Kubernetes nor the request has, sorted. On clusters that
+	// have such an API, the chart may render other objects.
 	MissingAPIs []string
-	// RemoteSchemas are the addresses to which schemas of the chart and of its dependencies refer. Rendering reads none of them, so it
+	// RemoteSchemas lists the addresses in the schemas of the chart and its dependencies. Rendering loads none of them, so it
 	// accepts values that the agent may refuse.
 	RemoteSchemas []RemoteSchema
-	// Violations are the parts of objects that the schemas of Kubernetes, or of definitions among the objects, do not allow.
+	// Violations lists the parts of objects that violate a schema of Kubernetes or of a CRD among the objects.
 	Violations []SchemaViolation
-	// Undefined are the numbers of objects of other kinds.
+	// Undefined lists the indices of objects whose kind neither Kubernetes nor a CRD among the objects defines.
 	Undefined []int
 }
 
-// SchemaViolation is a part of an object that a cluster refuses, or drops.
+// SchemaViolation describes a part of an object that a cluster refuses or drops.
 type SchemaViolation struct {
-	Object  int    // number among the objects
+	Object  int    // index into Rendering.Objects
 	Message string // names the part and the schema, without the value
-	// IsUnknown says that the schema has no such field, and IsNewer that the clusters are newer than the schema and may have it.
+	// IsUnknown is set if the schema lacks the field. IsNewer is set if the clusters are newer than the schema and may have it.
 	IsUnknown, IsNewer bool
 }
 
-// RemoteSchema is an address to which the schema of a chart refers.
+// RemoteSchema is an address in the schema of a chart.
 type RemoteSchema struct{ Chart, URL string }
 
-// Chart is what a chart says of itself.
+// Chart identifies a chart by the fields of its Chart.yaml.
 type Chart struct{ Name, Version, AppVersion string }
 
 // FinalObject is one rendered object.
 type FinalObject struct {
 	Group, Version, Kind, Namespace, Name string
 	From                                  Origin
-	Hook                                  string // "pre-install,pre-upgrade" of Helm's hooks, "test" for tests; "" for none
-	// On is [OnInstall] or [OnUpgrade] of an object that a chart renders in this way only then; "" of all others.
+	Hook                                  string // Helm hook, such as "pre-install,pre-upgrade", or "test"; "" for none
+	// On is [OnInstall] or [OnUpgrade] if the chart renders the object, or this form of it, only then; otherwise "".
 	On Occasion
-	// IsCRD says that it is in a chart's folder crds, so that Helm creates it before all others.
+	// IsCRD is set for objects in a chart's folder crds, which Helm creates before all others.
 	IsCRD bool
-	// YAML is the object with its fields sorted, without a separator, ending in a newline.
+	// YAML is the object with sorted fields, without a separator, ending in a newline.
 	YAML []byte
 }
 
-// Occasion is when a chart renders an object.
+// Occasion tells installations from upgrades of a chart.
 type Occasion string
 
 // The occasions on which Helm renders a chart for a cluster.
@@ -218,7 +218,7 @@ const (
 	OnUpgrade Occasion = "upgrade"
 )
 
-// Origin is what made an object.
+// Origin names the source of an object.
 type Origin string
 
 // The origins.
@@ -226,11 +226,11 @@ const (
 	FromChart         Origin = "chart"
 	FromKustomization Origin = "kustomization"
 	FromManifest      Origin = "manifest"
-	FromFlotilla      Origin = "flotilla" // what Flotilla itself writes into folders
+	FromFlotilla      Origin = "flotilla" // written by Flotilla itself
 )
 
-// Renderer renders requests. Equal requests are rendered once. It may be called from several goroutines. Its errors name
-// the artifact, and where they can the file and the function.
+// Renderer renders requests, equal requests only once. It is safe for concurrent use. Its errors name the artifact and, if
+// known, the file and the function.
 type Renderer interface {
 	Render(ctx context.Context, request *Request) (*Rendering, error)
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// hidden stands for a value that may be secret, and hiddenChange for one that differs from that of a former object.
+// hidden replaces a value that may be secret. hiddenChange replaces it if it differs from the value of the former object.
 const (
 	hidden       = "(hidden)"
 	hiddenChange = "(hidden, changed)"
 )
 
-// Shown returns the object as it may be shown, in YAML with its fields sorted, and the images that it runs, sorted. A Secret,
-// also one within another object, has its type, what identifies it, and its keys without values. Text that is the manifest of a
-// Secret is hidden, and so are texts that look like a credential.
+// Shown returns the object without secrets, as YAML with sorted fields, and its images, sorted. Secrets, including embedded
+// ones, keep their identity, type and keys but no values. Shown hides texts that contain the manifest of a Secret or look like
+// a credential.
 func (o *FinalObject) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
 		return "", nil, err
 	}
-	images = pods.Images(pods.Find(value)) // of the value before anything is hidden in it
+	images = pods.Images(pods.Find(value)) // before values are hidden
 	text, err = o.hideSecrets(value, value)
 	return text, images, err
 }
 
-// ShownAfter returns the text of Shown, in which hidden values say so if they differ from those of a former object.
+// ShownAfter returns the text of Shown and marks hidden values that differ from the former object.
 func (o *FinalObject) ShownAfter(former *FinalObject) (string, error) {
 	value, err := o.value()
 	if err != nil {
@@ -43,7 +43,7 @@ func (o *FinalObject) ShownAfter(former *FinalObject) (string, error) {
 	return o.hideSecrets(value, old)
 }
 
-// value reads the object. Its error has no content of it.
+// value parses the object. Its error repeats no content.
 func (o *FinalObject) value() (value map[string]any, err error) {
 	if err := yaml.Unmarshal(o.YAML, &value); err != nil {
 		return nil, fmt.Errorf("%s %s cannot be read", o.Kind, o.Name)
@@ -51,7 +51,7 @@ func (o *FinalObject) value() (value map[string]any, err error) {
 	return value, nil
 }
 
-// shown hides what may be secret in the value of an object.
+// hideSecrets returns the YAML of an object without possible secrets, and marks values that differ from former.
 func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) {
 	v := hider{}
 	var shown any
@@ -67,13 +67,13 @@ func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) 
 	return string(text), err
 }
 
-// SealedSecret is the kind of objects whose values are encrypted.
+// SealedSecret is a kind with encrypted values.
 const SealedSecret = "SealedSecret"
 
-// hider hides what may be secret in values.
+// hider hides possible secrets and records whether it hid any.
 type hider struct{ hides bool }
 
-// over returns a value without what may be secret. former is the value in its place before, or nil.
+// hideValue hides embedded Secrets and texts that contain the manifest of a Secret. former is the previous value, or nil.
 func (v *hider) hideValue(value, former any) any {
 	switch value := value.(type) {
 	case string:
@@ -105,7 +105,7 @@ func (v *hider) hideValue(value, former any) any {
 	return value
 }
 
-// hideCredentials hides the texts that look like a credential, but for those of a SealedSecret, which are encrypted.
+// hideCredentials hides texts that look like a credential, except in a SealedSecret, whose texts are encrypted.
 func (v *hider) hideCredentials(value any, former map[string]any) any {
 	if object, _ := value.(map[string]any); object["kind"] == SealedSecret {
 		return value
@@ -117,7 +117,7 @@ func (v *hider) hideCredentials(value any, former map[string]any) any {
 	})
 	return credential.Masked(value, func(path, text string) string {
 		before, had := old[path]
-		if text == hidden || text == hiddenChange { // in a Secret within the object
+		if text == hidden || text == hiddenChange { // hidden in an embedded Secret
 			return text
 		}
 		v.hides = true
@@ -143,7 +143,7 @@ func (v *hider) hide(value, former any, had bool) any {
 	return hidden
 }
 
-// memberAt returns the value at a path of members.
+// memberAt returns the value at a path of field names.
 func memberAt(object map[string]any, path []string) (value any, has bool) {
 	value = object
 	for _, name := range path {

@@ -16,21 +16,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// release is a minor version of Kubernetes 1; 0 means none.
+// release is the minor number of a Kubernetes 1 version; 0 means none.
 type release int
 
-// period is the time in which a kind is served: from a release until another one, or without an end.
+// period spans the releases that serve a kind: from inclusive, until exclusive. until is 0 if the kind has no planned removal.
 type period struct{ from, until release }
 
 func (p period) has(r release) bool { return p.from <= r && (p.until == 0 || r < p.until) }
 
-// betasOff is the release since which new beta APIs are off by default.
+// betasOff is the first release that disables new beta APIs by default.
 const betasOff release = 24
 
-// apiPriorityAndFairness had its last beta version on by default, as an exception.
+// apiPriorityAndFairness is the only later beta version that is on by default.
 var apiPriorityAndFairness = schema.GroupVersion{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3"}
 
-// elsewhere has kinds of Kubernetes that k8s.io/api does not define, or no longer defines.
+// elsewhere lists Kubernetes kinds that k8s.io/api never defined or no longer defines.
 var elsewhere = map[schema.GroupVersionKind]period{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:      {from: 16},
 	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}: {from: 7, until: 22},
@@ -41,7 +41,7 @@ var elsewhere = map[schema.GroupVersionKind]period{
 	{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}:                      {from: 10, until: 25},
 }
 
-// kinds returns all kinds of Kubernetes' own APIs that were ever served by default.
+// kinds returns all Kubernetes kinds that a release has served by default.
 var kinds = sync.OnceValue(func() map[schema.GroupVersionKind]period {
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
@@ -67,13 +67,13 @@ var kinds = sync.OnceValue(func() map[schema.GroupVersionKind]period {
 	return all
 })
 
-// isResource reports whether a kind has an endpoint of its own: a list, or one that only takes objects.
+// isResource reports whether a kind has an endpoint, either with a list or only for creating objects.
 func isResource(known *runtime.Scheme, kind schema.GroupVersionKind) bool {
 	list := kind.GroupVersion().WithKind(kind.Kind + "List")
 	return known.Recognizes(list) || strings.HasSuffix(kind.Kind, "Review") || kind.Kind == "Binding"
 }
 
-// isOn reports whether an API is on by default: alpha versions are not, and beta versions are if they are old enough.
+// isOn reports whether an API is on by default. Alpha versions are off; beta versions are on if introduced before betasOff.
 func isOn(of schema.GroupVersion, introduced release) bool {
 	switch {
 	case strings.Contains(of.Version, "alpha"):
@@ -84,9 +84,9 @@ func isOn(of schema.GroupVersion, introduced release) bool {
 	return true
 }
 
-var known sync.Map // of []string, by release
+var known sync.Map // release to []string
 
-// APIs returns the APIs that a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1", serves by default: "<group>/<version>" and
+// APIs returns the default APIs of a Kubernetes version, such as "1.34" or "v1.34.2+k3s1", as "<group>/<version>" and
 // "<group>/<version>/<kind>", sorted. Callers must not change the result.
 func APIs(kubernetes string) ([]string, error) {
 	parsed, err := version.ParseGeneric(kubernetes)
@@ -109,7 +109,7 @@ func APIs(kubernetes string) ([]string, error) {
 	return apis, nil
 }
 
-// groups returns the groups of Kubernetes' own APIs.
+// groups returns the API groups of Kubernetes.
 var groups = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for kind := range kinds() {
@@ -118,8 +118,8 @@ var groups = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// IsOfKubernetes reports whether an API, "<group>/<version>" or "<group>/<version>/<kind>", is of a group that Kubernetes itself serves,
-// in whatever version. Groups without a dot are reserved for Kubernetes.
+// IsOfKubernetes reports whether any version of Kubernetes serves the group of an API, which is "<group>/<version>" or
+// "<group>/<version>/<kind>". Kubernetes reserves groups without a dot.
 func IsOfKubernetes(api string) bool {
 	group, _, hasVersion := strings.Cut(api, "/")
 	return !hasVersion || !strings.Contains(group, ".") || groups()[group]
