@@ -20,13 +20,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// maxCacheBytes bounds the results that are kept in memory.
+// maxCacheBytes bounds the results in memory.
 const maxCacheBytes = 64 << 20
 
-// cacheFormat changes with what is rendered of a request, or how it is kept.
+// cacheFormat must change if equal requests give other results or the encoding changes.
 const cacheFormat = 8
 
-// cache keeps results by their keys, in memory and on disk.
+// cache keeps results by cacheKey, in memory and on disk.
 type cache struct {
 	disk   *diskcache.Folder // nil for none
 	flight singleflight.Group
@@ -39,8 +39,8 @@ func newCache(disk *diskcache.Folder) *cache {
 	return &cache{disk: disk, kept: lastUsed[*objects.Rendering]{most: maxCacheBytes}}
 }
 
-// cacheKey names what a request comes to. Everything in the request decides that, and the versions of what renders. What was verified
-// with some keys is kept for these keys alone.
+// cacheKey identifies the result of a request. It includes the whole request, the versions of the libraries, and the keys that
+// verify the artifact: a result is reused only for the same keys.
 func cacheKey(request *objects.Request, keys string) string {
 	canonical := *request
 	canonical.Artifact = artifact.Artifact{}
@@ -53,12 +53,12 @@ func cacheKey(request *objects.Request, keys string) string {
 		Request   *objects.Request
 	}{cacheFormat, libraries(), request.Artifact.Key(), keys, kinds.Version(), &canonical})
 	if err != nil {
-		panic(err) // values are those of JSON
+		panic(err) // all values fit JSON
 	}
 	return sumOf(text)
 }
 
-// libraries are the versions of the modules that render.
+// libraries returns the versions of Go and of the modules that render.
 var libraries = sync.OnceValue(func() string {
 	versions := []string{runtime.Version()}
 	info, _ := debug.ReadBuildInfo()
@@ -75,13 +75,13 @@ var libraries = sync.OnceValue(func() string {
 	return strings.Join(versions, " ")
 })
 
-// leftError is the error of a caller whose context ended, while others may wait for the same.
+// abandonedError reports that the caller who renders ended its context. Other callers with the same key try again.
 type abandonedError struct{ error }
 
 func (e abandonedError) Unwrap() error { return e.error }
 
-// get returns the kept result, or calls render, once for all concurrent calls with the same key and version. The version does
-// not change the result, but an error names it. An error is not kept.
+// get returns the cached result, or calls render once for all concurrent calls with the same key and version. The version
+// affects only the text of errors. Errors are not cached.
 func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Rendering, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
@@ -139,7 +139,7 @@ func (c *cache) keep(key string, result *objects.Rendering, size int) {
 	}
 }
 
-// read returns the result on disk, or nil if there is none.
+// read returns the result on disk; nil for none.
 func (c *cache) read(key string) ([]byte, error) {
 	if c.disk == nil {
 		return nil, nil
@@ -147,7 +147,7 @@ func (c *cache) read(key string) ([]byte, error) {
 	return c.disk.Read(diskcache.Objects, key)
 }
 
-// write keeps a result on disk. If that fails, the result is rendered again another time.
+// write stores a result on disk. It ignores failures because the result can be rendered again.
 func (c *cache) write(key string, text []byte) {
 	if c.disk != nil {
 		_, _ = c.disk.Write(diskcache.Objects, key, func(to io.Writer) error {

@@ -13,13 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
 
-// capabilities are what a chart sees of the clusters.
+// capabilities holds the Kubernetes version and APIs that a chart sees.
 type capabilities struct {
 	*common.Capabilities
 	APIVersions apiVersions
 }
 
-// capabilities returns what the chart sees of the clusters, as its agent finds it out.
+// capabilities returns the Kubernetes version and APIs that the agent shows the chart.
 func (r *helmRelease) capabilities() (*capabilities, error) {
 	cluster := cmp.Or(r.request.KubernetesVersion, defaultKubernetes)
 	version := cmp.Or(r.helm.KubernetesVersion, cluster)
@@ -43,7 +43,7 @@ func (r *helmRelease) capabilities() (*capabilities, error) {
 	return &capabilities{all, newAPIVersions(apis, missing)}, nil
 }
 
-// withVersions adds the version of each kind: who has "<group>/<version>/<kind>" has "<group>/<version>".
+// withVersions adds "<group>/<version>" for each "<group>/<version>/<kind>".
 func withVersions(apis []string) []string {
 	all := slices.Clone(apis)
 	for _, api := range apis {
@@ -55,8 +55,8 @@ func withVersions(apis []string) []string {
 	return all
 }
 
-// apiVersions has the methods of [common.VersionSet], and notes what a chart asks for in vain. Charts range over it and pass it to
-// functions for lists, so it must be a slice. The notes are behind its last element, within its capacity.
+// apiVersions replaces [common.VersionSet] and records missing APIs that a chart asks for. It is a slice because charts range
+// over it and pass it to list functions. The record is stored after its last element, within its capacity.
 type apiVersions []any
 
 func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
@@ -67,7 +67,7 @@ func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
 	return append(all, missing)[:len(apis)]
 }
 
-// Has reports whether the clusters have an API, as charts ask.
+// Has reports whether the clusters have an API. Charts call it.
 func (a apiVersions) Has(api string) (bool, error) {
 	if slices.Contains(a, any(api)) {
 		return true, nil
@@ -80,10 +80,10 @@ func (a apiVersions) Has(api string) (bool, error) {
 	return false, nil
 }
 
-// missingAPIs are APIs that a chart asked for and that neither Kubernetes nor the request has. A nil map notes nothing.
+// missingAPIs records APIs that a chart asked for but neither Kubernetes nor the request has. A nil map records nothing.
 type missingAPIs map[string]bool
 
-// maxMissing bounds how many APIs a chart asks for in vain: charts that have such questions have some dozens.
+// maxMissing bounds missingAPIs. Charts that ask for missing APIs ask for some dozens.
 const maxMissing = 200
 
 func (m missingAPIs) add(api string) error {

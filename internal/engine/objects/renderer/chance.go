@@ -13,13 +13,12 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// chance gives templates functions in place of those whose results depend on chance, clock or cluster. Their results
-// are the same each time, but differ between the variants 0 and 1 in every part. So what a chart renders in both is
-// what it always renders.
+// variants replaces template functions that depend on randomness, clock or cluster. Each replacement is deterministic, but its
+// results for variants 0 and 1 differ in every part. If both variants render equal objects, the chart always renders them.
 type variants struct {
 	variant int
-	only    string // the one function that has the variant, while the others have 0; "" for all
-	offline bool   // no function reads a cluster or a name server: `helm template` has them return nothing
+	only    string // the only function with the variant, while others have 0; "" for all
+	offline bool   // functions that read a cluster or name server return nothing, as in `helm template`
 	called  map[string]bool
 	numbers *rand.Rand
 }
@@ -30,12 +29,12 @@ func (r *helmRelease) newChance(variant int, only string) *variants {
 	}
 }
 
-// calls are the functions that were called, sorted.
+// calls returns the called functions, sorted.
 func (c *variants) calls() []string {
 	return slices.Sorted(maps.Keys(c.called))
 }
 
-// of notes a call, and returns the variant of the function.
+// record records a call and returns the variant of the function.
 func (c *variants) record(function string) int {
 	c.called[function] = true
 	if c.only != "" && c.only != function {
@@ -49,7 +48,7 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// text makes a text of n letters, each of which differs between the variants.
+// makeText returns n letters of the alphabet. The variants differ in every letter.
 func (c *variants) makeText(variant, n int, alphabet string) string {
 	var b strings.Builder
 	for range n {
@@ -58,7 +57,7 @@ func (c *variants) makeText(variant, n int, alphabet string) string {
 	return b.String()
 }
 
-// clock is a moment that differs between the variants in every field.
+// variantTime returns the time of a variant. The variants differ in every field.
 func variantTime(variant int) time.Time {
 	if variant == 0 {
 		return time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
@@ -70,7 +69,7 @@ func (c *variants) random(function, alphabet string) func(int) string {
 	return func(n int) string { return c.makeText(c.record(function), n, alphabet) }
 }
 
-// certificate has the fields of sprig's, which it does not export.
+// certificate mirrors the unexported certificate of sprig.
 type certificate struct{ Cert, Key string }
 
 func (c *variants) pem(variant int, kind string) string {
@@ -150,7 +149,7 @@ func (c *variants) functions() template.FuncMap {
 	return functions
 }
 
-// lookup finds nothing, as in `helm template`, or something, as on a cluster.
+// lookup returns no object in variant 0 or offline, as in `helm template`, and an object otherwise, as on a cluster.
 func (c *variants) lookup(version, kind, namespace, name string) (map[string]any, error) {
 	if c.offline || c.record("lookup") == 0 {
 		return map[string]any{}, nil
@@ -164,7 +163,7 @@ func (c *variants) lookup(version, kind, namespace, name string) (map[string]any
 	return map[string]any{"apiVersion": version, "kind": kind + "List", "items": []any{object}}, nil
 }
 
-// keys are in an order by chance in sprig's function, as Go's maps are.
+// keys replaces sprig's function, whose order is the random order of a map.
 func (c *variants) keys(from ...map[string]any) []string {
 	all := []string{}
 	for _, m := range from {
@@ -189,7 +188,7 @@ func (c *variants) order(function string, m map[string]any) []string {
 	return keys
 }
 
-// clocks are the functions that read the clock. Sprig's functions on dates do where what they get is no date.
+// clocks returns the functions that read the clock. Sprig's date functions do so if their argument is not a date.
 func (c *variants) clocks() template.FuncMap {
 	sprigs := sprig.TxtFuncMap()
 	inZone := sprigs["dateInZone"].(func(string, any, string) string)

@@ -24,14 +24,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// loadedChart is a chart that many requests render. Rendering changes a chart, so each works with a copy.
+// loadedChart is a chart shared by many requests. Each request renders a copy because rendering changes the chart.
 type loadedChart struct {
 	chart         *chart.Chart
 	schemas       schemas
-	mentionsState bool // a template can tell an installation from an upgrade
+	mentionsState bool // a template can distinguish an installation from an upgrade
 }
 
-// chartFolder is where the chart is: that of an archive is in a folder of its own.
+// chartFolder returns the folder of the chart. A chart archive contains the chart in a subfolder.
 func chartFolder(t *tree, folder string) (string, error) {
 	if _, has := t.files[path.Join(folder, "Chart.yaml")]; has {
 		return folder, nil
@@ -53,10 +53,10 @@ func chartFolder(t *tree, folder string) (string, error) {
 	return "", fmt.Errorf("folder %q has no Chart.yaml, so it is no chart", folder)
 }
 
-// maxChartFile bounds each file of a chart. Helm 3, which Argo CD has, takes no larger one.
+// maxChartFile bounds each file of a chart, as in Helm 3, which Argo CD uses.
 const maxChartFile = 5 << 20
 
-// loadChart reads a chart with its dependencies. One in an archive was packed with them, and without what its .helmignore names.
+// loadChart reads a chart with its dependencies. A packed chart already contains them and omits the files in .helmignore.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	loaded, err := readChart(t, folder, isPacked)
 	if err != nil {
@@ -77,7 +77,7 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
 }
 
-// readChart reads the files of a chart.
+// readChart reads a chart without local dependencies.
 func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	rules := ignore.Empty()
 	if content, has := t.files[path.Join(folder, ignore.HelmIgnore)]; has && !isPacked {
@@ -105,8 +105,8 @@ func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
-// addLocalDependencies adds the charts of the artifact to which dependencies point by file://, as agents do before they render a
-// chart. These charts must have their own dependencies in their folders charts.
+// addLocalDependencies adds dependencies with a file:// address in the artifact, as agents do before rendering. Such a
+// dependency must have its own dependencies in its folder charts.
 func addLocalDependencies(t *tree, folder string, to *chart.Chart) error {
 	for _, wanted := range to.Metadata.Dependencies {
 		below, isLocal := strings.CutPrefix(wanted.Repository, "file://")
@@ -138,9 +138,9 @@ func hasDependency(c *chart.Chart, name string) bool {
 	return slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == name })
 }
 
-// isIgnored asks for a file and the folders that it is in.
+// isIgnored reports whether the rules ignore a file or a folder above it.
 func isIgnored(rules *ignore.Rules, name string) bool {
-	folder := (&tar.Header{Typeflag: tar.TypeDir}).FileInfo() // rules ask only whether it is one
+	folder := (&tar.Header{Typeflag: tar.TypeDir}).FileInfo() // rules use only IsDir
 	for i, b := range name {
 		if b == '/' && rules.Ignore(name[:i], folder) {
 			return true
@@ -149,7 +149,7 @@ func isIgnored(rules *ignore.Rules, name string) bool {
 	return rules.Ignore(name, (&tar.Header{}).FileInfo())
 }
 
-// checkDependencies names the dependencies that are not in the folder charts. Helm would have to fetch them.
+// checkDependencies returns an error for dependencies missing in the folder charts, because Helm would have to fetch them.
 func checkDependencies(c *chart.Chart) error {
 	var missing []string
 	for _, wanted := range c.Metadata.Dependencies {
@@ -169,7 +169,7 @@ func checkDependencies(c *chart.Chart) error {
 	return nil
 }
 
-// sortDependencies undoes the order in which Helm reads them, which is that of a map.
+// sortDependencies sorts dependencies because Helm reads them in the random order of a map.
 func sortDependencies(c *chart.Chart) {
 	all := slices.Clone(c.Dependencies())
 	slices.SortStableFunc(all, func(a, b *chart.Chart) int {
@@ -197,17 +197,17 @@ func copyChart(c *chart.Chart) *chart.Chart {
 	return copied
 }
 
-// schemas are the compiled values.schema.json, by their text.
+// schemas caches compiled values.schema.json files by their text.
 type schemas map[string]*valuesSchema
 
-// valuesSchema is the schema of a chart's values.
+// valuesSchema is a compiled values.schema.json.
 type valuesSchema struct {
-	compiled *jsonschema.Schema // nil if it cannot be compiled without what remote has
-	remote   []string           // addresses to which it refers
+	compiled *jsonschema.Schema // nil if it does not compile without the remote schemas
+	remote   []string           // addresses of remote schemas
 }
 
-// validate does what Helm's ValidateAgainstSchema does, without its loaders of files and of the network. It returns the addresses
-// from which Helm would load further schemas, and accepts what these would refuse.
+// validate checks values like Helm's ValidateAgainstSchema, but loads no schemas from files or the network. It returns the
+// addresses of schemas that Helm would load, and accepts values that these would refuse.
 func (s schemas) validate(c *chart.Chart, values common.Values) (remote []objects.RemoteSchema, err error) {
 	var mistakes []error
 	if c.Schema != nil {
@@ -249,7 +249,7 @@ func (s schemas) validateOne(c *chart.Chart, values common.Values) (remote []str
 	if schema.compiled == nil {
 		return schema.remote, nil
 	}
-	// Templates' values may have other types of numbers and texts than JSON has.
+	// Values of templates may have types that JSON lacks.
 	text, err := json.Marshal(values)
 	if err != nil {
 		return nil, err
@@ -282,10 +282,10 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 	return schema, nil
 }
 
-// noLoader is asked for what a schema refers to beyond itself. It notes remote schemas, and has them accept everything.
+// schemaLoader replaces remote schemas by schemas that accept everything, and records their addresses.
 type schemaLoader struct{ of *valuesSchema }
 
-// Bounds of the addresses in a schema of values.
+// Bounds of the remote addresses in a valuesSchema.
 const (
 	maxSchemaAddress   = 500 // bytes
 	maxSchemaAddresses = 20

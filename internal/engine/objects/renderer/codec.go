@@ -11,19 +11,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxOutput bounds the YAML of a result, and so an answer of a worker.
+// maxOutput bounds the YAML of a result, and thereby an answer of a worker.
 const maxOutput = 16 << 20
 
 var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
 
-// described is an object without its YAML, which follows all of them.
+// describedObject is an object without its YAML, which follows the header.
 type describedObject struct {
 	objects.FinalObject
-	YAML   struct{} `json:",omitzero"` // hides that of Object
+	YAML   struct{} `json:",omitzero"` // hides FinalObject.YAML
 	Length int
 }
 
-// heading describes a result.
+// renderingHeader is the first line of an encoded result.
 type renderingHeader struct {
 	Chart         *objects.Chart            `json:",omitempty"`
 	MissingAPIs   []string                  `json:",omitempty"`
@@ -33,7 +33,7 @@ type renderingHeader struct {
 	Objects       []describedObject
 }
 
-// encode writes a result: a line of JSON that describes it, then the YAML of each object.
+// encode writes a renderingHeader as a line of JSON, then the YAML of each object.
 func encode(result *objects.Rendering) ([]byte, error) {
 	all := make([]describedObject, len(result.Objects))
 	size := 0
@@ -55,7 +55,7 @@ func encode(result *objects.Rendering) ([]byte, error) {
 	return text, nil
 }
 
-// decode reads what encode writes.
+// decode reads the output of encode.
 func decode(text []byte) (*objects.Rendering, error) {
 	line, rest, has := bytes.Cut(text, []byte("\n"))
 	if !has {
@@ -83,10 +83,10 @@ func decode(text []byte) (*objects.Rendering, error) {
 	return result, nil
 }
 
-// maxFrame bounds what one process takes from the other at once.
+// maxFrame bounds one message between processes.
 const maxFrame = 64 << 20
 
-// writeFrame writes a message with its length before it.
+// writeFrame writes the length of a message, then the message.
 func writeFrame(to io.Writer, message []byte) error {
 	if len(message) > maxFrame {
 		return fmt.Errorf("a message has more than %d MiB", maxFrame>>20)

@@ -16,10 +16,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// skipMarker makes Argo CD pass over a file.
+// skipMarker makes Argo CD skip a file.
 const skipMarker = "+argocd:skip-file-rendering"
 
-// renderDirectory takes plain manifests as Argo CD does: findManifests in its reposerver/repository.
+// renderDirectory collects plain manifests as findManifests in reposerver/repository of Argo CD does.
 func renderDirectory(t *tree, folder string, d *objects.Directory, into *collector) error {
 	include, err := compileGlob("include", d.Include)
 	if err != nil {
@@ -57,7 +57,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 	return nil
 }
 
-// compileGlob reads a pattern as Argo CD does, where "*" takes slashes, too; nil for none.
+// compileGlob compiles a pattern as Argo CD does: "*" also matches slashes. It returns nil for no pattern.
 func compileGlob(field, pattern string) (glob.Glob, error) {
 	if pattern == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func compileGlob(field, pattern string) (glob.Glob, error) {
 	return compiled, nil
 }
 
-// addFile takes all documents of a file. A YAML file that does not look like a manifest may be any other YAML.
+// addFile collects all documents of a file. It ignores unreadable YAML that does not look like a manifest.
 func addFile(name string, content []byte, into *collector) error {
 	documents, err := splitDocuments(content)
 	if path.Ext(name) == ".json" && err == nil && len(documents) > 1 {
@@ -92,7 +92,8 @@ func addFile(name string, content []byte, into *collector) error {
 	return nil
 }
 
-// splitDocuments returns each document that is an object of a kind, as JSON; what stood before a mistake comes with it.
+// splitDocuments returns each document as JSON. Each must be an object with a kind. With an error, it returns the documents
+// before the mistake.
 func splitDocuments(content []byte) ([][]byte, error) {
 	var documents [][]byte
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// head is what identifies an object.
+// head has the fields that identify an object and control its processing.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -30,16 +30,16 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// collector gathers objects and where each is from, for the errors.
+// collector collects objects, and their files for errors.
 type collector struct {
 	objects []objects.FinalObject
 	files   []string
 	size    int      // of the objects in JSON
-	missing []string // APIs that a chart asked for: see [objects.Rendering]
+	missing []string // see [objects.Rendering]
 	remote  []objects.RemoteSchema
 }
 
-// leaveOut removes the objects that the agent does not apply because of their hooks.
+// leaveOut removes objects that the agent skips because of their hooks.
 func (c *collector) leaveOut(hooks *objects.Hooks) {
 	kept := collector{size: c.size, missing: c.missing, remote: c.remote}
 	for i, o := range c.objects {
@@ -52,9 +52,9 @@ func (c *collector) leaveOut(hooks *objects.Hooks) {
 	*c = kept
 }
 
-// add takes one document of YAML or JSON. An empty one adds nothing, and a list all its items.
+// add collects the object in a YAML or JSON document, or all items of a list. It ignores an empty document.
 func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
-	// A large document takes long to read, and is refused anyway.
+	// Refuse a large document before parsing, which takes long.
 	if len(document) > maxOutput-c.size {
 		return errOutput
 	}
@@ -73,7 +73,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	if err := json.Unmarshal(text, &h); err != nil {
 		return fmt.Errorf("%s has a document that is no Kubernetes object: %w", file, err)
 	}
-	if h.Items != nil { // a list, whatever its kind: see [objects.Items]
+	if h.Items != nil { // a list: see [objects.Items]
 		for _, item := range h.Items {
 			if err := c.addJSON(item, file, hook, from); err != nil {
 				return err
@@ -103,7 +103,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	return nil
 }
 
-// addDocument adds a document of a chart, which keeps its objects for the next requests.
+// addDocument collects the objects of a chart's document and caches them in the document for later requests.
 func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	if d.objects == nil {
 		before, size := len(c.objects), c.size
@@ -122,7 +122,8 @@ func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	return nil
 }
 
-// result sorts what was gathered. Objects of namespaces without one are said to be in the given one; their YAML stays.
+// result returns the sorted objects, or an error for duplicates. Namespaced objects without a namespace get the given one; their
+// YAML does not change.
 func (c *collector) result(namespace string) (*objects.Rendering, error) {
 	scopes := c.scopes()
 	order := make([]int, len(c.objects))
@@ -147,7 +148,7 @@ func (c *collector) result(namespace string) (*objects.Rendering, error) {
 		if to == 0 {
 			continue
 		}
-		// Helm runs hooks one after the other, so hooks and other objects may have one name.
+		// Helm runs hooks in sequence, so hooks and other objects may share a name.
 		before, o := &sorted[to-1], &sorted[to]
 		isAlternative := before.On != o.On && before.On != "" && o.On != ""
 		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
@@ -164,7 +165,7 @@ func title(o *objects.FinalObject) string {
 	return fmt.Sprintf("%s %q of namespace %q", o.Kind, o.Name, o.Namespace)
 }
 
-// scopes are those of the kinds that are defined beside the objects, by group and kind; true: in namespaces.
+// scopes maps group and kind of each CRD among the objects to true if its kind is namespaced.
 func (c *collector) scopes() map[[2]string]bool {
 	scopes := map[[2]string]bool{}
 	for _, o := range c.objects {
@@ -184,7 +185,7 @@ func (c *collector) scopes() map[[2]string]bool {
 	return scopes
 }
 
-// isNamespaced tells whether an object is in a namespace. A kind that is not known is taken to be.
+// isNamespaced reports whether an object belongs to a namespace. Unknown kinds count as namespaced.
 func isNamespaced(o *objects.FinalObject, scopes map[[2]string]bool) bool {
 	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
 		return namespaced

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// treeFiles are the files of an artifact for kustomize, with one in place of what the artifact has there, or has not.
-// Kustomize's own files in memory refuse names that files of a repository have. It says of a link that it leads outside.
-// What kustomize never does to build is left to its files in memory, of which there are none.
+// treeFiles gives kustomize the files of an artifact and replaces or adds one file. It reports links that leave the artifact.
+// Kustomize's own in-memory file system refuses some file names of repositories. It remains embedded, and empty, for methods
+// that no build calls.
 type treeFiles struct {
 	filesys.FileSystem
 	tree    *tree
-	name    string // of the file in place
+	name    string // of the replaced or added file
 	content []byte
 }
 
@@ -23,7 +23,7 @@ func newTreeFiles(t *tree, name string, content []byte) treeFiles {
 	return treeFiles{filesys.MakeFsInMemory(), t, name, content}
 }
 
-// at is a path of kustomize as the tree has it.
+// treePath converts a path of kustomize to a path in the tree.
 func treePath(name string) string {
 	clean := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
 	if clean == "" {
@@ -32,7 +32,7 @@ func treePath(name string) string {
 	return clean
 }
 
-// isFile tells whether there is a file, or a link that leads outside.
+// isFile reports whether name is a file or a link that leaves the artifact.
 func (f treeFiles) isFile(name string) bool {
 	_, leads := f.tree.outside[name]
 	_, has := f.tree.files[name]
@@ -49,7 +49,7 @@ func (f treeFiles) IsDir(name string) bool {
 func (f treeFiles) Exists(name string) bool { return f.isFile(treePath(name)) || f.IsDir(name) }
 
 // CleanedAbs implements filesys.FileSystem.
-// It follows links, so that kustomize refuses those that lead out of a folder that it may not leave.
+// It follows links, so that kustomize refuses links out of its permitted folder.
 func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	clean := f.tree.realPath(treePath(name))
 	switch {

@@ -14,10 +14,10 @@ import (
 
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-// substituteKey is the label or annotation that keeps an object as it is.
+// substituteKey is the label or annotation that disables substitution for an object.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// finish does what Flux does after building: it replaces variables, and then adds common metadata.
+// finish replaces variables and then adds common metadata, as Flux does after a build.
 func (c *collector) finish(request *objects.Request) error {
 	variables := map[string]string{}
 	for name, value := range request.Substitute {
@@ -76,7 +76,7 @@ func substitute(text []byte, variables map[string]string) ([]byte, error) {
 	return []byte(replaced), nil
 }
 
-// withMetadata adds labels and annotations to the object itself, over those that it has.
+// withMetadata sets labels and annotations in the metadata of an object.
 func withMetadata(text []byte, labels, annotations map[string]string) ([]byte, error) {
 	if len(labels) == 0 && len(annotations) == 0 {
 		return text, nil

@@ -30,17 +30,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// defaultKubernetes is the version that `helm template` takes by itself: that of Helm's Kubernetes client.
+// defaultKubernetes is the default of `helm template`, the version of Helm's Kubernetes client.
 const defaultKubernetes = "v1.37.0"
 
-// manifest is a document of what a chart renders.
+// manifest is a document in the output of a chart.
 type manifest struct {
 	file, hook, text string
 	document         *parsedDocument
 }
 
-// renderHelm renders a chart as `helm template` does. It renders a second time where a function was called whose result
-// depends on chance, clock or cluster, as what it would render would not be what is rendered on the cluster.
+// renderHelm renders a chart as `helm template` does. If the agent runs releases and the chart can detect an upgrade, it also
+// renders the upgrade.
 func renderHelm(
 	ctx context.Context,
 	t *tree,
@@ -86,7 +86,8 @@ func renderHelm(
 	return nil
 }
 
-// manifests renders the release with its post-renderer, and refuses what depends on chance.
+// manifests renders the release with its post-renderer. If the chart calls functions that depend on randomness, clock or cluster,
+// it renders again with other results and refuses a difference, because the cluster would get other objects than the plan shows.
 func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 	used := r.newChance(0, "")
 	manifests, err := r.render(ctx, used)
@@ -112,14 +113,14 @@ type helmRelease struct {
 	request  *objects.Request
 	helm     *objects.Helm
 	values   map[string]any
-	rendered *chart.Chart // with the dependencies that the values choose
+	rendered *chart.Chart // with the dependencies selected by the values
 	missing  missingAPIs
 	remote   []objects.RemoteSchema
 
 	isUpgrade bool
 }
 
-// readValues puts files, values and parameters over each other.
+// readValues merges value files, values and parameters; later ones win.
 func (r *helmRelease) readValues(t *tree, folder string) error {
 	r.values = map[string]any{}
 	for _, name := range r.helm.ValueFiles {
@@ -162,7 +163,7 @@ func (r *helmRelease) readValues(t *tree, folder string) error {
 	return nil
 }
 
-// asHelmReads makes values what Helm makes of the same in YAML: all numbers are float64.
+// asHelmReads converts numbers to float64, as Helm does when it reads YAML.
 func asHelmReads(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -172,7 +173,7 @@ func asHelmReads(values map[string]any) (map[string]any, error) {
 	return read, json.Unmarshal(text, &read)
 }
 
-// escaped makes commas part of a value, as Argo CD does; a list in braces stays one.
+// escapeCommas escapes commas in a value, as Argo CD does. It does not change a list in braces.
 func escapeCommas(value string) string {
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		return value
@@ -187,7 +188,7 @@ func escapeCommas(value string) string {
 	return b.String()
 }
 
-// render does what Helm's action.Install does for `helm template`.
+// render follows Helm's action.Install for `helm template`.
 func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, error) {
 	c := copyChart(r.chart.chart)
 	r.rendered = c
@@ -198,7 +199,7 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 		}
 		c.Metadata.Version = version
 	}
-	values := deep.Copy(r.values).(map[string]any) // as templates and dependencies change them
+	values := deep.Copy(r.values).(map[string]any) // templates and dependencies change values
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return nil, err
 	}
@@ -226,8 +227,8 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 	}
 	functions := used.functions()
 	functions["toYaml"] = r.repeated.toYAML
-	// The second rendering goes past fail and required: a chart that refuses a result renders nothing else with it. What follows must
-	// still be the same.
+	// The second rendering ignores fail and required because a chart that refuses a result does not render another object with
+	// it. The rest of the output must still be equal.
 	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
@@ -242,7 +243,7 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 	return readManifests(files, r.repeated, r.helm.SkipTests)
 }
 
-// readManifests reads the documents of rendered files, in their order.
+// readManifests reads the documents of rendered files, sorted by file name.
 func readManifests(files map[string]string, repeated *parseCache, skipTests bool) ([]manifest, error) {
 	var manifests []manifest
 	size := 0
@@ -267,7 +268,7 @@ func readManifests(files map[string]string, repeated *parseCache, skipTests bool
 	return manifests, nil
 }
 
-// splitManifests splits a file as Helm does, which looks for each line that could end a document.
+// splitManifests splits a file as Helm does. It avoids Helm's slow search for separators in files without "---".
 func splitManifests(file string) []string {
 	if !strings.Contains(file, "---") {
 		if text := strings.TrimLeftFunc(file, unicode.IsSpace); text != "" {
@@ -285,7 +286,7 @@ func splitManifests(file string) []string {
 	return texts
 }
 
-// read reads the text of a manifest. Helm, which would read each of them, is asked about hooks and about mistakes alone.
+// read parses the text of a manifest. It calls Helm's parser only for hooks and mistakes.
 func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, err error) {
 	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
 		return true, nil
@@ -297,7 +298,7 @@ func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, 
 	case err != nil:
 		return false, fmt.Errorf("%s is not YAML: %w", m.file, err)
 	case len(hooks) == 0:
-		return len(others) > 0, nil // Helm passes over hooks that it does not know
+		return len(others) > 0, nil // Helm skips unknown hooks
 	case slices.Contains(hooks[0].Events, release.HookTest):
 		m.hook = "test"
 		return !skipTests, nil
@@ -314,7 +315,7 @@ func hookNames(h *release.Hook) string {
 	return strings.Join(names, ",")
 }
 
-// compare renders with other results of the functions that were called, and names the function that makes a difference.
+// compare renders with other results of the called functions and returns an error that names a function with an effect.
 func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
 	all := r.findDifference(ctx, first, "")
 	if all == nil {
@@ -329,10 +330,10 @@ func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []str
 	return all.by(strings.Join(calls, ", "))
 }
 
-// difference is what a second rendering makes in another way.
+// renderDifference is the first difference of a second rendering.
 type renderDifference struct {
-	file string // "" if it is not known
-	err  error  // of the second rendering, if that fails
+	file string // "" if unknown
+	err  error  // of the second rendering
 }
 
 func (d *renderDifference) by(function string) error {
@@ -345,11 +346,11 @@ func (d *renderDifference) by(function string) error {
 		"such as the name of a secret that exists"+orLeave, file, function)
 }
 
-// templateName finds the template in an error of Helm.
+// templateName matches the template in a Helm error.
 var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
-// differing returns how another rendering differs; nil if its objects are the same. Comments, the order of fields and objects
-// that the agent leaves out do not count.
+// findDifference renders again and returns the first difference; nil if the objects are equal. It ignores comments, the order of
+// fields, and objects that the agent skips.
 func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only string) *renderDifference {
 	second, err := r.render(ctx, r.newChance(1, only))
 	if err != nil {
@@ -366,7 +367,7 @@ func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only
 	return nil
 }
 
-// appliedByFile returns the objects that the agent applies, as JSON by file.
+// appliedByFile returns the JSON of the applied objects by file.
 func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
 	files := map[string]string{}
 	for _, m := range manifests {

@@ -48,8 +48,8 @@ func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collect
 	return nil
 }
 
-// kustomizationText returns the kustomization of a folder with what the request adds to it. If it adds nothing, the text stays as it
-// is: kustomize tells `resources: []` from a file without resources.
+// kustomizationText returns the kustomization of a folder with the settings of the request. If there are none, it returns the
+// file unchanged because kustomize distinguishes `resources: []` from missing resources.
 func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file string, text []byte, err error) {
 	kustomization, file, err := readKustomization(t, folder, k)
 	if err != nil {
@@ -71,8 +71,8 @@ func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file strin
 	return file, text, err
 }
 
-// readKustomization reads that of the folder, or makes one where Flux does: findOrGenerateKustomization of its package
-// kustomize.
+// readKustomization reads the kustomization of a folder, or generates one as findOrGenerateKustomization in Flux's package
+// kustomize does.
 func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
 	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
 	if file := kustomizationFile(t, folder); file != "" {
@@ -104,12 +104,12 @@ func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kus
 	}
 	kustomization.Resources = resources
 	if len(resources) == 0 {
-		kustomization.Namespace = "_placeholder" // as Flux does, since an empty kustomization is an error
+		kustomization.Namespace = "_placeholder" // as Flux does, because an empty kustomization is an error
 	}
 	return kustomization, path.Join(folder, konfig.DefaultKustomizationFileName()), nil
 }
 
-// kustomizationFile is the path of a folder's kustomization, or "".
+// kustomizationFile returns the path of a folder's kustomization, or "".
 func kustomizationFile(t *tree, folder string) string {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		full := path.Join(folder, name)
@@ -121,11 +121,11 @@ func kustomizationFile(t *tree, folder string) string {
 	return ""
 }
 
-// generate lists the manifests of a folder and below, and the folders below that have kustomizations.
+// listManifests lists the manifests in and below a folder. It lists a subfolder with a kustomization instead of its manifests.
 func listManifests(t *tree, folder string) ([]string, error) {
 	factory := provider.NewDefaultDepProvider().GetResourceFactory()
 	var resources []string
-	taken := "" // the folder that was taken last as a whole
+	taken := "" // the last listed subfolder
 	for _, name := range t.filesBelow(folder) {
 		full := path.Join(folder, name)
 		if taken != "" && strings.HasPrefix(name, taken+"/") || t.isBelowLink(path.Dir(full)) {
@@ -151,7 +151,7 @@ func listManifests(t *tree, folder string) ([]string, error) {
 	return resources, nil
 }
 
-// outermostKustomization is the first folder on the way to name that has a kustomization, relative to folder.
+// outermostKustomization returns the outermost folder with a kustomization between folder and name, relative to folder.
 func outermostKustomization(t *tree, folder, name string) string {
 	for i, b := range name {
 		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {
@@ -161,7 +161,7 @@ func outermostKustomization(t *tree, folder, name string) string {
 	return ""
 }
 
-// apply adds what the request says to the kustomization, as Flux and Argo CD do.
+// applySettings adds the settings of the request to a kustomization, as Flux and Argo CD do.
 func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
 	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
 	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
@@ -191,7 +191,7 @@ func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kusto
 		if k.LabelsWithoutSelector {
 			to.Labels = append(to.Labels, types.Label{Pairs: k.CommonLabels, IncludeTemplates: k.LabelsIncludeTemplates})
 		} else {
-			to.CommonLabels = mergeMaps(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // what `kustomize edit add label` writes, which Argo CD runs
+			to.CommonLabels = mergeMaps(to.CommonLabels, k.CommonLabels) //nolint:staticcheck // as `kustomize edit add label` in Argo CD
 		}
 	}
 	if len(k.CommonAnnotations) > 0 {
@@ -200,7 +200,7 @@ func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kusto
 	return nil
 }
 
-// setImage replaces only what is given. A tag and a digest are one: setting one takes the other away.
+// setImage replaces the given fields of an image. A tag replaces a digest and vice versa.
 func setImage(to *types.Kustomization, image objects.Image) {
 	at := slices.IndexFunc(to.Images, func(i types.Image) bool { return i.Name == image.Name })
 	if at < 0 {
@@ -233,11 +233,12 @@ func selectorOf(t *objects.PatchTarget) *types.Selector {
 	return chosen
 }
 
-// building keeps builds in one process apart: kustomize has the schemas of APIs in package variables.
+// building serializes builds because kustomize keeps OpenAPI schemas in package variables.
 var building sync.Mutex
 
-// build runs kustomize on a kustomization at the path file, whatever the artifact has there. Flux lets files be anywhere
-// in the artifact, kustomize by itself only below the folder. A kustomization's own schemas of APIs do not stay.
+// buildKustomization runs kustomize on a kustomization at the path file, which overrides the artifact's file. anywhere permits
+// files from the whole artifact, as Flux does; kustomize itself permits only files below the folder. OpenAPI schemas of the
+// kustomization do not affect later builds.
 func buildKustomization(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
@@ -258,10 +259,10 @@ func buildKustomization(t *tree, file string, kustomization []byte, anywhere, ha
 	return all, err
 }
 
-// kustomizeVersion is the release of kustomize that has the version of its package api in go.mod.
+// kustomizeVersion is the kustomize release that contains the version of package api in go.mod.
 const kustomizeVersion = "v5.8.1"
 
-// labelVersion corrects the label of `buildMetadata: [managedByLabel]`, for which the package takes the version of this program.
+// labelVersion corrects the label of `buildMetadata: [managedByLabel]`, where kustomize inserts the version of this program.
 func labelVersion(all resmap.ResMap) error {
 	const name, prefix = konfig.ManagedbyLabelKey, "kustomize-"
 	own := prefix + provenance.GetProvenance().Semver()
@@ -278,7 +279,7 @@ func labelVersion(all resmap.ResMap) error {
 	return nil
 }
 
-// recovered makes an error of a panic: kustomize panics at some objects that are none.
+// recoverPanic turns a panic into an error because kustomize panics on some malformed objects.
 func recoverPanic(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -288,7 +289,7 @@ func recoverPanic(run func() error) (err error) {
 	return run()
 }
 
-// postRender applies a kustomization to what a chart renders, hooks among it, as Helm does by default.
+// postRender applies a kustomization to the output of a chart, including hooks, as Helm does by default.
 func postRender(manifests []manifest, repeated *parseCache, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder

@@ -2,11 +2,11 @@ package renderer
 
 import "container/list"
 
-// lastUsed keeps what was used last, by name, up to so many bytes in all. It is not safe for concurrent use.
+// lastUsed keeps the values used last, by name, up to most bytes in total. It is not safe for concurrent use.
 type lastUsed[T any] struct {
 	most, size int64
 	byName     map[string]*list.Element // of used[T]
-	order      list.List                // the one that was used last is first
+	order      list.List                // most recent first
 }
 
 type used[T any] struct {
@@ -24,7 +24,7 @@ func (l *lastUsed[T]) get(name string) (value T, has bool) {
 	return value, has
 }
 
-// keep adds what is not there yet, and takes away what was used longest ago.
+// keep adds a value under a new name and evicts the least recently used values.
 func (l *lastUsed[T]) keep(name string, value T, size int64) {
 	if l.byName == nil {
 		l.byName = map[string]*list.Element{}

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Loose renders folders of files that are in memory, and of no artifact, in a worker process.
+// Loose renders folders of files in memory, without an artifact, in a worker process.
 type Loose struct {
 	once    sync.Once
 	pool    *Pool
@@ -24,11 +24,11 @@ type Loose struct {
 	err     error
 }
 
-// looseTime is how long one folder may take.
+// looseTime bounds the rendering of one folder.
 const looseTime = 10 * time.Second
 
-// Render renders a request for a folder of files, which are by their clean paths and the same in each call. Of the request,
-// the artifact is not asked for.
+// Render renders a request for a folder of files. files has clean paths as keys and must be equal in each call. Render ignores
+// the artifact of the request.
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 	l.once.Do(func() {
 		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: 1})
@@ -46,7 +46,7 @@ func (l *Loose) Render(ctx context.Context, files map[string]string, request *ob
 	return decode(text)
 }
 
-// Close ends the worker, and removes what was written for it.
+// Close ends the worker and removes its archive.
 func (l *Loose) Close() {
 	if l.pool != nil {
 		l.pool.Close()
@@ -56,7 +56,7 @@ func (l *Loose) Close() {
 	}
 }
 
-// writeArchive writes the files into a cache of their own, since a worker reads archives of caches alone.
+// writeArchive writes the files into a separate cache because workers read archives only from caches.
 func (l *Loose) writeArchive(files map[string]string) (path string, err error) {
 	if l.folder, err = os.MkdirTemp("", "flotilla-files-"); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Pool renders in worker processes of this program, so that a chart which loops or allocates is an error and no more.
+// Pool renders in worker processes of this program, so that an endless loop or excessive allocation in a chart ends in an error.
 type Pool struct {
 	fetcher artifact.Fetcher
 	options PoolOptions
@@ -32,21 +32,21 @@ type Pool struct {
 	closed sync.Once
 
 	mutex    sync.Mutex
-	exceeded map[artifactPath]error // what came to the bounds, and how
+	exceeded map[artifactPath]error // renderings that exceeded a bound
 }
 
-// artifactPath is what requests with different values render.
+// artifactPath identifies the content of a request apart from its values.
 type artifactPath struct{ artifact, path string }
 
-// PoolOptions are the bounds and the cache of a Pool.
+// PoolOptions configures the bounds and the cache of a Pool.
 type PoolOptions struct {
 	Cache   *diskcache.Folder // nil: results are kept in memory only
-	Time    time.Duration     // that a request may take; 30 seconds by default
-	Memory  uint64            // bytes that a worker may have; 512 MiB by default
-	Workers int               // at most; by default one for each processor
+	Time    time.Duration     // limit for each request; 30 seconds by default
+	Memory  uint64            // limit for each worker in bytes; 512 MiB by default
+	Workers int               // maximum number; one for each processor by default
 }
 
-// NewPool returns a renderer that starts its workers when it needs them. They end with this process, or with Close.
+// NewPool returns a renderer that starts workers on demand. They end with this process or with Close.
 func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
@@ -63,7 +63,7 @@ func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	return p
 }
 
-// Close ends all workers, after what they are rendering. The pool renders nothing afterwards.
+// Close ends all workers after their current requests. The pool must not be used afterwards.
 func (p *Pool) Close() {
 	p.closed.Do(func() {
 		for range p.options.Workers {
@@ -94,7 +94,7 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 	})
 }
 
-// maxRefetches bounds how often an archive is fetched again that other processes remove before a worker reads it.
+// maxRefetches bounds the fetches of an archive after other processes removed it before a worker could read it.
 const maxRefetches = 3
 
 func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]byte, error) {
@@ -109,14 +109,14 @@ func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]
 	return text, err
 }
 
-// boundError says to which bound something came.
+// boundError reports that a rendering exceeded the bound of time or of memory.
 type boundError struct {
 	error
 	ofTime bool
 }
 
-// render has one worker render. What has come to its bounds once is not tried again with other values: with those of a
-// thousand hosts that would take hours.
+// renderBounded renders in one worker. After a request exceeds a bound, renderBounded refuses the same artifact and path with
+// other values: the values of a thousand hosts would take hours.
 func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error) {
 	message, err := json.Marshal(o)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	isFresh := w.process == nil
 	text, err := p.renderOn(ctx, w, message)
 	if bound, isBound := errors.AsType[boundError](err); isBound && !bound.ofTime && !isFresh {
-		text, err = p.renderOn(ctx, w, message) // what the worker had kept of others counts no more
+		text, err = p.renderOn(ctx, w, message) // a new worker has no caches of earlier requests
 	}
 	if _, isBound := errors.AsType[boundError](err); isBound {
 		p.mutex.Lock()
@@ -150,7 +150,7 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	return text, err
 }
 
-// ask has a worker render, which it starts and ends where that is due.
+// renderOn renders in a worker. It starts a missing process and ends a failed one.
 func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
 		if err := w.start(p.options.Memory); err != nil {
@@ -189,14 +189,14 @@ func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte,
 	return nil, errors.New("the process that renders gave no answer")
 }
 
-// worker is a process that renders one request after the other.
+// worker is a process that renders requests one at a time.
 type worker struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-// start runs this program again. The worker gets nothing of the environment, which may have credentials.
+// start runs this program again. It passes no environment to the worker because variables may contain credentials.
 func (w *worker) start(memory uint64) error {
 	if !isHooked.Load() {
 		return errors.New("renderer.RunIfWorker was not called when this program began")
@@ -205,7 +205,7 @@ func (w *worker) start(memory uint64) error {
 	if err != nil {
 		return err
 	}
-	process := exec.Command(program) //nolint:noctx // it outlives the request, and is ended by end
+	process := exec.Command(program) //nolint:noctx // the process outlives the request; end stops it
 	process.Dir = os.TempDir()
 	process.Env = []string{workerVariable + "=" + strconv.FormatUint(memory, 10), "PATH=", "TZ=UTC", "GOMAXPROCS=2"}
 	if runtime.GOOS == "windows" {
@@ -226,7 +226,7 @@ func (w *worker) start(memory uint64) error {
 	return nil
 }
 
-// ask sends an order and waits for the answer. After an error the worker is to be ended.
+// exchange sends an order and returns the answer. After an error the caller must end the worker.
 func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
 	defer stop()
@@ -235,12 +235,12 @@ func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	}
 	answer, err := readFrame(w.out)
 	if err == nil && !stop() {
-		return nil, ctx.Err() // it is being killed
+		return nil, ctx.Err() // the context has killed the process
 	}
 	return answer, err
 }
 
-// end ends the process, and returns its exit status.
+// end stops the process and returns its exit status.
 func (w *worker) end() int {
 	if w.process == nil {
 		return 0

@@ -1,6 +1,6 @@
-// Package renderer renders what manifests point to into final objects, as reconcilers do: charts by Helm's library,
-// kustomizations by kustomize's, plain manifests as they are. It uses pinned artifacts only, and neither network nor
-// clock nor chance: equal requests give equal objects.
+// Package renderer renders the sources of manifests into final objects, as reconcilers do: charts with Helm's library,
+// kustomizations with kustomize's, plain manifests unchanged. Equal requests give equal objects: the package uses only pinned
+// artifacts and neither network, clock nor randomness.
 package renderer
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// orLeave is the end of errors about what can be deployed, though not rendered.
+// orLeave ends errors about content that agents can deploy but Flotilla cannot render.
 const orLeave = ", or leave `render` away"
 
-// render renders a request whose artifact is in an archive. Its errors repeat no value of the request.
+// render renders a request from the archive of its artifact. Its errors repeat no value of the request.
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
 	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
@@ -89,7 +89,7 @@ func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, 
 	return result, checkSchemas(result, request.KubernetesVersion)
 }
 
-// formOf is what the request is for, or of several what the folder is made for, as Argo CD finds out.
+// formOf returns the form to render. If the request allows several, the content of the folder decides, as in Argo CD.
 func formOf(t *tree, folder string, request *objects.Request) string {
 	_, isChart := t.files[path.Join(folder, "Chart.yaml")]
 	switch {
@@ -103,7 +103,7 @@ func formOf(t *tree, folder string, request *objects.Request) string {
 	return ""
 }
 
-// describe names what is rendered, for errors.
+// describe names the content of a request in errors.
 func describe(request *objects.Request) string {
 	a := request.Artifact
 	at := cmp.Or(a.Pin.Version, a.Pin.Commit, a.Pin.Digest)

@@ -11,10 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxRepeatedBytes bounds each of what repeats have.
+// maxRepeatedBytes bounds each list of a parseCache.
 const maxRepeatedBytes = 2 << 20
 
-// repeats are what a worker has read and written last: a chart renders most of its documents alike for all hosts.
+// parseCache keeps the documents that a worker parsed and wrote last, because a chart renders most documents equally for all hosts.
 type parseCache struct {
 	documents lastUsed[*parsedDocument] // by their text
 	yaml      lastUsed[string]          // of values that templates write, by their JSON
@@ -24,15 +24,15 @@ func newParseCache() *parseCache {
 	return &parseCache{documents: lastUsed[*parsedDocument]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
 }
 
-// document is a document of YAML that was read.
+// parsedDocument is a parsed YAML document.
 type parsedDocument struct {
-	json    []byte                // with the newline by which Helm ends it, which is part of a block of text at its end
-	isPlain bool                  // is certainly no hook, and nothing that Helm refuses
-	objects []objects.FinalObject // nil until they are asked for
+	json    []byte                // parsed with Helm's final newline, which belongs to a text block at the end
+	isPlain bool                  // is certainly neither a hook nor a document that Helm refuses
+	objects []objects.FinalObject // nil until first use
 	size    int                   // of the objects in JSON
 }
 
-// read reads a document of YAML.
+// read parses a YAML document or returns it from the cache.
 func (r *parseCache) read(text string) (*parsedDocument, error) {
 	if d, has := r.documents.get(text); has {
 		return d, nil
@@ -50,11 +50,11 @@ func (r *parseCache) read(text string) (*parsedDocument, error) {
 		}
 		d.isPlain = !isHook
 	}
-	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // the YAML of the objects is about as long as their JSON
+	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // YAML and JSON of objects have about equal length
 	return d, nil
 }
 
-// toYAML is Helm's function of templates.
+// toYAML implements Helm's template function with a cache.
 func (r *parseCache) toYAML(value any) string {
 	inJSON, err := json.Marshal(value)
 	if err != nil {

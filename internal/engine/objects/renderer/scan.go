@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scan looks through a kustomization and all that it leads to, before kustomize would fetch or run anything. It tells
-// whether one of them has schemas of APIs.
+// scanKustomization checks a kustomization and its references before kustomize can fetch or run anything. It reports whether
+// a kustomization sets OpenAPI schemas.
 func scanKustomization(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
 	s := scanner{tree: t, seen: map[string]bool{}}
 	err = s.scanFile(folder, file, text)
@@ -42,7 +42,7 @@ func (s *scanner) scanFile(folder, file string, text []byte) error {
 		k.Components, k.Generators, k.Transformers, k.Validators} {
 		for _, name := range list {
 			if strings.Contains(name, "\n") {
-				continue // the content itself
+				continue // inline content
 			}
 			if err := s.scanEntry(folder, file, name); err != nil {
 				return err
@@ -52,7 +52,7 @@ func (s *scanner) scanFile(folder, file string, text []byte) error {
 	return nil
 }
 
-// files are the paths that kustomize reads as files, or fetches where they are URLs.
+// files returns the paths that kustomize reads, or fetches if they are URLs.
 func (s *scanner) files(k *types.Kustomization) []string {
 	names := append([]string{k.OpenAPI["path"]}, k.Crds...)
 	names = append(names, k.Configurations...)
@@ -90,7 +90,7 @@ func (s *scanner) files(k *types.Kustomization) []string {
 	return names
 }
 
-// entry is a file, or a folder with a kustomization. What is neither kustomize would take for an address.
+// scanEntry checks a file or a folder with a kustomization. It refuses other entries because kustomize would fetch them.
 func (s *scanner) scanEntry(folder, file, name string) error {
 	full := path.Join(folder, name)
 	if path.IsAbs(name) || leavesRoot(full) {

@@ -6,19 +6,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxShelfBytes bounds the files of the artifacts that a worker keeps for the next requests.
+// maxShelfBytes bounds the files of cached artifacts in a worker.
 const maxShelfBytes = 64 << 20
 
-// shelf keeps the artifacts that were used last, so that each is read and each of its charts parsed once.
+// artifactCache keeps the artifacts used last, so that a worker reads each artifact and parses each chart once.
 type artifactCache struct {
-	artifacts lastUsed[*artifactFiles] // by the keys of artifacts
+	artifacts lastUsed[*artifactFiles] // by artifact key
 	repeated  *parseCache
 }
 
 type artifactFiles struct {
 	tree   *tree
 	charts map[string]*loadedChart // by folder
-	// ofFlux are the books of the same artifact as sources of Flux archive it.
+	// byFlux holds the files of this artifact that each Flux source archives.
 	byFlux map[objects.FluxSource]*artifactFiles
 }
 
@@ -26,7 +26,7 @@ func newArtifactCache() *artifactCache {
 	return &artifactCache{artifacts: lastUsed[*artifactFiles]{most: maxShelfBytes}, repeated: newParseCache()}
 }
 
-// take returns an artifact, and reads its archive where it is not here.
+// take returns a cached artifact, or reads its archive.
 func (s *artifactCache) take(key, archive string) (*artifactFiles, error) {
 	if b, has := s.artifacts.get(key); has {
 		return b, nil
@@ -44,7 +44,7 @@ func newArtifactFiles(t *tree) *artifactFiles {
 	return &artifactFiles{tree: t, charts: map[string]*loadedChart{}, byFlux: map[objects.FluxSource]*artifactFiles{}}
 }
 
-// archived returns the artifact as a source of Flux archives it.
+// archivedByFlux returns the files that a Flux source archives.
 func (b *artifactFiles) archivedByFlux(by *objects.FluxSource) (*artifactFiles, error) {
 	if known := b.byFlux[*by]; known != nil {
 		return known, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// archived returns the files that Flux' source-controller archives: regular files that neither .sourceignore files nor its
-// defaults exclude. It follows Storage.Archive and SourceIgnoreFilter of fluxcd/pkg/artifact.
+// archivedByFlux returns the regular files that neither ignore patterns nor Flux defaults exclude. It follows Storage.Archive
+// and SourceIgnoreFilter of fluxcd/pkg/artifact, as source-controller does.
 func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	patterns, err := t.ignorePatterns()
 	if err != nil {
@@ -23,7 +23,7 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	}
 	patterns = append(patterns, sourceignore.ReadPatterns(strings.NewReader(by.Ignore), nil)...)
 	matcher := sourceignore.NewDefaultMatcher(nil, nil)
-	if len(patterns) > 0 { // which replace all defaults but those about Git
+	if len(patterns) > 0 { // patterns replace all defaults except the Git patterns
 		matcher = sourceignore.NewMatcher(append(sourceignore.VCSPatterns(nil), patterns...))
 	}
 	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
@@ -36,7 +36,7 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	return kept, nil
 }
 
-// exclusion returns the error about a file of the artifact that Flux leaves out; nil for other names.
+// exclusion returns an error if Flux omits the file; nil for other names.
 func (t *tree) exclusion(name string) error {
 	if t.whole == nil {
 		return nil
@@ -54,8 +54,7 @@ func (t *tree) exclusion(name string) error {
 	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
 }
 
-// ignorePatterns reads the .sourceignore files, those of outer folders first. Flux reads such a file through a link, but looks
-// into no linked folder.
+// ignorePatterns reads the .sourceignore files, outer folders first. Like Flux, it reads a linked file but skips linked folders.
 func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	var files []string
 	for _, name := range t.names {
@@ -78,13 +77,13 @@ func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	return patterns, nil
 }
 
-// domainOf returns the folders in which a file is, the outermost first.
+// domainOf returns the names of the folders above a file, outermost first.
 func domainOf(name string) []string {
 	steps := strings.Split(name, "/")
 	return steps[:len(steps)-1]
 }
 
-// checkOverrides reports a file in the folder by which the agent would render something else.
+// checkOverrides returns an error for a file in the folder that changes the agent's rendering.
 func checkOverrides(t *tree, folder string, overrides []string) error {
 	for _, pattern := range overrides {
 		full := path.Join(folder, pattern)
@@ -103,7 +102,7 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 	return nil
 }
 
-// matching returns the first file whose path matches a pattern; "" for none.
+// firstMatch returns the first path that matches a pattern; "" for none.
 func (t *tree) firstMatch(pattern string) string {
 	for _, name := range slices.Concat(t.names, slices.Sorted(maps.Keys(t.outside))) {
 		if matches, _ := path.Match(pattern, name); matches {

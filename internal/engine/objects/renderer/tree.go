@@ -15,29 +15,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// Bounds of one artifact's files in memory. What a link adds counts as a file, and not its bytes, which are shared.
+// Bounds of one artifact in memory. Each path through a link counts as a file, but adds no bytes because its content is shared.
 const (
 	maxTreeBytes = 128 << 20
 	maxTreeFiles = 50_000
 )
 
-// tree has the files of an artifact, with links within it resolved.
+// tree holds the files of an artifact and resolves links within it.
 type tree struct {
 	files   map[string][]byte
 	names   []string          // of files, sorted
 	targets map[string]string // of all links
-	links   map[string]bool   // links that lead to folders of the artifact: what is below them is in files
-	outside map[string]string // links that lead out of the artifact, with their targets
+	links   map[string]bool   // links to folders of the artifact; files includes the files below them
+	outside map[string]string // targets of links that leave the artifact
 	size    int64
-	whole   *tree // the artifact, if this is the part of it that Flux archives
+	whole   *tree // the whole artifact, if this tree is the part that Flux archives
 }
 
-// errNoArchive is the error of an archive that is gone, or damaged: it has to be fetched again.
+// errNoArchive reports a missing or damaged archive, which the caller must fetch again.
 var errNoArchive = errors.New(
 	"its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib",
 )
 
-// readTree reads a tar archive, as artifact.Fetcher describes it.
+// readTree reads a tar archive from an artifact.Fetcher.
 func readTree(archive string) (*tree, error) {
 	file, err := diskcache.Open(archive)
 	if errors.Is(err, os.ErrNotExist) {
@@ -87,7 +87,7 @@ func readTree(archive string) (*tree, error) {
 	return t, nil
 }
 
-// follow adds what links lead to. A link may lead through others, so it goes over them until none adds anything.
+// resolveLinks adds the files behind links. It repeats until no link adds a file because links may lead through other links.
 func (t *tree) resolveLinks(targets map[string]string) error {
 	names := slices.Sorted(maps.Keys(targets))
 	for range 8 {
@@ -105,7 +105,7 @@ func (t *tree) resolveLinks(targets map[string]string) error {
 				continue
 			}
 			if to == name || to == "." || strings.HasPrefix(name, to+"/") {
-				continue // a folder within itself has no end
+				continue // a link to its own parent is endless
 			}
 			below := map[string][]byte{}
 			for file, content := range t.files {
@@ -132,7 +132,7 @@ func leavesRoot(clean string) bool {
 	return clean == ".." || strings.HasPrefix(clean, "../")
 }
 
-// read returns a file by its path from the root of the artifact.
+// read returns the content of a file by its path in the artifact.
 func (t *tree) read(name string) ([]byte, error) {
 	if content, has := t.files[name]; has {
 		return content, nil
@@ -143,7 +143,7 @@ func (t *tree) read(name string) ([]byte, error) {
 	return nil, t.missingFile(name)
 }
 
-// missing returns the error about a file that is not there.
+// missingFile returns the error for a missing file.
 func (t *tree) missingFile(name string) error {
 	if err := t.exclusion(name); err != nil {
 		return err
@@ -159,13 +159,13 @@ func outsideError(name, target string) error {
 	return fmt.Errorf("symbolic link %q leads out of the artifact, to %q", name, target)
 }
 
-// isFolder tells whether there is a file below name; "." is the root.
+// isFolder reports whether a file exists below name; "." is the root.
 func (t *tree) isFolder(name string) bool {
 	at, _ := slices.BinarySearch(t.names, name+"/")
 	return name == "." || at < len(t.names) && strings.HasPrefix(t.names[at], name+"/")
 }
 
-// below are the paths of all files below a folder, relative to it and sorted, with those links that lead outside.
+// filesBelow returns the relative paths of all files below a folder, sorted. It includes links that leave the artifact.
 func (t *tree) filesBelow(folder string) []string {
 	prefix := folder + "/"
 	if folder == "." {
@@ -192,7 +192,7 @@ func (t *tree) filesBelow(folder string) []string {
 	return all
 }
 
-// linked tells whether a path of the artifact goes through a link to a folder.
+// isBelowLink reports whether a path passes through a link to a folder.
 func (t *tree) isBelowLink(name string) bool {
 	if len(t.links) == 0 {
 		return false
@@ -205,7 +205,7 @@ func (t *tree) isBelowLink(name string) bool {
 	return false
 }
 
-// isLinked tells whether a path of the artifact is a link, or goes through one.
+// isLinked reports whether a path is a link or passes through one.
 func (t *tree) isLinked(name string) bool {
 	if len(t.targets) == 0 {
 		return false
@@ -218,8 +218,7 @@ func (t *tree) isLinked(name string) bool {
 	return false
 }
 
-// real returns the path to which a path of the artifact leads through links. A path that leads out of the artifact, or has no end,
-// stays as it is after some links.
+// realPath resolves the links in a path. It stops before a link that leaves the artifact, and after 40 links.
 func (t *tree) realPath(name string) string {
 	const most = 40 // as in Linux
 	for range most {
@@ -232,7 +231,7 @@ func (t *tree) realPath(name string) string {
 	return name
 }
 
-// followed replaces the first link of a path by its target.
+// replaceLink replaces the first link in a path by its target.
 func (t *tree) replaceLink(name string) string {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {

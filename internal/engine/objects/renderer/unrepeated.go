@@ -13,11 +13,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// maxScanned bounds the text of an error in which values are looked for, at its beginning and at its end.
+// maxScanned bounds the text kept from each end of a long error.
 const maxScanned = 64 << 10
 
-// withoutValues returns an error of rendering whose text repeats no value of the request, and nothing of a Secret in the
-// artifact: a template may fail with all that it knows, and libraries quote what they cannot read. t may be nil.
+// withoutValues removes values of the request and of Secrets in the artifact from an error. Templates may put any value into an
+// error, and libraries quote unreadable text. t may be nil.
 func withoutValues(err error, request *objects.Request, t *tree) error {
 	text := err.Error()
 	if len(text) > 2*maxScanned {
@@ -30,7 +30,7 @@ func withoutValues(err error, request *objects.Request, t *tree) error {
 	return errors.New(secret.Unrepeated(text, placeIn(t), values...))
 }
 
-// valuesOf returns what a request has of configuration and parameters.
+// valuesOf returns the configuration and parameters of a request.
 func valuesOf(request *objects.Request) (values []any) {
 	values = append(values, request.Substitute)
 	kustomize := request.Kustomize
@@ -52,7 +52,7 @@ func valuesOf(request *objects.Request) (values []any) {
 	return values
 }
 
-// fileValues returns the values of the chart's value files, and what Secrets and their generators have in files.
+// fileValues returns the values in value files of the chart, in manifests of Secrets and in files of secret generators.
 func fileValues(t *tree, request *objects.Request) (values []any) {
 	const largest = 1 << 20
 	var valueFiles, generated []string
@@ -84,7 +84,7 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 	return values
 }
 
-// naming are the fields that errors have to name, and that have no secrets.
+// publicFields lists fields without secrets, whose values errors need to name.
 var publicFields = []string{
 	"apiVersion",
 	"kind",
@@ -106,7 +106,7 @@ var (
 	afterKey    = regexp.MustCompile(`(?m)^[^:=#\n]*[:=][ \t]*(\S.*)$`)
 )
 
-// leavesOf returns the values in text of YAML, without names. Of text that cannot be read it returns what follows the key in
+// leavesOf returns the values in YAML text, except publicFields. If the text is unreadable, it returns the text after the key in
 // each line.
 func leavesOf(text string) (leaves []any) {
 	for _, document := range documentEnd.Split(text, -1) {
@@ -148,7 +148,7 @@ func withoutNames(value any) any {
 	return value
 }
 
-// placeIn matches what an error says about the place of a mistake: files of the artifact, and the fields that a template reads.
+// placeIn matches the place of a mistake in an error: files of the artifact and template fields.
 func placeIn(t *tree) *regexp.Regexp {
 	places := []string{`at <\.[\w.$]*>`}
 	if t != nil {

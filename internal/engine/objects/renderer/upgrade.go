@@ -10,11 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// releaseFields finds fields of .Release in templates, and .Release itself. The first group is empty unless the field is the same
-// in all revisions of a release.
+// releaseFields matches .Release and its fields in templates. Its group matches only fields that all revisions share.
 var releaseFields = regexp.MustCompile("[.\"`]Release\\b(\\.(?:Name|Namespace|Service)\\b)?")
 
-// mentionsState reports whether templates in a text can tell an installation from an upgrade.
+// mentionsState reports whether the templates in a text can distinguish an installation from an upgrade.
 func mentionsState(text []byte) bool {
 	for _, found := range releaseFields.FindAllSubmatchIndex(text, -1) {
 		if found[2] < 0 {
@@ -24,15 +23,15 @@ func mentionsState(text []byte) bool {
 	return false
 }
 
-// chartMentionsState reports whether a template or a default value of a chart or of its dependencies can tell an installation from
-// an upgrade. A value can be a template, too.
+// chartMentionsState reports whether a chart or its dependencies can distinguish an installation from an upgrade. Files and
+// default values count because they may contain templates.
 func chartMentionsState(c *chart.Chart) bool {
 	for _, template := range c.Templates {
 		if mentionsState(template.Data) {
 			return true
 		}
 	}
-	for _, file := range c.Files { // which templates can read and evaluate
+	for _, file := range c.Files { // templates can evaluate files
 		if mentionsState(file.Data) {
 			return true
 		}
@@ -48,7 +47,7 @@ func chartMentionsState(c *chart.Chart) bool {
 	return false
 }
 
-// readsState reports whether the release can differ between an installation and an upgrade.
+// readsState reports whether the chart or its values can distinguish an installation from an upgrade.
 func (r *helmRelease) readsState() bool {
 	if r.chart.mentionsState {
 		return true
@@ -67,7 +66,7 @@ func withBuild(version, metadata string) (string, error) {
 	return built.String(), err
 }
 
-// addManifests adds all objects of manifests.
+// addManifests collects the objects of manifests.
 func (c *collector) addManifests(manifests []manifest) error {
 	for _, m := range manifests {
 		if err := c.addDocument(m.document, m.file, m.hook); err != nil {
@@ -77,8 +76,8 @@ func (c *collector) addManifests(manifests []manifest) error {
 	return nil
 }
 
-// distinguish takes c for what is installed, and marks objects that an upgrade does not have in the same form. It adds those that
-// only an upgrade has.
+// markOccasions compares the objects of an installation, in c, with the objects of an upgrade. It marks objects that only the
+// installation has in this form, and adds and marks objects that only the upgrade has.
 func (c *collector) markOccasions(upgraded *collector) {
 	type form struct{ hook, yaml string }
 	of := func(o *objects.FinalObject) form { return form{o.Hook, string(o.YAML)} }

@@ -21,20 +21,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// workerVariable makes a process of this program a worker; its value is the bound of memory in bytes.
+// workerVariable turns a process of this program into a worker; its value is the memory bound in bytes.
 const workerVariable = "FLOTILLA_OBJECTS_WORKER"
 
-// The exit statuses by which a worker says why it ended.
+// Exit statuses of a worker.
 const (
 	exitMemory   = 76
 	exitProtocol = 77
 )
 
-// isHooked is set where RunIfWorker was called: a program without it would run itself, not a worker.
+// isHooked records a call of RunIfWorker. Without it, the program would run itself instead of a worker.
 var isHooked atomic.Bool
 
-// RunIfWorker makes this process a worker if it was started as one, and then does not return. A program that makes a
-// Pool calls it before anything else, and so does TestMain.
+// RunIfWorker serves requests, and does not return, if this process was started as a worker. A program with a Pool must call
+// it first, and so must its TestMain.
 func RunIfWorker() {
 	isHooked.Store(true)
 	value := os.Getenv(workerVariable)
@@ -48,27 +48,27 @@ func RunIfWorker() {
 	serveOrders(os.Stdin, os.Stdout, bound)
 }
 
-// order is what a worker is told to render.
+// renderOrder names the archive and the request for a worker.
 type renderOrder struct {
 	Archive string
 	Request *objects.Request
 }
 
-// answer kinds: the first byte of a message from a worker.
+// Kinds of answers, the first byte of a worker's message.
 const (
 	answerResult = 'r'
 	answerError  = 'e'
 	answerNoFile = 'n' // errNoArchive
 )
 
-// serve answers orders until the other side ends, even in the midst of one.
+// serveOrders answers orders. It ends the process as soon as its input ends, even during an order.
 func serveOrders(in io.Reader, out io.Writer, bound uint64) {
-	os.Stdout = os.Stderr // what libraries print must not be taken for an answer
+	os.Stdout = os.Stderr // output of libraries must not mix with answers
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	time.Local = time.UTC
 	http.DefaultTransport = refusingTransport{}
-	debug.SetGCPercent(400) // little is kept from one order to the next
+	debug.SetGCPercent(400) // orders share little memory
 	debug.SetMemoryLimit(int64(min(bound, math.MaxInt64) / 4 * 3))
 	go watchMemory(bound)
 
@@ -95,7 +95,7 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	}
 }
 
-// maxError bounds the text of an error, in which a chart may have put whatever it likes.
+// maxError bounds the text of an error because a chart may put any text into it.
 const maxError = 2 << 10
 
 func answerOrder(kept *artifactCache, o renderOrder) []byte {
@@ -112,14 +112,14 @@ func answerOrder(kept *artifactCache, o renderOrder) []byte {
 	return append([]byte{answerError}, wording.CutMiddle(wording.Visible(err.Error()), maxError)...)
 }
 
-// refusing is the transport of a worker: whatever a library would fetch is refused.
+// refusingTransport refuses every HTTP request of a library.
 type refusingTransport struct{}
 
 func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory ends the process when it has more memory than it may. Nothing in Go bounds that by itself.
+// watchMemory ends the process when it exceeds its memory bound. Go has no hard limit.
 func watchMemory(bound uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(10 * time.Millisecond) {
