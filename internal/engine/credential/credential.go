@@ -1,8 +1,8 @@
 // Package credential finds likely credentials in plain configuration: private keys, tokens of known services, URLs with
 // a password, and passwords by the name of their key.
 //
-// The token rules in rules.go are gitleaks' rules that look at the token alone. Its rules for names and entropy report
-// too much in configuration; key.go judges names instead.
+// rules.go contains the rules of gitleaks for the token alone. Its rules for names and entropy report too much in
+// configuration; key.go judges names instead.
 package credential
 
 import (
@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// Match is a value that looks like a credential, without the value.
+// Match locates a likely credential, without its value.
 type Match struct {
-	// Path has keys, and indices or names of list elements: database.users[0].password.
+	// Path joins keys, and indices or names of list elements: database.users[0].password.
 	Path string
-	// Line counts from 1 in a text of several lines; else it is 0.
+	// Line counts from 1 in a text of several lines; otherwise it is 0.
 	Line int
 	// Rule is an identifier of gitleaks, "private-key", "password-in-url" or "password".
 	Rule string
 }
 
 // Find returns the matches in a value of map[string]any, []any and texts, sorted by path, at most one for each text. It
-// ignores other types, and the texts in known. The name of an object, such as an env entry, judges its value; a flag
-// judges the argument after it. Paths have names of list elements: containers[till].env[PASSWORD].value.
+// ignores other types, and the texts in known. It judges a value by the name of its object, such as an env entry, and an
+// argument by the flag before it. Paths contain names of list elements: containers[till].env[PASSWORD].value.
 func Find(value any, known ...string) []Match {
 	f := finder{known: known}
 	f.value("", "", value)
 	return f.found
 }
 
-// Masked returns a copy in which mask replaces each matching text.
+// Masked copies a value, and replaces each matching text by the result of mask.
 func Masked(value any, mask func(path, text string) string) any {
 	f := finder{mask: mask}
 	return f.value("", "", value)
@@ -68,7 +68,7 @@ type finder struct {
 	mask  func(path, text string) string // nil: values are not copied
 }
 
-// value searches the value of a key, and returns its copy. List elements inherit the list's key.
+// value searches the value of a key, and returns a copy. List elements inherit the list's key.
 func (f *finder) value(path, key string, value any) any {
 	switch value := value.(type) {
 	case string:
@@ -136,7 +136,7 @@ func flagBefore(before, element any) string {
 	return flag
 }
 
-// isShown reports whether a path may contain a name: a single line that is no credential.
+// isShown reports whether a path may contain a name: a single line without a credential.
 func isShown(name string) bool {
 	const longest = 253
 	if name == "" || len(name) > longest || strings.ContainsAny(name, "\r\n") {

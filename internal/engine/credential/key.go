@@ -18,9 +18,9 @@ type kind int
 
 const (
 	plain kind = iota
-	// secret may also be the name of a Secret.
+	// secret is a password or the name of a Secret.
 	secret
-	// token is a text, no number.
+	// token is a text, never a number.
 	token
 	// password may be any value.
 	password
@@ -40,7 +40,7 @@ var endings = []struct {
 	{"secret", secret}, {"credential", secret}, {"credentials", secret},
 }
 
-// referring lists words of keys that name something else: existingSecret, imagePullSecret.
+// referring lists words of keys that name another object: existingSecret, imagePullSecret.
 var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf", "checksum"}
 
 // kindOf classifies a key by its last words. It ignores a trailing number, as in password_2.
@@ -49,7 +49,7 @@ func kindOf(key string) kind {
 		key = key[:len(key)-1]
 	}
 	if !hasEnding(key) {
-		return plain // as most are
+		return plain // most keys
 	}
 	words := wordsOf(key)
 	joined := strings.Join(words, "")
@@ -64,7 +64,7 @@ func kindOf(key string) kind {
 	return plain
 }
 
-// hasEnding compares the last three letters with those of all endings.
+// hasEnding compares the last three letters with all endings.
 func hasEnding(key string) bool {
 	const length = 3
 	if len(key) < length {
@@ -104,7 +104,7 @@ func wordsOf(key string) (words []string) {
 var (
 	placeholder = regexp.MustCompile(`(?i)^(?:` + strings.Join([]string{
 		`\$[({]?[\w.:/-]*[)}]?`,                               // $NAME, ${NAME}, $(NAME)
-		`.*(?:\{\{|\$\{|\$\().*`,                              // {{ .Values.x }}, also inside of a text
+		`.*(?:\{\{|\$\{|\$\().*`,                              // {{ .Values.x }}, also within a text
 		`<.*>`, `\[.*\]`, `%[\w.-]+%`, `@[\w.-]+@`, `__\w+__`, // <password>, %NAME%, @NAME@
 		`[*x.…-]+`,                // ***
 		`ENC\[.*`, `\{cipher\}.*`, // encrypted, by SOPS or Spring
@@ -126,7 +126,7 @@ var (
 
 func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 
-// isLiteral reports whether a text is itself a value of its kind.
+// isLiteral reports whether a text is a value of its kind, not a reference.
 func isLiteral(kind kind, text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) ||
@@ -137,8 +137,8 @@ func isLiteral(kind kind, text string) bool {
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
 }
 
-// Values after a key in YAML, JSON, TOML, properties, environment files and connection strings: quoted, or one word up
-// to the end of the line, list or part.
+// Values after a key in YAML, JSON, TOML, properties, environment files and connection strings: quoted, or one word up to the
+// end of the line, list or part.
 var (
 	quoted = regexp.MustCompile(`^[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')`)
 	bare   = regexp.MustCompile(`^(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)`)
@@ -148,8 +148,8 @@ var (
 // userinfo matches the rest of a URL with a password.
 var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
 
-// findPassword finds a URL with a password, or a literal under a key for passwords. In comments it finds URLs only. It
-// skips a word after such a key as a whole, so its time is linear.
+// findPassword finds a URL with a password, or a literal under a key for passwords. In comments it finds only URLs. Its time
+// is linear, since it skips the whole word after such a key.
 func findPassword(text string) (rule string, at int) {
 	isComment := false // from "#" at the beginning of a line or after white space to the end of the line
 	end := 0           // of the last word

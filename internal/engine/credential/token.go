@@ -10,22 +10,22 @@ import (
 
 type rule struct {
 	id, pattern string
-	// keywords are in lower case. A text without any of them, in any case, has no such token.
+	// keywords are in lower case. A text without any of them, in upper or lower case, has no such token.
 	keywords []string
 	// shortest is the length of the shortest match.
 	shortest int
 	// entropy is the minimum in bits for each character.
 	entropy float64
-	allowed []string // patterns of what is none
+	allowed []string // patterns of harmless texts
 
 	once     sync.Once
 	compiled *regexp.Regexp
 	allows   []*regexp.Regexp
 }
 
-// ownRules are missing from gitleaks in this form.
+// ownRules lists rules that gitleaks lacks in this form.
 var ownRules = []*rule{
-	// This also matches short and truncated keys.
+	// Matches short and truncated keys, too.
 	{
 		id:       "private-key",
 		pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
@@ -105,7 +105,7 @@ func findToken(text string) (id string, at int) {
 	return "", 0
 }
 
-// shortKeyword begins old tokens of Vault and occurs in most host names: trying its rule took half of the time.
+// shortKeyword begins old tokens of Vault. It occurs in most host names, so its rule took half of the time.
 const shortKeyword = "s."
 
 func beginsVaultToken(text string) bool {
@@ -121,12 +121,12 @@ func beginsVaultToken(text string) bool {
 	return true
 }
 
-// hasPrefixFold is strings.HasPrefix ignoring case.
+// hasPrefixFold is strings.HasPrefix without regard to case.
 func hasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-// find returns the position of a token.
+// find returns the position of the first token.
 func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 	r.once.Do(func() {
 		r.compiled = regexp.MustCompile(r.pattern)

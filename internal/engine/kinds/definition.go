@@ -11,22 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// definitionKind is the kind of objects that define kinds.
+// definitionKind is the kind of a definition.
 var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
-// IsDefinition reports whether an object defines a kind.
+// IsDefinition reports whether an object is a CustomResourceDefinition.
 func IsDefinition(object map[string]any) bool {
 	_, kind := nameOf(object)
 	return kind == definitionKind
 }
 
-// Definition has the schemas of a kind, of a CustomResourceDefinition.
+// Definition holds the schemas of a CustomResourceDefinition.
 type Definition struct {
 	kind     schema.GroupKind
-	versions map[string]*kind // those that are served
+	versions map[string]*kind // served versions
 }
 
-// ReadDefinition reads a CustomResourceDefinition. An error says why a cluster would refuse its schemas.
+// ReadDefinition reads a CustomResourceDefinition. Its error explains why a cluster would refuse the schemas.
 func ReadDefinition(object map[string]any) (*Definition, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(plain(object).(map[string]any), &definition); err != nil {

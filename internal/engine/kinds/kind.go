@@ -31,7 +31,7 @@ type kind struct {
 	known map[uint64]bool // verdicts, by the hash of [walk]
 }
 
-// maxKnown is how many verdicts a kind keeps.
+// maxKnown is the maximum number of cached verdicts of a kind.
 const maxKnown = 10_000
 
 func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
@@ -66,7 +66,7 @@ func (k *kind) accepts(object map[string]any) bool {
 	return accepted
 }
 
-// metadata returns the schema of the metadata of a custom resource, whose own schema does not have it; nil for a kind of Kubernetes.
+// metadata returns the schema of a custom resource's metadata, which its own schema lacks; nil for a kind of Kubernetes.
 func (k *kind) metadata() *kind {
 	if k.structural == nil {
 		return nil
@@ -77,7 +77,7 @@ func (k *kind) metadata() *kind {
 	return p.metadata()
 }
 
-// check returns the violations in an object, in no order.
+// check returns the violations in an object, unsorted.
 func (k *kind) check(object map[string]any) []Violation {
 	metadata := k.metadata()
 	walk := walk{reports: true}
@@ -85,7 +85,7 @@ func (k *kind) check(object map[string]any) []Violation {
 	violations := walk.unknown
 
 	read := plain(object).(map[string]any)
-	delete(read, "status") // which the API sets
+	delete(read, "status") // the API sets it
 	var errs field.ErrorList
 	if metadata != nil {
 		if below, isObject := read["metadata"].(map[string]any); isObject {
@@ -108,7 +108,7 @@ func (k *kind) check(object map[string]any) []Violation {
 	return violations
 }
 
-// plain returns a copy of a value with numbers as the library has them.
+// plain copies a value, and converts numbers to the library's types.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -140,7 +140,7 @@ func plain(value any) any {
 	return value
 }
 
-// withoutNulls removes fields that are null, as the API does where null is no value.
+// withoutNulls removes null fields that are not nullable, like the API.
 func withoutNulls(n *node, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -168,7 +168,7 @@ var (
 	anyValue  = regexp.MustCompile(`(must be of type [\w\-]+): .*`)
 )
 
-// patterns have words for patterns of published schemas.
+// patterns explains patterns of published schemas in words.
 var patterns = map[string]string{
 	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`: `must be a duration such as "10m" or "1h30m"`,
 	`^([0-9]+(\.[0-9]+)?(ms|s|m))+$`:   `must be a duration such as "90s" or "10m", without hours`,
@@ -179,7 +179,7 @@ var patterns = map[string]string{
 	`^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$`: "must be base64",
 }
 
-// violationOf turns an error of the library into a violation. Its message does not have the value.
+// violationOf converts an error of the library to a violation. Its message omits the value.
 func violationOf(object map[string]any, err *field.Error) Violation {
 	message := strings.TrimSpace(place.ReplaceAllString(err.Detail, ""))
 	switch err.Type {
@@ -216,7 +216,7 @@ func withArticle(typeName string) string {
 	return "a " + typeName
 }
 
-// stepsTo returns the steps of a path as the library writes it, where keys with dots are not distinct from several steps.
+// stepsTo splits a path of the library into steps. It needs the value, since the library does not escape dots in keys.
 func stepsTo(value any, path string) []string {
 	if path == "" || path == "<nil>" {
 		return nil

@@ -1,5 +1,5 @@
-// Package kinds checks objects against the schemas of their kinds, as the API of a cluster does: Kubernetes' own schemas, the published
-// definitions of the kinds of agents and secret services, and definitions that come with the objects.
+// Package kinds checks objects against the schemas of their kinds, like the API of a cluster. It uses the schemas of Kubernetes,
+// published definitions of agents and secret services, and definitions among the objects.
 package kinds
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
 
-// Violation is a part of an object that the schema of its kind does not allow.
+// Violation is a part of an object that its schema does not allow.
 type Violation struct {
-	// Steps lead to the part: names of fields, keys, and indexes of lists such as "[0]". Of a field that is missing, they lead to where
-	// it belongs.
+	// Steps lead to the part: names of fields, keys, and indexes of lists such as "[0]". For a missing field, they lead to its
+	// place.
 	Steps []string
-	// Message is the end of a sentence about the part. It does not have its value.
+	// Message is the end of a sentence about the part. It omits the value.
 	Message string
-	// IsUnknown says that the schema has no such field.
+	// IsUnknown means that the schema has no such field.
 	IsUnknown bool
-	// IsMissing says that the schema requires a field that the object does not have.
+	// IsMissing means that the object lacks a required field.
 	IsMissing bool
-	// Known are the fields that the schema has in place of an unknown one, sorted.
+	// Known lists the schema's fields beside an unknown field, sorted.
 	Known []string
 }
 
@@ -35,12 +35,12 @@ func (v *Violation) Path() string {
 	return strings.ReplaceAll(strings.Join(v.Steps, "."), ".[", "[")
 }
 
-// In returns a clause about the violation that names its part and the schema.
+// In describes the violation in a clause with its part and the schema.
 func (v *Violation) In(catalog *Catalog, object map[string]any) string {
 	return strings.TrimSpace(v.Path() + " " + v.Message + " (schema of " + catalog.Source(object) + ")")
 }
 
-// Catalog has the schemas that the clusters of a type have. Its methods may be called from several goroutines.
+// Catalog holds the schemas of clusters of one type. It is safe for concurrent use.
 type Catalog struct {
 	minor     int    // minor version of the schemas of Kubernetes
 	given     string // version of the clusters, or ""
@@ -50,8 +50,8 @@ type Catalog struct {
 	defined   map[schema.GroupKind]*Definition
 }
 
-// For returns the published schemas of a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1". It falls back to the nearest version;
-// "" is the newest.
+// For returns the published schemas of a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1", or of the nearest version. ""
+// means the newest.
 func For(kubernetes string) (*Catalog, error) {
 	all := publishedSchemas()
 	c := &Catalog{published: all, minor: all.kubernetes.Newest, given: kubernetes}
@@ -68,7 +68,7 @@ func For(kubernetes string) (*Catalog, error) {
 	return c, nil
 }
 
-// With returns the catalog with definitions of kinds. They replace published ones. Of several definitions of a kind, the last counts.
+// With adds definitions to a copy of the catalog. They override published definitions; the last definition of a kind wins.
 func (c *Catalog) With(definitions ...*Definition) *Catalog {
 	if len(definitions) == 0 {
 		return c
@@ -84,14 +84,14 @@ func (c *Catalog) With(definitions ...*Definition) *Catalog {
 	return &more
 }
 
-// IsOfClusters reports whether the schema of an object is that of the clusters: one of Kubernetes, or of a definition that [Catalog.With]
-// was given.
+// IsOfClusters reports whether the clusters have the schema of an object: a schema of Kubernetes, or a definition added by
+// [Catalog.With].
 func (c *Catalog) IsOfClusters(object map[string]any) bool {
 	apiVersion, kind := nameOf(object)
 	return c.defined[kind] != nil || served.IsOfKubernetes(apiVersion+"/"+kind.Kind)
 }
 
-// MayLackFields reports whether the clusters may have fields that the schema of an object does not have, because theirs may be newer.
+// MayLackFields reports whether the schema of an object may lack fields because the clusters may have a newer one.
 func (c *Catalog) MayLackFields(object map[string]any) bool {
 	_, kind := nameOf(object)
 	if c.defined[kind] != nil {
@@ -126,7 +126,7 @@ func nameOf(object map[string]any) (apiVersion string, kind schema.GroupKind) {
 	return apiVersion, kind
 }
 
-// kindOf returns the schema of the kind of an object; nil if there is none. problem says why the cluster refuses the kind.
+// kindOf returns the schema of an object's kind, or nil. problem explains why the cluster refuses the kind.
 func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 	apiVersion, name := nameOf(object)
 	_, ofVersion, _ := strings.Cut(apiVersion, "/")
@@ -151,8 +151,8 @@ func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 	return nil, ""
 }
 
-// Accepts reports whether an object has no violation. An object whose kind has no schema has none. It is fast, since the library checks
-// only one of several objects with the same shape.
+// Accepts reports whether an object has no violation. It accepts an object without a schema. It is fast, since the library
+// checks only one of several objects with the same shape.
 func (c *Catalog) Accepts(object map[string]any) bool {
 	of, problem := c.kindOf(object)
 	if of == nil {
@@ -161,7 +161,7 @@ func (c *Catalog) Accepts(object map[string]any) bool {
 	return of.accepts(object)
 }
 
-// Check returns all violations in an object, sorted by their place.
+// Check returns all violations in an object, sorted by place.
 func (c *Catalog) Check(object map[string]any) []Violation {
 	of, problem := c.kindOf(object)
 	if problem != "" {

@@ -15,25 +15,25 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Extensions of schemas.
+// Schema extensions of Kubernetes.
 const (
 	preserveUnknown  = "x-kubernetes-preserve-unknown-fields"
 	embeddedResource = "x-kubernetes-embedded-resource"
 	rules            = "x-kubernetes-validations"
 )
 
-// node is the part of a schema by which unknown fields are found, and objects are hashed.
+// node is the part of a schema that walk needs to find unknown fields and hash objects.
 type node struct {
 	properties map[string]*node
 	additional *node // of all other fields; nil if there are none
 	items      *node // of a list
-	preserves  bool  // keeps fields that it does not know
+	preserves  bool  // keeps unknown fields
 	isResource bool  // has apiVersion, kind and metadata, too
 	nullable   bool
-	// exact says that values decide, and not only their types. If allows is not nil, it decides about texts alone.
+	// exact means that the verdict depends on values, not only on types. For texts, allows decides instead unless it is nil.
 	exact  bool
 	allows func(text string) bool
-	// counts says that the number of items or fields decides.
+	// counts means that the verdict depends on the number of items or fields.
 	counts bool
 }
 
@@ -72,7 +72,7 @@ func newNode(of *spec.Schema) *node {
 	return n
 }
 
-// textsOf returns a function for the length and the pattern of texts, or nil. isUnknown says that the pattern is of another kind.
+// textsOf returns a check of the length and pattern of texts, or nil. isUnknown means that Go cannot compile the pattern.
 func textsOf(of *spec.Schema) (allows func(text string) bool, isUnknown bool) {
 	if of.Pattern == "" && of.MinLength == nil && of.MaxLength == nil {
 		return nil, false
@@ -99,7 +99,7 @@ var (
 	selection = regexp.MustCompile(`\bself\b(?:\.(\w+))?`)
 )
 
-// addRules marks the fields whose values rules read. Whether a field is there decides in any case.
+// addRules marks the fields whose values rules read. The hash always includes the presence of a field.
 func (n *node) addRules(all any) {
 	list, isList := all.(apiextensionsv1.ValidationRules)
 	n.exact = n.exact || !isList
@@ -122,8 +122,8 @@ func (n *node) child(name string) *node {
 	return n.additional
 }
 
-// walk goes through an object by its schema. It finds unknown fields, and hashes the object: objects with equal hashes get the same
-// verdict from the library.
+// walk walks through an object by its schema. It finds unknown fields, and hashes the object. The library returns the same
+// verdict for objects with equal hashes.
 type walk struct {
 	reports    bool // collects unknown
 	hasUnknown bool
@@ -151,12 +151,12 @@ func mixed(a, b uint64) uint64 {
 	return a ^ a>>33
 }
 
-// object walks through an object. metadata is the schema of the metadata of a custom resource, and nil for a kind of Kubernetes.
+// object walks through an object. metadata is the schema of a custom resource's metadata; nil for a kind of Kubernetes.
 func (w *walk) object(root *node, object map[string]any, metadata *kind) uint64 {
 	sum := hashOfObject
 	for name, value := range object {
 		switch {
-		case name == "status": // which the API sets
+		case name == "status": // the API sets it
 			continue
 		case value == nil && !root.preserves:
 			continue
@@ -228,7 +228,7 @@ func (w *walk) value(n *node, value any, exact bool) uint64 {
 				w.steps = w.steps[:len(w.steps)-1]
 			}
 			if alike.counts {
-				hash = mixed(hash, uint64(i)) //nolint:gosec // any number does
+				hash = mixed(hash, uint64(i)) //nolint:gosec // any number is fine
 			}
 			alike.add(hash)
 		}
@@ -244,7 +244,7 @@ func (w *walk) value(n *node, value any, exact bool) uint64 {
 }
 
 func (w *walk) fields(n *node, object map[string]any, exact bool) uint64 {
-	if len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource { // no type, or not this one: the library looks
+	if len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource { // no type, or another one: the library decides
 		return hashOf(object)
 	}
 	sum, others := hashOfObject, alike{counts: exact || n.counts}
@@ -264,7 +264,7 @@ func (w *walk) fields(n *node, object map[string]any, exact bool) uint64 {
 	return mixed(sum, others.hash())
 }
 
-// alike hashes several values. Equal ones count once, unless counts is set.
+// alike hashes several values. It counts equal values once, unless counts is set.
 type alike struct {
 	counts     bool
 	sum, first uint64
@@ -286,7 +286,7 @@ func (a *alike) hash() uint64 {
 	return a.first
 }
 
-// typeOf hashes the type of a value that is no object and no list.
+// typeOf hashes the type of a scalar.
 func typeOf(value any) uint64 {
 	switch value := value.(type) {
 	case nil:

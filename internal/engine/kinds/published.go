@@ -17,13 +17,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// files are written by tools/schemas: 130 KB, for nine versions of Kubernetes and 33 kinds of others. Each schema is read once, when the
-// first object needs it.
+// files contains the output of tools/schemas: 130 KB, for nine versions of Kubernetes and 33 other kinds. The package reads each
+// schema once, for the first object of its kind.
 //
 //go:embed published
 var files embed.FS
 
-// published are the schemas in files.
+// published holds the schemas in files.
 type published struct {
 	sources    map[string]string // modules with their versions, by group
 	kubernetes struct {
@@ -39,7 +39,7 @@ type published struct {
 	objectMeta  *kind
 }
 
-// period is the schema of a definition in the minor versions from one until another; 0 is no end.
+// period is the schema of a definition for a range of minor versions; 0 means no end.
 type period struct {
 	From, Until int
 	Schema      json.RawMessage
@@ -84,7 +84,7 @@ func readCompressed(path string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// Definitions returns the published definitions of the kinds of groups as JSON, by module.
+// Definitions returns the published definitions of wanted groups as JSON, by module.
 func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) {
 	all := map[string][][]byte{}
 	for group, module := range publishedSchemas().sources {
@@ -144,8 +144,7 @@ func (p *published) definition(of schema.GroupKind) *Definition {
 	return read
 }
 
-// kubernetesKind returns the schema of a kind of Kubernetes in a minor version, or the nearest one before or after it; nil if
-// there is none.
+// kubernetesKind returns the schema of a kind of Kubernetes and its period at a minor version, see periodOf; nil if there is none.
 func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 	name, isKnown := p.kubernetes.Kinds[api]
 	if !isKnown {
@@ -161,7 +160,7 @@ func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 	return p.kinds[key], of
 }
 
-// periodOf returns the period of a definition that has a minor version, or the last one before it, or the first one.
+// periodOf returns the period of a definition at a minor version, else the last period before it, else the first.
 func (p *published) periodOf(name string, minor int) *period {
 	periods := p.kubernetes.Definitions[name]
 	found := &periods[0]
@@ -173,8 +172,8 @@ func (p *published) periodOf(name string, minor int) *period {
 	return found
 }
 
-// resolve returns a definition with the referenced definitions in place of references. A definition that contains itself, such as a
-// schema in a CustomResourceDefinition, may have any content there.
+// resolve replaces the references in a definition by the referenced definitions. It allows any content in place of a recursive
+// reference, such as the schema in a CustomResourceDefinition.
 func (p *published) resolve(name string, minor int, within []string) *spec.Schema {
 	resolved := &spec.Schema{}
 	if slices.Contains(within, name) {
@@ -214,7 +213,7 @@ func (p *published) resolveBelow(of *spec.Schema, minor int, within []string) {
 	}
 }
 
-// metadata returns the schema of the metadata of all objects. The caller holds the mutex.
+// metadata returns the schema of the metadata of all kinds. The caller holds the mutex.
 func (p *published) metadata() *kind {
 	if p.objectMeta == nil {
 		const name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

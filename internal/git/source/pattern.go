@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// pattern is a pattern of paths, as Terraform's fileset has them: *, ? and [a-z]
-// within a name, ** for any number of folders, {a,b} for one or the other, and \
-// before a character that means itself.
+// pattern is a path pattern with the syntax of Terraform's fileset: *, ? and [a-z] within a name, ** for any number of
+// folders, {a,b} for alternatives, and \ to escape a character.
 type pattern struct {
 	text     string
 	segments []string // "**" stands for any number
 }
 
-// Bounds of patterns: a state fits into 64 bits.
+// Limits of patterns: a state fits into 64 bits.
 const (
-	maxPatterns   = 256 // with their alternatives
+	maxPatterns   = 256 // including alternatives
 	maxSegments   = 60
 	anyDepth      = "**"
 	maxPatternLen = 4096
 )
 
-// parsePatterns reads patterns; those with alternatives become several.
+// parsePatterns parses patterns, and expands alternatives to several patterns.
 func parsePatterns(texts []string) ([]pattern, error) {
 	var patterns []pattern
 	for _, text := range texts {
@@ -46,7 +45,7 @@ func parsePatterns(texts []string) ([]pattern, error) {
 	return patterns, nil
 }
 
-// expand writes out the alternatives of braces.
+// expand expands the alternatives in braces.
 func expand(text string) ([]string, error) {
 	if len(text) > maxPatternLen {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxPatternLen)
@@ -73,7 +72,7 @@ func expand(text string) ([]string, error) {
 	return done, nil
 }
 
-// braces finds the innermost first pair of braces, -1 for what is not there.
+// braces returns the first innermost pair of braces; -1 for a missing brace.
 func braces(text string) (open, end int) {
 	open = -1
 	for i := 0; i < len(text); i++ {
@@ -121,8 +120,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// states says for several patterns how much of each a path has matched: bit i is set
-// when the path has matched the first i segments.
+// states holds the progress of a path for each pattern: bit i is set after the path has matched the first i segments.
 type states []uint64
 
 func begin(patterns []pattern) states {
@@ -133,7 +131,7 @@ func begin(patterns []pattern) states {
 	return s
 }
 
-// passOver adds what follows when ** stands for nothing.
+// passOver adds the states after an empty match of **.
 func (p *pattern) passOver(state uint64) uint64 {
 	for i, segment := range p.segments {
 		if segment == anyDepth && state&(1<<i) != 0 {
@@ -143,7 +141,7 @@ func (p *pattern) passOver(state uint64) uint64 {
 	return state
 }
 
-// into is the state after one more name of a path.
+// into returns the states after one more name of a path.
 func (s states) into(patterns []pattern, name string) states {
 	after := make(states, len(s))
 	for i := range patterns {
@@ -163,7 +161,7 @@ func (s states) into(patterns []pattern, name string) states {
 	return after
 }
 
-// matched is a pattern that the path matches completely; nil for none.
+// matched returns a pattern that the whole path matches; nil for none.
 func (s states) matched(patterns []pattern) *pattern {
 	for i := range patterns {
 		if s[i]&(1<<len(patterns[i].segments)) != 0 {
@@ -173,7 +171,7 @@ func (s states) matched(patterns []pattern) *pattern {
 	return nil
 }
 
-// mayMatch says whether something below the path may match.
+// mayMatch reports whether a path below may match.
 func (s states) mayMatch(patterns []pattern) bool {
 	for i := range patterns {
 		if s[i]&(1<<len(patterns[i].segments)-1) != 0 {
@@ -183,7 +181,7 @@ func (s states) mayMatch(patterns []pattern) bool {
 	return false
 }
 
-// mayMatchDeep says whether something may match at any depth below the path.
+// mayMatchDeep reports whether paths at any depth below may match.
 func (s states) mayMatchDeep(patterns []pattern) bool {
 	for i := range patterns {
 		for j, segment := range patterns[i].segments {

@@ -17,21 +17,20 @@ type search struct {
 	base             string // the query's path
 	include, exclude []pattern
 	limits           Limits
-	folders          int // number of folders read
-	bytes            int // length of the paths that match or lead to matches
+	folders          int // folders read
+	bytes            int // total length of matching paths and their parents
 
 	found     map[string]git.Entry
 	elsewhere []string // matching symbolic links and submodules
-	unnamed   []string // matching entries with names that cannot be paths
-	folder    string   // a folder that an include names like a file
+	unnamed   []string // matching entries with invalid names
+	folder    string   // a folder that an include matches like a file
 }
 
-// maxPaths limits the memory of paths in bytes. Nested folders with long names and many files are few and
-// small objects.
+// maxPaths limits the memory of paths in bytes. A few small objects can encode many long paths.
 const maxPaths = 64 << 20
 
-// maxFolders limits the walk. A repository of a few kilobytes that uses one tree many times can have more
-// folders than fit into memory.
+// maxFolders limits the walk. A repository of a few kilobytes that repeats one tree can have more folders than fit into
+// memory.
 const maxFolders = 200_000
 
 // visit is a folder to read.
@@ -41,8 +40,7 @@ type visit struct {
 	include, exclude states
 }
 
-// find searches the trees level by level, with one request for each level. It reads only folders that may
-// contain matches.
+// find searches the trees level by level, with one request for each. It reads only folders that may contain matches.
 func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	root, err := s.enter(ctx)
 	if err != nil {
@@ -73,7 +71,7 @@ func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	return s.found, s.check()
 }
 
-// needTrees fetches the trees of a level, and everything below folders that may have matches at any depth.
+// needTrees fetches the trees of a level, and all trees below folders that may have matches at any depth.
 func (s *search) needTrees(ctx context.Context, level []visit) error {
 	var ids, deep []git.Hash
 	for _, at := range level {
@@ -88,7 +86,7 @@ func (s *search) needTrees(ctx context.Context, level []visit) error {
 	return s.tip.Need(ctx, ids)
 }
 
-// look returns the subfolders to read, and collects the matches of one folder.
+// look collects the matches of a folder, and returns the subfolders to read.
 func (s *search) look(at visit) ([]visit, error) {
 	entries, err := s.tip.Entries(at.id)
 	if err != nil {
@@ -143,9 +141,8 @@ func (s *search) look(at visit) ([]visit, error) {
 	return below, nil
 }
 
-// fitsPath reports whether a name can be a segment of a path. The results may become files again, and a
-// backslash or a control character would put them elsewhere, or control a terminal. git.ParseTree refuses
-// "..".
+// fitsPath reports whether a name is safe in a path. In a result that becomes a file again, a backslash or a control character
+// would change its place or control a terminal. git.ParseTree refuses "..".
 func fitsPath(name string) bool {
 	return wording.IsLine(name) && !strings.Contains(name, "\\")
 }
@@ -158,7 +155,7 @@ func named(names []string, name string) []string {
 	return append(names, name)
 }
 
-// check returns an error about the files that were found.
+// check returns an error about unreadable or missing files.
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:
@@ -197,7 +194,7 @@ func (s *search) where() string {
 	return fmt.Sprintf("%q", s.base)
 }
 
-// enter finds the tree of the query's path.
+// enter returns the tree of the query's path.
 func (s *search) enter(ctx context.Context) (git.Hash, error) {
 	id, at := s.tip.Root, ""
 	if s.base == "" {

@@ -1,5 +1,5 @@
-// Package source reads files of a Git repository at a ref: control planes, the workloads of teams. It selects
-// them by patterns and within limits. It does not know Terraform or fleets.
+// Package source reads files of a Git repository at a ref, such as control planes and workloads. It selects them by patterns,
+// within limits. It is independent of Terraform and fleets.
 package source
 
 import (
@@ -29,11 +29,11 @@ type Query struct {
 	Include []string
 	Exclude []string
 	Limits  Limits
-	// Sources are prefixes of the URLs that may be requested; nil: any.
+	// Sources lists the allowed URL prefixes; nil allows any URL.
 	Sources []string
 }
 
-// Limits limit the files that are read. The zero value is DefaultLimits.
+// Limits limits the files of a query. The zero value is DefaultLimits.
 type Limits struct {
 	Files int // number of files
 	Bytes int // of all files together
@@ -44,11 +44,11 @@ var (
 	MaxLimits     = Limits{Files: 100_000, Bytes: 64 << 20}
 )
 
-// Files are the files of a commit.
+// Files holds the files of a commit.
 type Files struct {
-	// Commit is the commit of the ref.
+	// Commit is the id of the ref's commit.
 	Commit string
-	// Texts are the files by path below the query's path.
+	// Texts maps paths below the query's path to contents.
 	Texts map[string]string
 }
 
@@ -137,8 +137,7 @@ func cleanPath(path string) (string, error) {
 
 const maxPath = 4096
 
-// Read returns the files of a query that Check accepts. All matching files must be text; other files are an
-// error that names them.
+// Read returns the files of a query that Check accepts. If a matching file is not text, the error names it.
 //
 // Errors: a *QueryError at an attribute, or an error about the repository from git.Remote.Describe.
 func (c *FileReader) Read(ctx context.Context, query Query) (Files, error) {
@@ -156,7 +155,7 @@ func (c *FileReader) read(ctx context.Context, remote git.Remote, query Query) (
 	if len(wrong) > 0 {
 		return Files{}, wrong[0]
 	}
-	// Only the root tree, because the depth is unknown. Each level with matches takes one more request.
+	// Fetch only the root tree, because the depth is unknown. Each level with matches takes one more request.
 	tip, err := c.git.OpenRef(ctx, remote, query.Ref, 1)
 	if missing := (*git.RefError)(nil); errors.As(err, &missing) {
 		return Files{}, &QueryError{"ref", "Ref does not exist", remote.Describe(missing).Error()}
@@ -178,8 +177,7 @@ func (c *FileReader) read(ctx context.Context, remote git.Remote, query Query) (
 	return Files{Commit: tip.Commit.String(), Texts: texts}, nil
 }
 
-// chunk is the number of files in one request: enough for nearly all queries, and few enough to notice a
-// limit early.
+// chunk is the number of files in one request: enough for nearly all queries, and few enough to detect a limit early.
 const chunk = 1_000
 
 // texts fetches the files and checks that they are text.

@@ -60,7 +60,7 @@ func Settings(tables ...*fleet.Table) string {
 	return sections(settingsIntroduction, inFleet, tables...)
 }
 
-// eachTable calls do for tables and nested tables that are not in seen.
+// eachTable calls do for each table and nested table not in seen.
 func eachTable(seen map[*fleet.Table]bool, do func(*fleet.Table), tables ...*fleet.Table) {
 	for _, table := range tables {
 		if table == nil || seen[table] {
@@ -91,7 +91,7 @@ All other attributes are on the pages of the resources and data sources. Objects
 Durations are text such as ` + "`\"90s\"`" + `; times are text such as ` + "`\"2026-01-31T18:00:00Z\"`" + `.
 `
 
-// sections writes a section for each table and nested table that inFleet lacks.
+// sections writes a section for each table and nested table not in inFleet.
 func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fleet.Table) string {
 	var b strings.Builder
 	b.WriteString(introduction)

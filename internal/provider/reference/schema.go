@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// SchemasURL is the folder of the published schemas.
+// SchemasURL is the URL of the published schemas.
 const SchemasURL = "https://raw.githubusercontent.com/flotilla/terraform-provider-flotilla/main/docs/schemas/"
 
 type schema map[string]any
@@ -26,8 +26,7 @@ func (d definitions) refer(table *fleet.Table) schema {
 	return schema{"$ref": "#/definitions/" + name}
 }
 
-// Schemas returns JSON Schemas of draft 7 by file name: for each kind of a fleet's objects, for lists of them, and for a
-// fleet.
+// Schemas returns JSON Schemas of draft 7 by file name: for each kind of object, for lists of each, and for a fleet.
 func Schemas() map[string][]byte {
 	root := fleet.RootTable()
 	files := map[string][]byte{}

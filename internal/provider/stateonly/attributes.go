@@ -12,7 +12,7 @@ import (
 
 type attributes = map[string]schema.Attribute
 
-// schemaOf derives the schema of a resource from the table of a collection. others replaces attributes.
+// schemaOf derives the schema of a resource from the table of a collection. others overrides attributes.
 func schemaOf(collection string, others attributes) schema.Schema {
 	table := fleet.CollectionTable(collection)
 	all := make(attributes, len(table.Attributes))
@@ -23,8 +23,8 @@ func schemaOf(collection string, others attributes) schema.Schema {
 	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: all}
 }
 
-// attributeOf converts an attribute of a table. Objects are dynamic, since Terraform silently drops misspelt keys of
-// nested attributes. Labels are dynamic, since Terraform would convert the number 1.10 to the text "1.1".
+// attributeOf converts an attribute of a table. It makes objects dynamic, since Terraform silently drops misspelt keys of
+// nested attributes, and labels, since Terraform would convert the number 1.10 to the text "1.1".
 func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	what := schemas.Described(attribute, "reference-fleet")
 	byDefault, hasDefault := attribute.Default.(string)
@@ -59,7 +59,7 @@ func describeAttribute(collection, attribute string) string {
 	return schemas.Described(fleet.CollectionTable(collection).Find(attribute), "reference-fleet")
 }
 
-// ofOneEnvironment makes environment required: a fleet takes objects without it, a resource does not.
+// ofOneEnvironment requires environment, which is optional in a fleet.
 var ofOneEnvironment = attributes{
 	"environment": schemas.RequiredText("Name of the environment that it belongs to."),
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// The resources, one for each collection of a fleet.
+// Resources, one for each collection of a fleet.
 var (
 	Cluster         = newResource(definition{collection: "clusters", others: ofOneEnvironment})
 	ClusterType     = newResource(definition{collection: "cluster_types", others: ofOneEnvironment})
@@ -75,7 +75,7 @@ func checkEnvironment(given map[string]any) fleet.Findings {
 	return repository.CheckGitopsRepo("gitops_repo", given["gitops_repo"])
 }
 
-// checkTemplate parses the manifests once all are known.
+// checkTemplate parses the manifests after all are known.
 func checkTemplate(given map[string]any) fleet.Findings {
 	manifests, _ := given["manifests"].([]any)
 	template := &fleet.Template{}

@@ -1,4 +1,4 @@
-// Package stateonly implements the resources that describe objects of a fleet and exist only in the state.
+// Package stateonly implements resources that describe objects of a fleet, and exist only in the state.
 package stateonly
 
 import (
@@ -21,15 +21,15 @@ import (
 // definition defines a state-only resource.
 type definition struct {
 	collection string                                    // of a fleet
-	others     attributes                                // in place of those of the table
+	others     attributes                                // override the table
 	check      func(given map[string]any) fleet.Findings // in addition to the fleet's checks; may be nil
 	derive     func(values map[string]attr.Value)        // sets computed attributes; may be nil
 
 	schema schema.Schema
 }
 
-// newResource returns the constructor of a resource. Computed attributes are known at plan, so that dependent objects
-// can be planned, too.
+// newResource returns the constructor of a resource. It computes attributes at plan, so Terraform can also plan dependent
+// objects.
 func newResource(o definition) func() resource.Resource {
 	o.schema = schemaOf(o.collection, o.others)
 	framed := frame.Resource[types.Object]{
@@ -41,7 +41,7 @@ func newResource(o definition) func() resource.Resource {
 	return framed.New
 }
 
-// validate checks the object as a fleet does.
+// validate runs the fleet's checks on the object.
 func (o definition) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
 	configured := given.Attributes()
 	maps.DeleteFunc(configured, func(name string, value attr.Value) bool {
@@ -66,7 +66,7 @@ func (o definition) complete(ctx context.Context, c *frame.Call[types.Object]) {
 	*c.Model = completed
 }
 
-// store computes attributes again that were unknown at plan.
+// store computes the attributes that were unknown at plan.
 func (o definition) store(ctx context.Context, c *frame.Call[types.Object]) {
 	if o.validate(ctx, c.Model, c.Diagnostics); o.derive != nil && !c.Diagnostics.HasError() {
 		o.complete(ctx, c)

@@ -1,5 +1,5 @@
-// Package table describes objects that data sources return. Each attribute has its name, documentation and value in one
-// place; schema, type and value follow, for the plugin framework and for package wire.
+// Package table describes objects that data sources return. It defines name, documentation and value of an attribute in one
+// place, and derives schema, type and value for the plugin framework and package wire.
 package table
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 )
 
-// Definition defines objects made of a T.
+// Definition defines objects from a T.
 type Definition[T any] []Attribute[T]
 
-// Attribute is an attribute of such objects.
+// Attribute is an attribute of a Definition.
 type Attribute[T any] struct {
 	name  string
 	typ   attr.Type
@@ -28,7 +28,7 @@ type Attribute[T any] struct {
 	value func(T) any // a string, an int, a bool, nil for null, a list of strings, nested, or an attr.Value
 }
 
-// Text is a text.
+// Text defines a text.
 func Text[T any](name, what string, of func(T) string) Attribute[T] {
 	return Attribute[T]{
 		name,
@@ -38,7 +38,7 @@ func Text[T any](name, what string, of func(T) string) Attribute[T] {
 	}
 }
 
-// TextOrNull is a text; null if empty.
+// TextOrNull defines a text; null if empty.
 func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
 	attribute := Text(name, what, of)
 	attribute.value = func(row T) any {
@@ -50,7 +50,7 @@ func TextOrNull[T any](name, what string, of func(T) string) Attribute[T] {
 	return attribute
 }
 
-// Number is a whole number.
+// Number defines an integer.
 func Number[T any](name, what string, of func(T) int) Attribute[T] {
 	return Attribute[T]{
 		name,
@@ -60,7 +60,7 @@ func Number[T any](name, what string, of func(T) int) Attribute[T] {
 	}
 }
 
-// Bool is a bool; null if of returns nil.
+// Bool defines a bool; null if of returns nil.
 func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
 	return Attribute[T]{name, types.BoolType, schema.BoolAttribute{Computed: true, MarkdownDescription: what}, func(row T) any {
 		if is := of(row); is != nil {
@@ -70,18 +70,18 @@ func Bool[T any](name, what string, of func(T) *bool) Attribute[T] {
 	}}
 }
 
-// Texts is a list of texts.
+// Texts defines a list of texts.
 func Texts[T any](name, what string, of func(T) []string) Attribute[T] {
 	attribute := schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: what}
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return of(row) }}
 }
 
-// TextsByName is a map of texts; null if of returns nil.
+// TextsByName defines a map of texts; null if of returns nil.
 func TextsByName[T any](name, what string, of func(T) map[string]string) Attribute[T] {
 	return mapOf(name, what, types.StringType, of, func(text string) attr.Value { return types.StringValue(text) })
 }
 
-// NumbersByName is a map of numbers; null if of returns nil.
+// NumbersByName defines a map of numbers; null if of returns nil.
 func NumbersByName[T any](name, what string, of func(T) map[string]float64) Attribute[T] {
 	return mapOf(name, what, types.Float64Type, of, func(number float64) attr.Value { return types.Float64Value(number) })
 }
@@ -101,7 +101,7 @@ func mapOf[T, V any](name, what string, element attr.Type, of func(T) map[string
 	}}
 }
 
-// Objects is a list of objects.
+// Objects defines a list of objects.
 func Objects[T, U any](name, what string, object Definition[U], of func(T) []U) Attribute[T] {
 	attribute := object.ListAttribute(what)
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any {
@@ -110,13 +110,13 @@ func Objects[T, U any](name, what string, object Definition[U], of func(T) []U) 
 	}}
 }
 
-// ObjectsByName is a map of objects.
+// ObjectsByName defines a map of objects.
 func ObjectsByName[T, U any](name, what string, object Definition[U], of func(T) map[string]U) Attribute[T] {
 	attribute := object.MapAttribute(what)
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
 }
 
-// ObjectOrNull is an object; null for the zero value.
+// ObjectOrNull defines an object; null for the zero value.
 func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], of func(T) U) Attribute[T] {
 	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any {
 		one := of(row)
@@ -127,7 +127,7 @@ func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], 
 	}}
 }
 
-// OrNull makes the attribute null for some rows.
+// OrNull makes the attribute null for rows that isNull accepts.
 func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
 	of := a.value
 	a.value = func(row T) any {
@@ -148,7 +148,7 @@ func (o Definition[T]) Attributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// ListAttribute is a list of the objects.
+// ListAttribute returns a list of objects.
 func (o Definition[T]) ListAttribute(what string) schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
 		Computed:            true,
@@ -157,7 +157,7 @@ func (o Definition[T]) ListAttribute(what string) schema.ListNestedAttribute {
 	}
 }
 
-// MapAttribute is a map of the objects.
+// MapAttribute returns a map of objects.
 func (o Definition[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed:            true,
@@ -166,18 +166,17 @@ func (o Definition[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	}
 }
 
-// PlainList avoids nested attributes, which mocks in Terraform's tests do not support. The description lists the
-// attributes.
+// PlainList omits nested attributes, which mocks in Terraform's tests do not support, and describes them in text.
 func (o Definition[T]) PlainList(what string) schema.ListAttribute {
 	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// PlainMap is the map without nested attributes.
+// PlainMap is MapAttribute without nested attributes.
 func (o Definition[T]) PlainMap(what string) schema.MapAttribute {
 	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// Meanings lists the attributes with their descriptions, in Markdown.
+// Meanings lists attributes and descriptions in Markdown.
 func (o Definition[T]) Meanings() string {
 	list := "\n"
 	for i := range o {
@@ -186,7 +185,7 @@ func (o Definition[T]) Meanings() string {
 	return list
 }
 
-// Attribute is a single object.
+// Attribute returns a single object.
 func (o Definition[T]) Attribute(what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: what, Attributes: o.Attributes()}
 }
@@ -269,7 +268,7 @@ func (o Definition[T]) write(w *wire.Writer, row T) {
 	}
 }
 
-// nested is an object or a list of objects in both forms.
+// nested holds an object or a list of objects in both forms.
 type nested struct {
 	value func() attr.Value
 	write func(w *wire.Writer)
@@ -278,7 +277,7 @@ type nested struct {
 func valueOf(typ attr.Type, value any) attr.Value {
 	switch value := value.(type) {
 	case nil:
-		ctx := context.Background() // types of the framework do not look at it
+		ctx := context.Background() // types of the framework ignore it
 		null, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), nil))
 		return null
 	case string:

@@ -31,7 +31,7 @@ func (r *reader) arrayLength() (int, error) { return r.checkLength(r.DecodeArray
 
 func (r *reader) mapLength() (int, error) { return r.checkLength(r.DecodeMapLen()) }
 
-// checkLength refuses a length beyond the message: each element takes at least a byte.
+// checkLength refuses a length greater than the remaining message. Each element takes at least a byte.
 func (r *reader) checkLength(length int, err error) (int, error) {
 	if err == nil && (length < 0 || length > r.rest.Len()) {
 		err = fmt.Errorf("length %d: %w", length, errForm)
@@ -54,7 +54,7 @@ func isMap(code byte) bool {
 	return msgpcode.IsFixedMap(code) || code == msgpcode.Map16 || code == msgpcode.Map32
 }
 
-// isSigned reports whether a code begins a signed number; small numbers are their own code.
+// isSigned reports whether a code begins a signed number. Small numbers are their own code.
 func isSigned(code byte) bool {
 	return msgpcode.IsFixedNum(code) || code >= msgpcode.Int8 && code <= msgpcode.Int64
 }

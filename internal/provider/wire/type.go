@@ -13,7 +13,7 @@ import (
 type valueType struct {
 	kind     byte
 	element  *valueType   // of lists, sets and maps
-	names    []string     // of an object's attributes, as they come
+	names    []string     // of an object's attributes, in order
 	elements []*valueType // of tuples and, by names, of objects
 }
 
@@ -37,8 +37,8 @@ var (
 	}
 )
 
-// attribute returns the type of an attribute, or nil. Attributes mostly come in the order of their type, so it looks at
-// the expected index first.
+// attribute returns the type of an attribute, or nil. It tries index first, since attributes mostly follow the order of their
+// type.
 func (t *valueType) attribute(name string, index int) *valueType {
 	if t.names[index] == name {
 		return t.elements[index]
@@ -51,10 +51,10 @@ func (t *valueType) attribute(name string, index int) *valueType {
 	return nil
 }
 
-// types caches types by their JSON: elements of a tuple often share a type.
+// types caches types by their JSON, since elements of a tuple often share a type.
 type types map[string]*valueType
 
-// maxShared is the deepest level of the cache. Each level reads the JSON once more.
+// maxShared is the deepest cached level. Each level reads the JSON once more.
 const maxShared = 8
 
 // parseType reads the JSON of a type, such as ["object",{"name":"string","tags":["map","string"]}]. A fleet's type is a

@@ -6,7 +6,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Writer writes a value in parts. It does not check the schema. It writes to memory, so it has no errors.
+// Writer writes a value in parts to memory, so it has no errors. It does not check the schema.
 type Writer struct {
 	message *bytes.Buffer
 	encoder *msgpack.Encoder
@@ -26,8 +26,8 @@ func (w *Writer) Null() { _ = w.encoder.EncodeNil() }
 // Text writes a string, or a key of a map.
 func (w *Writer) Text(text string) { _ = w.encoder.EncodeString(text) }
 
-// List begins a list of a length; the elements follow.
+// List begins a list; its elements follow.
 func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
 
-// Map begins a map or object of a length; pairs of key and value follow.
+// Map begins a map or object; pairs of key and value follow.
 func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }
