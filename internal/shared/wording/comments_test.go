@@ -3,6 +3,7 @@ package wording_test
 import (
 	"flag"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
@@ -143,4 +144,47 @@ func writeLimits(t *testing.T, found, limits map[string]commentFigures) {
 	if err := os.WriteFile(limitsFile, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// unclearNames are words that say nothing as a whole name: verbs without their object, and pronouns.
+var unclearNames = regexp.MustCompile(
+	`^(?i:know|ask|arrange|hold|arrive|yield|said|told|gift|whats?|as|of|leave|besides|farewell|touched|those|such|them|it)$`)
+
+// TestNamesOfDeclarationsAreClear checks the names of functions, methods, types and interface methods.
+func TestNamesOfDeclarationsAreClear(t *testing.T) {
+	t.Parallel()
+	eachFile(t, filepath.Join("..", ".."), ".go", func(path string, content []byte) {
+		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
+			return
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, content, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(name *ast.Ident) {
+			if unclearNames.MatchString(name.Name) {
+				t.Errorf("%s: %s does not say what it is of: write a verb and its object, or a noun", files.Position(name.Pos()), name.Name)
+			}
+		}
+		for _, declaration := range file.Decls {
+			switch declaration := declaration.(type) {
+			case *ast.FuncDecl:
+				check(declaration.Name)
+			case *ast.GenDecl:
+				for _, spec := range declaration.Specs {
+					if named, ok := spec.(*ast.TypeSpec); ok {
+						check(named.Name)
+						if methods, ok := named.Type.(*ast.InterfaceType); ok {
+							for _, method := range methods.Methods.List {
+								for _, name := range method.Names {
+									check(name)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	})
 }
