@@ -255,3 +255,39 @@ resource "flotilla_assignment" "prod" {
 		Check: resource.TestCheckResourceAttrSet("flotilla_assignment.prod", "commit"),
 	}}})
 }
+
+// Flux builds folders without a kustomization.yaml with kustomize, too: NO, yes and dates are texts there.
+func TestAFolderOfFluxIsAdoptedAsKustomizeReadsIt(t *testing.T) {
+	t.Parallel()
+	const release = `apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {interval: 1h, url: https://charts.example.com}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: app, namespace: shop}
+spec:
+  interval: 10m
+  chart: {spec: {chart: app, version: 1.2.3, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}
+  values: {country: NO, enabled: yes, since: 2024-01-01, axis: {x: 1, y: 2, n: 3}}
+`
+	config := adopting(map[string]string{"clusters/a/app.yaml": release})
+	for name, tool := range acceptanceTools(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
+			w.run("apply", "-input=false", "-auto-approve")
+			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
+			var all strings.Builder
+			for _, text := range written {
+				all.WriteString(text)
+			}
+			for _, part := range []string{`country: "NO"`, `enabled: "yes"`, `since: "2024-01-01"`, `"y": 2`, `"n": 3`} {
+				if !strings.Contains(all.String(), part) {
+					t.Errorf("%q is not in\n%s", part, all.String())
+				}
+			}
+		})
+	}
+}

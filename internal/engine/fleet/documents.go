@@ -2,8 +2,6 @@ package fleet
 
 import (
 	"fmt"
-
-	"go.yaml.in/yaml/v2"
 )
 
 // maxDocuments bounds the documents of one text: the smallest takes kilobytes of memory.
@@ -54,7 +52,7 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 			known = false
 		case string:
 			text := YAMLText{Name: element.Name}
-			text.Documents, text.Problems = readDocuments(value, yaml.UnmarshalStrict, " cannot be read")
+			text.Documents, text.Problems = readDocuments(value, unmarshalAsApplied, " cannot be read")
 			texts = append(texts, text)
 		default:
 			p.Report(element.Path, "must be the text of YAML documents, not %s", kindOf(value))

@@ -2,9 +2,28 @@ package fleet
 
 import (
 	"fmt"
+	"strings"
 
+	"go.yaml.in/yaml/v2"
 	nodes "go.yaml.in/yaml/v3"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
+
+// unmarshalAsApplied decodes an object as its agent reads it from a folder: objects of Flux as kustomize does, since Flux builds every
+// folder with it, and all others as kubectl and Argo CD do.
+func unmarshalAsApplied(text []byte, into any) error {
+	var head struct {
+		APIVersion string `yaml:"apiVersion"`
+	}
+	if err := yaml.Unmarshal(text, &head); err == nil {
+		group, _, _ := strings.Cut(head.APIVersion, "/")
+		if owner := reconciler.OfGroup(group); owner != nil && owner.Agent.BuildsFolders {
+			return unmarshalAsKustomize(text, into)
+		}
+	}
+	return yaml.UnmarshalStrict(text, into)
+}
 
 // unmarshalAsKustomize decodes a YAML document as kustomize does, which Flux builds control planes with: yes, no, on,
 // off, y, n and dates are texts.

@@ -29,7 +29,7 @@ var flux = Reconciler{
 	Agent: Agent{
 		Objects: "flux", Group: ofFlux[1:],
 		Missing:      "Flux is not installed there, or without that controller; install = the output of `flux install --export` brings it",
-		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml",
+		BearerTokens: true, Passphrases: true, FluxFeedback: true, Names: []string{"flux-system"}, Synced: "gotk-sync.yaml", BuildsFolders: true,
 		Contexts:    []string{"kustomization/{cluster}/*"},
 		Confinement: fluxConfinement,
 		Controllers: []Controller{

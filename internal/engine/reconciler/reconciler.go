@@ -217,6 +217,8 @@ type Agent struct {
 	// Synced is the file that its installer writes into a folder with one of Names, below the folder that the cluster
 	// follows; "" if it writes none.
 	Synced string
+	// BuildsFolders reports that it builds every folder with kustomize, also one without a kustomization.yaml.
+	BuildsFolders bool
 	// Registers is the label selector of the Secret that registers a cluster on a hub; "" if it is not for a hub.
 	Registers string
 	// Contexts are the default contexts of its commit statuses, with {cluster} for the cluster's name.
