@@ -5,7 +5,7 @@ import (
 	"cmp"
 )
 
-// Identity identifies an object on a cluster. It has no API version because all versions of an API serve the same object.
+// Identity identifies an object on a cluster. All API versions serve the same object.
 type Identity struct{ Group, Kind, Namespace, Name string }
 
 // Identity returns the identity of the object on a cluster.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Items returns the elements of a list of objects. An object with a list `items` is a list, even a ConfigMap, because kubectl
-// and the reconcilers would apply its items. Elements without a kind take the kind of the list, as in a PodList.
+// Items returns the elements of a list. Every object with a list `items` counts, even a ConfigMap, because kubectl and the
+// reconcilers apply its items. Elements without a kind take the kind of the list, as in a PodList.
 func Items(object map[string]any) (items []any, isList bool) {
 	given, isList := object["items"].([]any)
 	if !isList {

@@ -10,17 +10,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// Request describes one rendering. At least one of Helm, Kustomize and Directory is set. If several are set, the folder
-// decides as in Argo CD: a chart, else a kustomization, else plain manifests. Package reconciler translates the objects of
-// a reconciler into requests.
+// Request describes one rendering. At least one of Helm, Kustomize and Directory is set. If several are, the folder decides as
+// in Argo CD: chart, else kustomization, else plain manifests. Package reconciler translates its objects into requests.
 type Request struct {
 	Artifact artifact.Artifact
-	// Path is the path of the chart or folder in the artifact; "" is the root. A chart from a chart repository or a
-	// registry has the path "".
+	// Path is the chart or folder in the artifact; "" for the root, and for charts from a chart repository or registry.
 	Path string
 	// Source selects the files that Flux archives from the artifact; nil selects all files.
 	Source *FluxSource
-	// Overrides match files in the folder (path.Match) that override the settings of the agent's object. Such a file is an error.
+	// Overrides match files (path.Match) that override the agent's object. Such a file is an error.
 	Overrides []string
 	Helm      *Helm
 	Kustomize *Kustomize
@@ -35,8 +33,8 @@ type Request struct {
 	APIVersions       []string // non-Kubernetes APIs of the clusters, "<group>/<version>" or "<group>/<version>/<kind>", sorted
 }
 
-// FluxSource describes how a Flux source archives an artifact. Flux omits links and the files that .sourceignore files or
-// Ignore exclude. Without such patterns its defaults apply.
+// FluxSource describes how Flux archives an artifact: without links and files excluded by .sourceignore files, by Ignore or, if
+// there are no patterns, by defaults.
 type FluxSource struct {
 	Ignore string // patterns in the syntax of .sourceignore; they apply after the files
 }
@@ -47,7 +45,7 @@ const HelmHook = "helm.sh/hook"
 // Hooks lists the hooks that an agent runs. The agent skips objects whose annotations name only other hooks.
 type Hooks struct {
 	Helm []string // events in the annotation HelmHook
-	// Own names the annotation of the agent's own hooks, which override Helm hooks; "" for none. OwnEvents lists its values.
+	// Own is the annotation of the agent's own hooks, which override Helm hooks; "" for none. OwnEvents are its values.
 	Own       string
 	OwnEvents []string
 	OwnSkip   string // the value of Own that makes the agent skip an object
@@ -88,9 +86,8 @@ func containsAny(all, wanted []string) bool {
 
 // Helm configures the rendering of a chart, which follows `helm template`.
 type Helm struct {
-	// OnCluster is set if the agent installs and upgrades a release instead of applying the output of `helm template`. The chart
-	// is then rendered as an installation and as an upgrade, and sees only the APIs of the clusters. Otherwise the chart also sees
-	// the APIs of Helm's library.
+	// OnCluster is set if the agent installs and upgrades a release instead of applying `helm template`. The chart is then rendered
+	// as installation and upgrade, and sees only the APIs of the clusters. Otherwise it also sees the APIs of Helm's library.
 	OnCluster bool
 	// KubernetesVersion replaces the version that the chart sees; "" keeps the version of the clusters.
 	KubernetesVersion string
@@ -118,7 +115,7 @@ type Parameter struct {
 	IsText      bool // --set-string
 }
 
-// Kustomize configures the build of a folder, which follows `kustomize build`. Its settings are added to the kustomization.
+// Kustomize configures a `kustomize build`. Its settings extend the kustomization.
 type Kustomize struct {
 	// Generate makes a missing kustomization from all manifests in and below the folder, as Flux does.
 	Generate               bool
@@ -128,8 +125,8 @@ type Kustomize struct {
 	Patches                []Patch
 	Components             []string // paths relative to the folder
 	Replicas               []Replicas
-	// Labels and Annotations are added to the metadata of all objects. CommonLabels and CommonAnnotations are also added to
-	// selectors and templates, as kustomize's commonLabels and commonAnnotations.
+	// Labels and Annotations extend the metadata of all objects. CommonLabels and CommonAnnotations also extend selectors and
+	// templates, as in kustomize.
 	Labels, Annotations             map[string]string
 	CommonLabels, CommonAnnotations map[string]string
 	LabelsWithoutSelector           bool // keeps CommonLabels out of selectors
@@ -170,19 +167,19 @@ type Rendering struct {
 	Objects []FinalObject
 	// Chart describes the chart; nil if the request rendered none.
 	Chart *Chart
-	// MissingAPIs lists the APIs that the chart asked for but neither Kubernetes nor the request has, sorted. On clusters that
-	// have such an API, the chart may render other objects.
+	// MissingAPIs lists APIs that the chart asked for but neither Kubernetes nor the request has, sorted. On clusters with such an
+	// API, the chart may render other objects.
 	MissingAPIs []string
-	// RemoteSchemas lists the addresses in the schemas of the chart and its dependencies. Rendering loads none of them, so it
-	// accepts values that the agent may refuse.
+	// RemoteSchemas lists addresses in schemas of the chart and its dependencies. Rendering loads none, so it accepts values that
+	// the agent may refuse.
 	RemoteSchemas []RemoteSchema
-	// Violations lists the parts of objects that violate a schema of Kubernetes or of a CRD among the objects.
+	// Violations lists parts that violate a schema of Kubernetes or of a CRD among the objects.
 	Violations []SchemaViolation
-	// Undefined lists the indices of objects whose kind neither Kubernetes nor a CRD among the objects defines.
+	// Undefined lists indices of objects whose kind neither Kubernetes nor a CRD among the objects defines.
 	Undefined []int
 }
 
-// SchemaViolation describes a part of an object that a cluster refuses or drops.
+// SchemaViolation is a part of an object that a cluster refuses or drops.
 type SchemaViolation struct {
 	Object  int    // index into Rendering.Objects
 	Message string // names the part and the schema, without the value

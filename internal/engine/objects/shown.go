@@ -11,15 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// hidden replaces a value that may be secret. hiddenChange replaces it if it differs from the value of the former object.
+// hidden replaces a possible secret, hiddenChange one that differs from the former object.
 const (
 	hidden       = "(hidden)"
 	hiddenChange = "(hidden, changed)"
 )
 
-// Shown returns the object without secrets, as YAML with sorted fields, and its images, sorted. Secrets, including embedded
-// ones, keep their identity, type and keys but no values. Shown hides texts that contain the manifest of a Secret or look like
-// a credential.
+// Shown returns the object without secrets, as YAML with sorted fields, and its sorted images. Secrets, even embedded ones, keep
+// identity, type and keys but no values. Shown hides texts that contain a Secret manifest or look like a credential.
 func (o *FinalObject) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
@@ -51,7 +50,7 @@ func (o *FinalObject) value() (value map[string]any, err error) {
 	return value, nil
 }
 
-// hideSecrets returns the YAML of an object without possible secrets, and marks values that differ from former.
+// hideSecrets returns YAML without possible secrets and marks values that differ from former.
 func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) {
 	v := hider{}
 	var shown any
@@ -70,10 +69,10 @@ func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) 
 // SealedSecret is a kind with encrypted values.
 const SealedSecret = "SealedSecret"
 
-// hider hides possible secrets and records whether it hid any.
+// hider records whether it hid any value.
 type hider struct{ hides bool }
 
-// hideValue hides embedded Secrets and texts that contain the manifest of a Secret. former is the previous value, or nil.
+// hideValue hides embedded Secrets and Secret manifests. former is the previous value or nil.
 func (v *hider) hideValue(value, former any) any {
 	switch value := value.(type) {
 	case string:

@@ -39,8 +39,8 @@ func newCache(disk *diskcache.Folder) *cache {
 	return &cache{disk: disk, kept: lastUsed[*objects.Rendering]{most: maxCacheBytes}}
 }
 
-// cacheKey identifies the result of a request. It includes the whole request, the versions of the libraries, and the keys that
-// verify the artifact: a result is reused only for the same keys.
+// cacheKey identifies a result by the request, the library versions and the keys that verify the artifact. A result is reused
+// only for the same keys.
 func cacheKey(request *objects.Request, keys string) string {
 	canonical := *request
 	canonical.Artifact = artifact.Artifact{}
@@ -58,7 +58,7 @@ func cacheKey(request *objects.Request, keys string) string {
 	return sumOf(text)
 }
 
-// libraries returns the versions of Go and of the modules that render.
+// libraries returns the versions of Go and the rendering modules.
 var libraries = sync.OnceValue(func() string {
 	versions := []string{runtime.Version()}
 	info, _ := debug.ReadBuildInfo()
@@ -75,13 +75,13 @@ var libraries = sync.OnceValue(func() string {
 	return strings.Join(versions, " ")
 })
 
-// abandonedError reports that the caller who renders ended its context. Other callers with the same key try again.
+// abandonedError reports that the context of the rendering caller ended. Waiting callers try again.
 type abandonedError struct{ error }
 
 func (e abandonedError) Unwrap() error { return e.error }
 
 // get returns the cached result, or calls render once for all concurrent calls with the same key and version. The version
-// affects only the text of errors. Errors are not cached.
+// affects only errors, which are not cached.
 func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Rendering, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
@@ -139,7 +139,6 @@ func (c *cache) keep(key string, result *objects.Rendering, size int) {
 	}
 }
 
-// read returns the result on disk; nil for none.
 func (c *cache) read(key string) ([]byte, error) {
 	if c.disk == nil {
 		return nil, nil
@@ -147,7 +146,7 @@ func (c *cache) read(key string) ([]byte, error) {
 	return c.disk.Read(diskcache.Objects, key)
 }
 
-// write stores a result on disk. It ignores failures because the result can be rendered again.
+// write ignores failures because the result can be rendered again.
 func (c *cache) write(key string, text []byte) {
 	if c.disk != nil {
 		_, _ = c.disk.Write(diskcache.Objects, key, func(to io.Writer) error {

@@ -19,7 +19,6 @@ type capabilities struct {
 	APIVersions apiVersions
 }
 
-// capabilities returns the Kubernetes version and APIs that the agent shows the chart.
 func (r *helmRelease) capabilities() (*capabilities, error) {
 	cluster := cmp.Or(r.request.KubernetesVersion, defaultKubernetes)
 	version := cmp.Or(r.helm.KubernetesVersion, cluster)
@@ -55,8 +54,8 @@ func withVersions(apis []string) []string {
 	return all
 }
 
-// apiVersions replaces [common.VersionSet] and records missing APIs that a chart asks for. It is a slice because charts range
-// over it and pass it to list functions. The record is stored after its last element, within its capacity.
+// apiVersions replaces [common.VersionSet] and records missingAPIs after its last element, within its capacity. It is a slice
+// because charts range over it and pass it to list functions.
 type apiVersions []any
 
 func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
@@ -67,7 +66,7 @@ func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
 	return append(all, missing)[:len(apis)]
 }
 
-// Has reports whether the clusters have an API. Charts call it.
+// Has reports whether the clusters have an API, for charts.
 func (a apiVersions) Has(api string) (bool, error) {
 	if slices.Contains(a, any(api)) {
 		return true, nil
@@ -83,7 +82,7 @@ func (a apiVersions) Has(api string) (bool, error) {
 // missingAPIs records APIs that a chart asked for but neither Kubernetes nor the request has. A nil map records nothing.
 type missingAPIs map[string]bool
 
-// maxMissing bounds missingAPIs. Charts that ask for missing APIs ask for some dozens.
+// maxMissing bounds missingAPIs. Charts that have some have dozens.
 const maxMissing = 200
 
 func (m missingAPIs) add(api string) error {

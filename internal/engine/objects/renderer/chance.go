@@ -13,11 +13,11 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// variants replaces template functions that depend on randomness, clock or cluster. Each replacement is deterministic, but its
-// results for variants 0 and 1 differ in every part. If both variants render equal objects, the chart always renders them.
+// variants replaces template functions that depend on randomness, clock or cluster. The replacements are deterministic but differ
+// between variants 0 and 1 in every part. If both variants render equal objects, the chart always renders them.
 type variants struct {
 	variant int
-	only    string // the only function with the variant, while others have 0; "" for all
+	only    string // the only function with the variant (others have 0); "" for all
 	offline bool   // functions that read a cluster or name server return nothing, as in `helm template`
 	called  map[string]bool
 	numbers *rand.Rand
@@ -29,12 +29,11 @@ func (r *helmRelease) newChance(variant int, only string) *variants {
 	}
 }
 
-// calls returns the called functions, sorted.
 func (c *variants) calls() []string {
 	return slices.Sorted(maps.Keys(c.called))
 }
 
-// record records a call and returns the variant of the function.
+// record returns the variant for a called function.
 func (c *variants) record(function string) int {
 	c.called[function] = true
 	if c.only != "" && c.only != function {
@@ -48,7 +47,7 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// makeText returns n letters of the alphabet. The variants differ in every letter.
+// makeText returns n letters that differ between variants.
 func (c *variants) makeText(variant, n int, alphabet string) string {
 	var b strings.Builder
 	for range n {
@@ -57,7 +56,7 @@ func (c *variants) makeText(variant, n int, alphabet string) string {
 	return b.String()
 }
 
-// variantTime returns the time of a variant. The variants differ in every field.
+// variantTime returns a time that differs between variants in every field.
 func variantTime(variant int) time.Time {
 	if variant == 0 {
 		return time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
@@ -149,7 +148,7 @@ func (c *variants) functions() template.FuncMap {
 	return functions
 }
 
-// lookup returns no object in variant 0 or offline, as in `helm template`, and an object otherwise, as on a cluster.
+// lookup returns nothing, as in `helm template`, or an object in variant 1, as on a cluster.
 func (c *variants) lookup(version, kind, namespace, name string) (map[string]any, error) {
 	if c.offline || c.record("lookup") == 0 {
 		return map[string]any{}, nil

@@ -24,14 +24,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// loadedChart is a chart shared by many requests. Each request renders a copy because rendering changes the chart.
+// loadedChart is a chart shared by requests. Each renders a copy because rendering changes charts.
 type loadedChart struct {
 	chart         *chart.Chart
 	schemas       schemas
-	mentionsState bool // a template can distinguish an installation from an upgrade
+	mentionsState bool // a template can detect an upgrade
 }
 
-// chartFolder returns the folder of the chart. A chart archive contains the chart in a subfolder.
+// chartFolder returns the folder of the chart, a subfolder in chart archives.
 func chartFolder(t *tree, folder string) (string, error) {
 	if _, has := t.files[path.Join(folder, "Chart.yaml")]; has {
 		return folder, nil
@@ -56,7 +56,7 @@ func chartFolder(t *tree, folder string) (string, error) {
 // maxChartFile bounds each file of a chart, as in Helm 3, which Argo CD uses.
 const maxChartFile = 5 << 20
 
-// loadChart reads a chart with its dependencies. A packed chart already contains them and omits the files in .helmignore.
+// loadChart reads a chart with its dependencies. Packed charts contain them and omit the files in .helmignore.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	loaded, err := readChart(t, folder, isPacked)
 	if err != nil {
@@ -77,7 +77,6 @@ func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	return &loadedChart{loaded, schemas{}, chartMentionsState(loaded)}, nil
 }
 
-// readChart reads a chart without local dependencies.
 func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	rules := ignore.Empty()
 	if content, has := t.files[path.Join(folder, ignore.HelmIgnore)]; has && !isPacked {
@@ -105,8 +104,8 @@ func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
-// addLocalDependencies adds dependencies with a file:// address in the artifact, as agents do before rendering. Such a
-// dependency must have its own dependencies in its folder charts.
+// addLocalDependencies adds file:// dependencies, as agents do before rendering. A dependency must have its own dependencies in
+// its folder charts.
 func addLocalDependencies(t *tree, folder string, to *chart.Chart) error {
 	for _, wanted := range to.Metadata.Dependencies {
 		below, isLocal := strings.CutPrefix(wanted.Repository, "file://")
@@ -138,7 +137,7 @@ func hasDependency(c *chart.Chart, name string) bool {
 	return slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == name })
 }
 
-// isIgnored reports whether the rules ignore a file or a folder above it.
+// isIgnored reports whether rules ignore a file or a folder above it.
 func isIgnored(rules *ignore.Rules, name string) bool {
 	folder := (&tar.Header{Typeflag: tar.TypeDir}).FileInfo() // rules use only IsDir
 	for i, b := range name {
@@ -149,7 +148,7 @@ func isIgnored(rules *ignore.Rules, name string) bool {
 	return rules.Ignore(name, (&tar.Header{}).FileInfo())
 }
 
-// checkDependencies returns an error for dependencies missing in the folder charts, because Helm would have to fetch them.
+// checkDependencies refuses charts with missing dependencies, which Helm would have to fetch.
 func checkDependencies(c *chart.Chart) error {
 	var missing []string
 	for _, wanted := range c.Metadata.Dependencies {
@@ -169,7 +168,7 @@ func checkDependencies(c *chart.Chart) error {
 	return nil
 }
 
-// sortDependencies sorts dependencies because Helm reads them in the random order of a map.
+// sortDependencies is needed because Helm reads dependencies in the random order of a map.
 func sortDependencies(c *chart.Chart) {
 	all := slices.Clone(c.Dependencies())
 	slices.SortStableFunc(all, func(a, b *chart.Chart) int {
@@ -200,14 +199,13 @@ func copyChart(c *chart.Chart) *chart.Chart {
 // schemas caches compiled values.schema.json files by their text.
 type schemas map[string]*valuesSchema
 
-// valuesSchema is a compiled values.schema.json.
 type valuesSchema struct {
-	compiled *jsonschema.Schema // nil if it does not compile without the remote schemas
+	compiled *jsonschema.Schema // nil if it does not compile without remote
 	remote   []string           // addresses of remote schemas
 }
 
-// validate checks values like Helm's ValidateAgainstSchema, but loads no schemas from files or the network. It returns the
-// addresses of schemas that Helm would load, and accepts values that these would refuse.
+// validate follows Helm's ValidateAgainstSchema without loading schemas from files or the network. It returns the addresses of
+// schemas that Helm would load, and accepts values that these would refuse.
 func (s schemas) validate(c *chart.Chart, values common.Values) (remote []objects.RemoteSchema, err error) {
 	var mistakes []error
 	if c.Schema != nil {
@@ -282,10 +280,10 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 	return schema, nil
 }
 
-// schemaLoader replaces remote schemas by schemas that accept everything, and records their addresses.
+// schemaLoader records remote schemas and replaces them by schemas that accept everything.
 type schemaLoader struct{ of *valuesSchema }
 
-// Bounds of the remote addresses in a valuesSchema.
+// Bounds of remote addresses.
 const (
 	maxSchemaAddress   = 500 // bytes
 	maxSchemaAddresses = 20

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxOutput bounds the YAML of a result, and thereby an answer of a worker.
+// maxOutput bounds the YAML of a result and thus an answer.
 const maxOutput = 16 << 20
 
 var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
@@ -55,7 +55,6 @@ func encode(result *objects.Rendering) ([]byte, error) {
 	return text, nil
 }
 
-// decode reads the output of encode.
 func decode(text []byte) (*objects.Rendering, error) {
 	line, rest, has := bytes.Cut(text, []byte("\n"))
 	if !has {
@@ -86,7 +85,7 @@ func decode(text []byte) (*objects.Rendering, error) {
 // maxFrame bounds one message between processes.
 const maxFrame = 64 << 20
 
-// writeFrame writes the length of a message, then the message.
+// writeFrame writes a message after its length.
 func writeFrame(to io.Writer, message []byte) error {
 	if len(message) > maxFrame {
 		return fmt.Errorf("a message has more than %d MiB", maxFrame>>20)

@@ -19,7 +19,7 @@ import (
 // skipMarker makes Argo CD skip a file.
 const skipMarker = "+argocd:skip-file-rendering"
 
-// renderDirectory collects plain manifests as findManifests in reposerver/repository of Argo CD does.
+// renderDirectory follows findManifests in Argo CD's reposerver/repository.
 func renderDirectory(t *tree, folder string, d *objects.Directory, into *collector) error {
 	include, err := compileGlob("include", d.Include)
 	if err != nil {
@@ -57,7 +57,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 	return nil
 }
 
-// compileGlob compiles a pattern as Argo CD does: "*" also matches slashes. It returns nil for no pattern.
+// compileGlob compiles a pattern as Argo CD does: "*" matches slashes, too. It returns nil for "".
 func compileGlob(field, pattern string) (glob.Glob, error) {
 	if pattern == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func compileGlob(field, pattern string) (glob.Glob, error) {
 	return compiled, nil
 }
 
-// addFile collects all documents of a file. It ignores unreadable YAML that does not look like a manifest.
+// addFile collects the documents of a file. It ignores unreadable YAML that does not look like a manifest.
 func addFile(name string, content []byte, into *collector) error {
 	documents, err := splitDocuments(content)
 	if path.Ext(name) == ".json" && err == nil && len(documents) > 1 {
@@ -92,8 +92,7 @@ func addFile(name string, content []byte, into *collector) error {
 	return nil
 }
 
-// splitDocuments returns each document as JSON. Each must be an object with a kind. With an error, it returns the documents
-// before the mistake.
+// splitDocuments returns objects as JSON. Each must have a kind. With an error, it returns the documents before the mistake.
 func splitDocuments(content []byte) ([][]byte, error) {
 	var documents [][]byte
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)

@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// head has the fields that identify an object and control its processing.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -52,7 +51,7 @@ func (c *collector) leaveOut(hooks *objects.Hooks) {
 	*c = kept
 }
 
-// add collects the object in a YAML or JSON document, or all items of a list. It ignores an empty document.
+// add collects the object or list items in a YAML or JSON document, which may be empty.
 func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
 	// Refuse a large document before parsing, which takes long.
 	if len(document) > maxOutput-c.size {
@@ -103,7 +102,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	return nil
 }
 
-// addDocument collects the objects of a chart's document and caches them in the document for later requests.
+// addDocument caches the objects of a chart's document for later requests.
 func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	if d.objects == nil {
 		before, size := len(c.objects), c.size
@@ -122,8 +121,7 @@ func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	return nil
 }
 
-// result returns the sorted objects, or an error for duplicates. Namespaced objects without a namespace get the given one; their
-// YAML does not change.
+// result sorts objects and refuses duplicates. Namespaced objects get the default namespace, but their YAML does not change.
 func (c *collector) result(namespace string) (*objects.Rendering, error) {
 	scopes := c.scopes()
 	order := make([]int, len(c.objects))
@@ -165,7 +163,7 @@ func title(o *objects.FinalObject) string {
 	return fmt.Sprintf("%s %q of namespace %q", o.Kind, o.Name, o.Namespace)
 }
 
-// scopes maps group and kind of each CRD among the objects to true if its kind is namespaced.
+// scopes returns whether the group and kind of each CRD is namespaced.
 func (c *collector) scopes() map[[2]string]bool {
 	scopes := map[[2]string]bool{}
 	for _, o := range c.objects {
@@ -185,7 +183,7 @@ func (c *collector) scopes() map[[2]string]bool {
 	return scopes
 }
 
-// isNamespaced reports whether an object belongs to a namespace. Unknown kinds count as namespaced.
+// isNamespaced treats unknown kinds as namespaced.
 func isNamespaced(o *objects.FinalObject, scopes map[[2]string]bool) bool {
 	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
 		return namespaced

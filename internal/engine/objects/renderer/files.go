@@ -9,9 +9,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// treeFiles gives kustomize the files of an artifact and replaces or adds one file. It reports links that leave the artifact.
-// Kustomize's own in-memory file system refuses some file names of repositories. It remains embedded, and empty, for methods
-// that no build calls.
+// treeFiles gives kustomize the files of an artifact with one replaced or added, and reports links that leave the artifact.
+// Kustomize's in-memory files refuse some names of repositories. They are embedded, empty, for methods that no build calls.
 type treeFiles struct {
 	filesys.FileSystem
 	tree    *tree
@@ -23,7 +22,7 @@ func newTreeFiles(t *tree, name string, content []byte) treeFiles {
 	return treeFiles{filesys.MakeFsInMemory(), t, name, content}
 }
 
-// treePath converts a path of kustomize to a path in the tree.
+// treePath converts a kustomize path.
 func treePath(name string) string {
 	clean := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
 	if clean == "" {
@@ -32,7 +31,7 @@ func treePath(name string) string {
 	return clean
 }
 
-// isFile reports whether name is a file or a link that leaves the artifact.
+// isFile includes links that leave the artifact.
 func (f treeFiles) isFile(name string) bool {
 	_, leads := f.tree.outside[name]
 	_, has := f.tree.files[name]

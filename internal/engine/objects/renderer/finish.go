@@ -14,7 +14,7 @@ import (
 
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-// substituteKey is the label or annotation that disables substitution for an object.
+// substituteKey is a label or annotation that can disable substitution.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
 // finish replaces variables and then adds common metadata, as Flux does after a build.
@@ -76,7 +76,6 @@ func substitute(text []byte, variables map[string]string) ([]byte, error) {
 	return []byte(replaced), nil
 }
 
-// withMetadata sets labels and annotations in the metadata of an object.
 func withMetadata(text []byte, labels, annotations map[string]string) ([]byte, error) {
 	if len(labels) == 0 && len(annotations) == 0 {
 		return text, nil

@@ -39,8 +39,7 @@ type manifest struct {
 	document         *parsedDocument
 }
 
-// renderHelm renders a chart as `helm template` does. If the agent runs releases and the chart can detect an upgrade, it also
-// renders the upgrade.
+// renderHelm follows `helm template`. If the agent runs releases and the chart can detect an upgrade, it also renders an upgrade.
 func renderHelm(
 	ctx context.Context,
 	t *tree,
@@ -86,8 +85,8 @@ func renderHelm(
 	return nil
 }
 
-// manifests renders the release with its post-renderer. If the chart calls functions that depend on randomness, clock or cluster,
-// it renders again with other results and refuses a difference, because the cluster would get other objects than the plan shows.
+// manifests renders and post-renders the release. If it calls functions that depend on randomness, clock or cluster, manifests
+// renders again and refuses a difference because the cluster would get other objects.
 func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 	used := r.newChance(0, "")
 	manifests, err := r.render(ctx, used)
@@ -113,7 +112,7 @@ type helmRelease struct {
 	request  *objects.Request
 	helm     *objects.Helm
 	values   map[string]any
-	rendered *chart.Chart // with the dependencies selected by the values
+	rendered *chart.Chart // dependencies selected by the values
 	missing  missingAPIs
 	remote   []objects.RemoteSchema
 
@@ -163,7 +162,7 @@ func (r *helmRelease) readValues(t *tree, folder string) error {
 	return nil
 }
 
-// asHelmReads converts numbers to float64, as Helm does when it reads YAML.
+// asHelmReads converts numbers to float64, as Helm does.
 func asHelmReads(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -173,7 +172,7 @@ func asHelmReads(values map[string]any) (map[string]any, error) {
 	return read, json.Unmarshal(text, &read)
 }
 
-// escapeCommas escapes commas in a value, as Argo CD does. It does not change a list in braces.
+// escapeCommas escapes commas outside lists in braces, as Argo CD does.
 func escapeCommas(value string) string {
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		return value
@@ -227,8 +226,8 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 	}
 	functions := used.functions()
 	functions["toYaml"] = r.repeated.toYAML
-	// The second rendering ignores fail and required because a chart that refuses a result does not render another object with
-	// it. The rest of the output must still be equal.
+	// The second rendering ignores fail and required: a chart that refuses a result renders no other object with it. The rest
+	// must still be equal.
 	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
@@ -243,7 +242,6 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 	return readManifests(files, r.repeated, r.helm.SkipTests)
 }
 
-// readManifests reads the documents of rendered files, sorted by file name.
 func readManifests(files map[string]string, repeated *parseCache, skipTests bool) ([]manifest, error) {
 	var manifests []manifest
 	size := 0
@@ -268,7 +266,7 @@ func readManifests(files map[string]string, repeated *parseCache, skipTests bool
 	return manifests, nil
 }
 
-// splitManifests splits a file as Helm does. It avoids Helm's slow search for separators in files without "---".
+// splitManifests splits a file as Helm does, but skips Helm's search for separators if the file has none.
 func splitManifests(file string) []string {
 	if !strings.Contains(file, "---") {
 		if text := strings.TrimLeftFunc(file, unicode.IsSpace); text != "" {
@@ -286,7 +284,7 @@ func splitManifests(file string) []string {
 	return texts
 }
 
-// read parses the text of a manifest. It calls Helm's parser only for hooks and mistakes.
+// read parses a manifest. It uses Helm's parser only for hooks and mistakes.
 func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, err error) {
 	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
 		return true, nil
@@ -315,7 +313,7 @@ func hookNames(h *release.Hook) string {
 	return strings.Join(names, ",")
 }
 
-// compare renders with other results of the called functions and returns an error that names a function with an effect.
+// compare renders with other results of the functions and names a function with an effect.
 func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
 	all := r.findDifference(ctx, first, "")
 	if all == nil {
@@ -330,7 +328,6 @@ func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []str
 	return all.by(strings.Join(calls, ", "))
 }
 
-// renderDifference is the first difference of a second rendering.
 type renderDifference struct {
 	file string // "" if unknown
 	err  error  // of the second rendering
@@ -349,8 +346,8 @@ func (d *renderDifference) by(function string) error {
 // templateName matches the template in a Helm error.
 var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
-// findDifference renders again and returns the first difference; nil if the objects are equal. It ignores comments, the order of
-// fields, and objects that the agent skips.
+// findDifference renders again and returns the first difference or nil. It ignores comments, the order of fields and objects
+// that the agent skips.
 func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only string) *renderDifference {
 	second, err := r.render(ctx, r.newChance(1, only))
 	if err != nil {
@@ -367,7 +364,7 @@ func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only
 	return nil
 }
 
-// appliedByFile returns the JSON of the applied objects by file.
+// appliedByFile returns the JSON of applied objects.
 func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
 	files := map[string]string{}
 	for _, m := range manifests {

@@ -48,8 +48,8 @@ func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collect
 	return nil
 }
 
-// kustomizationText returns the kustomization of a folder with the settings of the request. If there are none, it returns the
-// file unchanged because kustomize distinguishes `resources: []` from missing resources.
+// kustomizationText returns the kustomization with the settings of the request. Without settings, it returns the file unchanged
+// because kustomize distinguishes `resources: []` from missing resources.
 func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file string, text []byte, err error) {
 	kustomization, file, err := readKustomization(t, folder, k)
 	if err != nil {
@@ -71,8 +71,7 @@ func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file strin
 	return file, text, err
 }
 
-// readKustomization reads the kustomization of a folder, or generates one as findOrGenerateKustomization in Flux's package
-// kustomize does.
+// readKustomization reads or generates a kustomization, as findOrGenerateKustomization in Flux's package kustomize.
 func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
 	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
 	if file := kustomizationFile(t, folder); file != "" {
@@ -109,7 +108,6 @@ func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kus
 	return kustomization, path.Join(folder, konfig.DefaultKustomizationFileName()), nil
 }
 
-// kustomizationFile returns the path of a folder's kustomization, or "".
 func kustomizationFile(t *tree, folder string) string {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		full := path.Join(folder, name)
@@ -121,7 +119,7 @@ func kustomizationFile(t *tree, folder string) string {
 	return ""
 }
 
-// listManifests lists the manifests in and below a folder. It lists a subfolder with a kustomization instead of its manifests.
+// listManifests lists manifests recursively. It lists a subfolder with a kustomization instead of its manifests.
 func listManifests(t *tree, folder string) ([]string, error) {
 	factory := provider.NewDefaultDepProvider().GetResourceFactory()
 	var resources []string
@@ -151,7 +149,7 @@ func listManifests(t *tree, folder string) ([]string, error) {
 	return resources, nil
 }
 
-// outermostKustomization returns the outermost folder with a kustomization between folder and name, relative to folder.
+// outermostKustomization returns the first folder with a kustomization between folder and name, relative to folder.
 func outermostKustomization(t *tree, folder, name string) string {
 	for i, b := range name {
 		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {
@@ -161,7 +159,7 @@ func outermostKustomization(t *tree, folder, name string) string {
 	return ""
 }
 
-// applySettings adds the settings of the request to a kustomization, as Flux and Argo CD do.
+// applySettings extends a kustomization, as Flux and Argo CD do.
 func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
 	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
 	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
@@ -236,9 +234,8 @@ func selectorOf(t *objects.PatchTarget) *types.Selector {
 // building serializes builds because kustomize keeps OpenAPI schemas in package variables.
 var building sync.Mutex
 
-// buildKustomization runs kustomize on a kustomization at the path file, which overrides the artifact's file. anywhere permits
-// files from the whole artifact, as Flux does; kustomize itself permits only files below the folder. OpenAPI schemas of the
-// kustomization do not affect later builds.
+// buildKustomization builds with a kustomization at the path file, which overrides the artifact's file. anywhere permits files
+// outside the folder, as Flux does. OpenAPI schemas of the kustomization do not affect later builds.
 func buildKustomization(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
@@ -259,7 +256,7 @@ func buildKustomization(t *tree, file string, kustomization []byte, anywhere, ha
 	return all, err
 }
 
-// kustomizeVersion is the kustomize release that contains the version of package api in go.mod.
+// kustomizeVersion is the release with the version of package api in go.mod.
 const kustomizeVersion = "v5.8.1"
 
 // labelVersion corrects the label of `buildMetadata: [managedByLabel]`, where kustomize inserts the version of this program.
@@ -279,7 +276,7 @@ func labelVersion(all resmap.ResMap) error {
 	return nil
 }
 
-// recoverPanic turns a panic into an error because kustomize panics on some malformed objects.
+// recoverPanic is needed because kustomize panics on some malformed objects.
 func recoverPanic(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

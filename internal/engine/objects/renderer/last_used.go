@@ -2,7 +2,7 @@ package renderer
 
 import "container/list"
 
-// lastUsed keeps the values used last, by name, up to most bytes in total. It is not safe for concurrent use.
+// lastUsed keeps the values used last, up to most bytes in total. It is not safe for concurrent use.
 type lastUsed[T any] struct {
 	most, size int64
 	byName     map[string]*list.Element // of used[T]

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Loose renders folders of files in memory, without an artifact, in a worker process.
+// Loose renders files in memory, without an artifact, in a worker.
 type Loose struct {
 	once    sync.Once
 	pool    *Pool
@@ -27,8 +27,7 @@ type Loose struct {
 // looseTime bounds the rendering of one folder.
 const looseTime = 10 * time.Second
 
-// Render renders a request for a folder of files. files has clean paths as keys and must be equal in each call. Render ignores
-// the artifact of the request.
+// Render renders files, which have clean paths and must be equal in each call. It ignores the artifact of the request.
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 	l.once.Do(func() {
 		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: 1})
@@ -56,7 +55,7 @@ func (l *Loose) Close() {
 	}
 }
 
-// writeArchive writes the files into a separate cache because workers read archives only from caches.
+// writeArchive creates a separate cache because workers read archives only from caches.
 func (l *Loose) writeArchive(files map[string]string) (path string, err error) {
 	if l.folder, err = os.MkdirTemp("", "flotilla-files-"); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Pool renders in worker processes of this program, so that an endless loop or excessive allocation in a chart ends in an error.
+// Pool renders in worker processes of this program, so that an endless or greedy chart causes only an error.
 type Pool struct {
 	fetcher artifact.Fetcher
 	options PoolOptions
@@ -38,15 +38,15 @@ type Pool struct {
 // artifactPath identifies the content of a request apart from its values.
 type artifactPath struct{ artifact, path string }
 
-// PoolOptions configures the bounds and the cache of a Pool.
+// PoolOptions configures a Pool.
 type PoolOptions struct {
-	Cache   *diskcache.Folder // nil: results are kept in memory only
-	Time    time.Duration     // limit for each request; 30 seconds by default
-	Memory  uint64            // limit for each worker in bytes; 512 MiB by default
-	Workers int               // maximum number; one for each processor by default
+	Cache   *diskcache.Folder // nil caches in memory only
+	Time    time.Duration     // per request; 30 seconds by default
+	Memory  uint64            // bytes per worker; 512 MiB by default
+	Workers int               // one for each processor by default
 }
 
-// NewPool returns a renderer that starts workers on demand. They end with this process or with Close.
+// NewPool returns a pool that starts workers on demand. They end with this process or Close.
 func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
@@ -94,7 +94,7 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 	})
 }
 
-// maxRefetches bounds the fetches of an archive after other processes removed it before a worker could read it.
+// maxRefetches bounds the fetches of an archive that other processes remove before a worker reads it.
 const maxRefetches = 3
 
 func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]byte, error) {
@@ -109,14 +109,14 @@ func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]
 	return text, err
 }
 
-// boundError reports that a rendering exceeded the bound of time or of memory.
+// boundError reports that a rendering exceeded its bound of time or memory.
 type boundError struct {
 	error
 	ofTime bool
 }
 
-// renderBounded renders in one worker. After a request exceeds a bound, renderBounded refuses the same artifact and path with
-// other values: the values of a thousand hosts would take hours.
+// renderBounded renders in one worker. It refuses artifact paths that have exceeded a bound because trying the values of a
+// thousand hosts would take hours.
 func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error) {
 	message, err := json.Marshal(o)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	isFresh := w.process == nil
 	text, err := p.renderOn(ctx, w, message)
 	if bound, isBound := errors.AsType[boundError](err); isBound && !bound.ofTime && !isFresh {
-		text, err = p.renderOn(ctx, w, message) // a new worker has no caches of earlier requests
+		text, err = p.renderOn(ctx, w, message) // without the caches of earlier requests
 	}
 	if _, isBound := errors.AsType[boundError](err); isBound {
 		p.mutex.Lock()
@@ -150,7 +150,7 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	return text, err
 }
 
-// renderOn renders in a worker. It starts a missing process and ends a failed one.
+// renderOn starts the worker's process if missing and ends it after a failure.
 func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
 		if err := w.start(p.options.Memory); err != nil {
@@ -196,7 +196,7 @@ type worker struct {
 	out     *bufio.Reader
 }
 
-// start runs this program again. It passes no environment to the worker because variables may contain credentials.
+// start runs this program again, without its environment, which may contain credentials.
 func (w *worker) start(memory uint64) error {
 	if !isHooked.Load() {
 		return errors.New("renderer.RunIfWorker was not called when this program began")
@@ -226,7 +226,7 @@ func (w *worker) start(memory uint64) error {
 	return nil
 }
 
-// exchange sends an order and returns the answer. After an error the caller must end the worker.
+// exchange sends an order and returns the answer. The caller must end the worker after an error.
 func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
 	defer stop()

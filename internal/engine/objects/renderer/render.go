@@ -1,6 +1,5 @@
-// Package renderer renders the sources of manifests into final objects, as reconcilers do: charts with Helm's library,
-// kustomizations with kustomize's, plain manifests unchanged. Equal requests give equal objects: the package uses only pinned
-// artifacts and neither network, clock nor randomness.
+// Package renderer renders final objects as reconcilers do: charts with Helm's library, kustomizations with kustomize's, plain
+// manifests unchanged. Equal requests give equal objects because it uses only pinned artifacts and no network, clock or chance.
 package renderer
 
 import (
@@ -16,7 +15,7 @@ import (
 // orLeave ends errors about content that agents can deploy but Flotilla cannot render.
 const orLeave = ", or leave `render` away"
 
-// render renders a request from the archive of its artifact. Its errors repeat no value of the request.
+// render renders the archive of an artifact. Its errors repeat no value of the request.
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
 	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
@@ -89,7 +88,7 @@ func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, 
 	return result, checkSchemas(result, request.KubernetesVersion)
 }
 
-// formOf returns the form to render. If the request allows several, the content of the folder decides, as in Argo CD.
+// formOf returns the form to render. If the request allows several, the folder decides, as in Argo CD.
 func formOf(t *tree, folder string, request *objects.Request) string {
 	_, isChart := t.files[path.Join(folder, "Chart.yaml")]
 	switch {

@@ -14,7 +14,7 @@ import (
 // maxRepeatedBytes bounds each list of a parseCache.
 const maxRepeatedBytes = 2 << 20
 
-// parseCache keeps the documents that a worker parsed and wrote last, because a chart renders most documents equally for all hosts.
+// parseCache caches parsed and written documents because charts render most documents equally for all hosts.
 type parseCache struct {
 	documents lastUsed[*parsedDocument] // by their text
 	yaml      lastUsed[string]          // of values that templates write, by their JSON
@@ -24,7 +24,6 @@ func newParseCache() *parseCache {
 	return &parseCache{documents: lastUsed[*parsedDocument]{most: maxRepeatedBytes}, yaml: lastUsed[string]{most: maxRepeatedBytes}}
 }
 
-// parsedDocument is a parsed YAML document.
 type parsedDocument struct {
 	json    []byte                // parsed with Helm's final newline, which belongs to a text block at the end
 	isPlain bool                  // is certainly neither a hook nor a document that Helm refuses
@@ -32,7 +31,6 @@ type parsedDocument struct {
 	size    int                   // of the objects in JSON
 }
 
-// read parses a YAML document or returns it from the cache.
 func (r *parseCache) read(text string) (*parsedDocument, error) {
 	if d, has := r.documents.get(text); has {
 		return d, nil
@@ -54,7 +52,7 @@ func (r *parseCache) read(text string) (*parsedDocument, error) {
 	return d, nil
 }
 
-// toYAML implements Helm's template function with a cache.
+// toYAML caches Helm's template function.
 func (r *parseCache) toYAML(value any) string {
 	inJSON, err := json.Marshal(value)
 	if err != nil {

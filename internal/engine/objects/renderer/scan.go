@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scanKustomization checks a kustomization and its references before kustomize can fetch or run anything. It reports whether
-// a kustomization sets OpenAPI schemas.
+// scanKustomization checks a kustomization and its references before kustomize fetches or runs anything. It reports whether any
+// sets OpenAPI schemas.
 func scanKustomization(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
 	s := scanner{tree: t, seen: map[string]bool{}}
 	err = s.scanFile(folder, file, text)
@@ -90,7 +90,7 @@ func (s *scanner) files(k *types.Kustomization) []string {
 	return names
 }
 
-// scanEntry checks a file or a folder with a kustomization. It refuses other entries because kustomize would fetch them.
+// scanEntry accepts files and folders with a kustomization. Kustomize would fetch other entries.
 func (s *scanner) scanEntry(folder, file, name string) error {
 	full := path.Join(folder, name)
 	if path.IsAbs(name) || leavesRoot(full) {

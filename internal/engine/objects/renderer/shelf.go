@@ -9,7 +9,7 @@ import (
 // maxShelfBytes bounds the files of cached artifacts in a worker.
 const maxShelfBytes = 64 << 20
 
-// artifactCache keeps the artifacts used last, so that a worker reads each artifact and parses each chart once.
+// artifactCache keeps the artifacts used last, so that each is read, and each chart parsed, once.
 type artifactCache struct {
 	artifacts lastUsed[*artifactFiles] // by artifact key
 	repeated  *parseCache
@@ -18,7 +18,7 @@ type artifactCache struct {
 type artifactFiles struct {
 	tree   *tree
 	charts map[string]*loadedChart // by folder
-	// byFlux holds the files of this artifact that each Flux source archives.
+	// byFlux holds the files that each Flux source archives.
 	byFlux map[objects.FluxSource]*artifactFiles
 }
 
@@ -26,7 +26,6 @@ func newArtifactCache() *artifactCache {
 	return &artifactCache{artifacts: lastUsed[*artifactFiles]{most: maxShelfBytes}, repeated: newParseCache()}
 }
 
-// take returns a cached artifact, or reads its archive.
 func (s *artifactCache) take(key, archive string) (*artifactFiles, error) {
 	if b, has := s.artifacts.get(key); has {
 		return b, nil
@@ -44,7 +43,6 @@ func newArtifactFiles(t *tree) *artifactFiles {
 	return &artifactFiles{tree: t, charts: map[string]*loadedChart{}, byFlux: map[objects.FluxSource]*artifactFiles{}}
 }
 
-// archivedByFlux returns the files that a Flux source archives.
 func (b *artifactFiles) archivedByFlux(by *objects.FluxSource) (*artifactFiles, error) {
 	if known := b.byFlux[*by]; known != nil {
 		return known, nil

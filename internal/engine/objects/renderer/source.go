@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// archivedByFlux returns the regular files that neither ignore patterns nor Flux defaults exclude. It follows Storage.Archive
-// and SourceIgnoreFilter of fluxcd/pkg/artifact, as source-controller does.
+// archivedByFlux returns the regular files that source-controller archives. It follows Storage.Archive and SourceIgnoreFilter
+// of fluxcd/pkg/artifact.
 func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	patterns, err := t.ignorePatterns()
 	if err != nil {
@@ -36,7 +36,7 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	return kept, nil
 }
 
-// exclusion returns an error if Flux omits the file; nil for other names.
+// exclusion returns an error if Flux omits the file.
 func (t *tree) exclusion(name string) error {
 	if t.whole == nil {
 		return nil
@@ -54,7 +54,7 @@ func (t *tree) exclusion(name string) error {
 	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
 }
 
-// ignorePatterns reads the .sourceignore files, outer folders first. Like Flux, it reads a linked file but skips linked folders.
+// ignorePatterns reads .sourceignore files, outer folders first. Like Flux, it reads linked files but skips linked folders.
 func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	var files []string
 	for _, name := range t.names {
@@ -77,13 +77,13 @@ func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	return patterns, nil
 }
 
-// domainOf returns the names of the folders above a file, outermost first.
+// domainOf returns the folders above a file, outermost first.
 func domainOf(name string) []string {
 	steps := strings.Split(name, "/")
 	return steps[:len(steps)-1]
 }
 
-// checkOverrides returns an error for a file in the folder that changes the agent's rendering.
+// checkOverrides refuses files in the folder that change the agent's rendering.
 func checkOverrides(t *tree, folder string, overrides []string) error {
 	for _, pattern := range overrides {
 		full := path.Join(folder, pattern)

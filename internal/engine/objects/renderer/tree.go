@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// Bounds of one artifact in memory. Each path through a link counts as a file, but adds no bytes because its content is shared.
+// Bounds of one artifact in memory. Each path through a link counts as a file but shares its bytes.
 const (
 	maxTreeBytes = 128 << 20
 	maxTreeFiles = 50_000
@@ -26,13 +26,13 @@ type tree struct {
 	files   map[string][]byte
 	names   []string          // of files, sorted
 	targets map[string]string // of all links
-	links   map[string]bool   // links to folders of the artifact; files includes the files below them
+	links   map[string]bool   // to folders of the artifact; files includes their content
 	outside map[string]string // targets of links that leave the artifact
 	size    int64
-	whole   *tree // the whole artifact, if this tree is the part that Flux archives
+	whole   *tree // the whole artifact, if this is the part that Flux archives
 }
 
-// errNoArchive reports a missing or damaged archive, which the caller must fetch again.
+// errNoArchive reports a missing or damaged archive. Callers fetch it again.
 var errNoArchive = errors.New(
 	"its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib",
 )
@@ -87,7 +87,7 @@ func readTree(archive string) (*tree, error) {
 	return t, nil
 }
 
-// resolveLinks adds the files behind links. It repeats until no link adds a file because links may lead through other links.
+// resolveLinks adds the files behind links. It repeats because links may lead through other links.
 func (t *tree) resolveLinks(targets map[string]string) error {
 	names := slices.Sorted(maps.Keys(targets))
 	for range 8 {
@@ -132,7 +132,6 @@ func leavesRoot(clean string) bool {
 	return clean == ".." || strings.HasPrefix(clean, "../")
 }
 
-// read returns the content of a file by its path in the artifact.
 func (t *tree) read(name string) ([]byte, error) {
 	if content, has := t.files[name]; has {
 		return content, nil
@@ -143,7 +142,6 @@ func (t *tree) read(name string) ([]byte, error) {
 	return nil, t.missingFile(name)
 }
 
-// missingFile returns the error for a missing file.
 func (t *tree) missingFile(name string) error {
 	if err := t.exclusion(name); err != nil {
 		return err
@@ -165,7 +163,7 @@ func (t *tree) isFolder(name string) bool {
 	return name == "." || at < len(t.names) && strings.HasPrefix(t.names[at], name+"/")
 }
 
-// filesBelow returns the relative paths of all files below a folder, sorted. It includes links that leave the artifact.
+// filesBelow returns sorted relative paths, including links that leave the artifact.
 func (t *tree) filesBelow(folder string) []string {
 	prefix := folder + "/"
 	if folder == "." {
@@ -205,7 +203,7 @@ func (t *tree) isBelowLink(name string) bool {
 	return false
 }
 
-// isLinked reports whether a path is a link or passes through one.
+// isLinked reports whether a path is or passes through a link.
 func (t *tree) isLinked(name string) bool {
 	if len(t.targets) == 0 {
 		return false
@@ -218,7 +216,7 @@ func (t *tree) isLinked(name string) bool {
 	return false
 }
 
-// realPath resolves the links in a path. It stops before a link that leaves the artifact, and after 40 links.
+// realPath resolves links. It stops before a link that leaves the artifact, and after 40 links.
 func (t *tree) realPath(name string) string {
 	const most = 40 // as in Linux
 	for range most {
@@ -231,7 +229,7 @@ func (t *tree) realPath(name string) string {
 	return name
 }
 
-// replaceLink replaces the first link in a path by its target.
+// replaceLink resolves the first link in a path.
 func (t *tree) replaceLink(name string) string {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {

@@ -13,11 +13,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// maxScanned bounds the text kept from each end of a long error.
+// maxScanned bounds each end of a long error.
 const maxScanned = 64 << 10
 
-// withoutValues removes values of the request and of Secrets in the artifact from an error. Templates may put any value into an
-// error, and libraries quote unreadable text. t may be nil.
+// withoutValues removes values of the request and of Secrets from an error. Templates may fail with any value, and libraries
+// quote unreadable text. t may be nil.
 func withoutValues(err error, request *objects.Request, t *tree) error {
 	text := err.Error()
 	if len(text) > 2*maxScanned {
@@ -30,7 +30,6 @@ func withoutValues(err error, request *objects.Request, t *tree) error {
 	return errors.New(secret.Unrepeated(text, placeIn(t), values...))
 }
 
-// valuesOf returns the configuration and parameters of a request.
 func valuesOf(request *objects.Request) (values []any) {
 	values = append(values, request.Substitute)
 	kustomize := request.Kustomize
@@ -52,7 +51,7 @@ func valuesOf(request *objects.Request) (values []any) {
 	return values
 }
 
-// fileValues returns the values in value files of the chart, in manifests of Secrets and in files of secret generators.
+// fileValues returns the values in value files, Secrets and files of secret generators.
 func fileValues(t *tree, request *objects.Request) (values []any) {
 	const largest = 1 << 20
 	var valueFiles, generated []string
@@ -84,7 +83,7 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 	return values
 }
 
-// publicFields lists fields without secrets, whose values errors need to name.
+// publicFields lists fields without secrets that errors need to name.
 var publicFields = []string{
 	"apiVersion",
 	"kind",
@@ -106,8 +105,7 @@ var (
 	afterKey    = regexp.MustCompile(`(?m)^[^:=#\n]*[:=][ \t]*(\S.*)$`)
 )
 
-// leavesOf returns the values in YAML text, except publicFields. If the text is unreadable, it returns the text after the key in
-// each line.
+// leavesOf returns the values in YAML, except publicFields. From unreadable text it returns the text after the key in each line.
 func leavesOf(text string) (leaves []any) {
 	for _, document := range documentEnd.Split(text, -1) {
 		var value any
@@ -148,7 +146,7 @@ func withoutNames(value any) any {
 	return value
 }
 
-// placeIn matches the place of a mistake in an error: files of the artifact and template fields.
+// placeIn matches files of the artifact and template fields in an error.
 func placeIn(t *tree) *regexp.Regexp {
 	places := []string{`at <\.[\w.$]*>`}
 	if t != nil {

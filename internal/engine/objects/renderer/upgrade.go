@@ -13,7 +13,7 @@ import (
 // releaseFields matches .Release and its fields in templates. Its group matches only fields that all revisions share.
 var releaseFields = regexp.MustCompile("[.\"`]Release\\b(\\.(?:Name|Namespace|Service)\\b)?")
 
-// mentionsState reports whether the templates in a text can distinguish an installation from an upgrade.
+// mentionsState reports whether templates in a text can detect an upgrade.
 func mentionsState(text []byte) bool {
 	for _, found := range releaseFields.FindAllSubmatchIndex(text, -1) {
 		if found[2] < 0 {
@@ -23,8 +23,7 @@ func mentionsState(text []byte) bool {
 	return false
 }
 
-// chartMentionsState reports whether a chart or its dependencies can distinguish an installation from an upgrade. Files and
-// default values count because they may contain templates.
+// chartMentionsState reports whether a chart or its dependencies can detect an upgrade. Values may be templates, too.
 func chartMentionsState(c *chart.Chart) bool {
 	for _, template := range c.Templates {
 		if mentionsState(template.Data) {
@@ -47,7 +46,7 @@ func chartMentionsState(c *chart.Chart) bool {
 	return false
 }
 
-// readsState reports whether the chart or its values can distinguish an installation from an upgrade.
+// readsState reports whether the chart or its values can detect an upgrade.
 func (r *helmRelease) readsState() bool {
 	if r.chart.mentionsState {
 		return true
@@ -66,7 +65,6 @@ func withBuild(version, metadata string) (string, error) {
 	return built.String(), err
 }
 
-// addManifests collects the objects of manifests.
 func (c *collector) addManifests(manifests []manifest) error {
 	for _, m := range manifests {
 		if err := c.addDocument(m.document, m.file, m.hook); err != nil {
@@ -76,8 +74,8 @@ func (c *collector) addManifests(manifests []manifest) error {
 	return nil
 }
 
-// markOccasions compares the objects of an installation, in c, with the objects of an upgrade. It marks objects that only the
-// installation has in this form, and adds and marks objects that only the upgrade has.
+// markOccasions marks objects in c that only an installation has in this form. It adds and marks objects that only the
+// upgrade has.
 func (c *collector) markOccasions(upgraded *collector) {
 	type form struct{ hook, yaml string }
 	of := func(o *objects.FinalObject) form { return form{o.Hook, string(o.YAML)} }

@@ -21,7 +21,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// workerVariable turns a process of this program into a worker; its value is the memory bound in bytes.
+// workerVariable makes a process a worker; its value is the memory bound in bytes.
 const workerVariable = "FLOTILLA_OBJECTS_WORKER"
 
 // Exit statuses of a worker.
@@ -30,11 +30,10 @@ const (
 	exitProtocol = 77
 )
 
-// isHooked records a call of RunIfWorker. Without it, the program would run itself instead of a worker.
+// isHooked records a call of RunIfWorker, without which the program would start itself instead of a worker.
 var isHooked atomic.Bool
 
-// RunIfWorker serves requests, and does not return, if this process was started as a worker. A program with a Pool must call
-// it first, and so must its TestMain.
+// RunIfWorker serves requests and never returns in a worker process. A program with a Pool, or its TestMain, must call it first.
 func RunIfWorker() {
 	isHooked.Store(true)
 	value := os.Getenv(workerVariable)
@@ -48,7 +47,6 @@ func RunIfWorker() {
 	serveOrders(os.Stdin, os.Stdout, bound)
 }
 
-// renderOrder names the archive and the request for a worker.
 type renderOrder struct {
 	Archive string
 	Request *objects.Request
@@ -61,7 +59,7 @@ const (
 	answerNoFile = 'n' // errNoArchive
 )
 
-// serveOrders answers orders. It ends the process as soon as its input ends, even during an order.
+// serveOrders answers orders. It exits when its input ends, even during an order.
 func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	os.Stdout = os.Stderr // output of libraries must not mix with answers
 	log.SetOutput(io.Discard)
@@ -95,7 +93,7 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	}
 }
 
-// maxError bounds the text of an error because a chart may put any text into it.
+// maxError bounds an error because a chart may put any text into it.
 const maxError = 2 << 10
 
 func answerOrder(kept *artifactCache, o renderOrder) []byte {
@@ -112,14 +110,14 @@ func answerOrder(kept *artifactCache, o renderOrder) []byte {
 	return append([]byte{answerError}, wording.CutMiddle(wording.Visible(err.Error()), maxError)...)
 }
 
-// refusingTransport refuses every HTTP request of a library.
+// refusingTransport refuses HTTP requests of libraries.
 type refusingTransport struct{}
 
 func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory ends the process when it exceeds its memory bound. Go has no hard limit.
+// watchMemory exits above the memory bound. Go has no hard limit.
 func watchMemory(bound uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(10 * time.Millisecond) {

@@ -19,7 +19,7 @@ import (
 // release is the minor number of a Kubernetes 1 version; 0 means none.
 type release int
 
-// period spans the releases that serve a kind: from inclusive, until exclusive. until is 0 if the kind has no planned removal.
+// period spans the releases that serve a kind: from inclusive, until exclusive; until is 0 without a planned removal.
 type period struct{ from, until release }
 
 func (p period) has(r release) bool { return p.from <= r && (p.until == 0 || r < p.until) }
@@ -73,7 +73,7 @@ func isResource(known *runtime.Scheme, kind schema.GroupVersionKind) bool {
 	return known.Recognizes(list) || strings.HasSuffix(kind.Kind, "Review") || kind.Kind == "Binding"
 }
 
-// isOn reports whether an API is on by default. Alpha versions are off; beta versions are on if introduced before betasOff.
+// isOn reports whether an API is on by default: no alpha versions, and beta versions only from before betasOff.
 func isOn(of schema.GroupVersion, introduced release) bool {
 	switch {
 	case strings.Contains(of.Version, "alpha"):
@@ -109,7 +109,6 @@ func APIs(kubernetes string) ([]string, error) {
 	return apis, nil
 }
 
-// groups returns the API groups of Kubernetes.
 var groups = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for kind := range kinds() {
