@@ -136,8 +136,8 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 	return nil
 }
 
-// followRecords replaces the folders of a state whose records another state has taken over: it does not know what that state has
-// written and renamed. The holder and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are
+// followRecords replaces the folders of a state whose records another state has taken over: that state may have
+// renamed them. The holder and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are
 // not followed.
 func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) error {
 	if len(k.Drift.Unsigned) > 0 {

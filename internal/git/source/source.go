@@ -126,7 +126,8 @@ func cleanPath(path string) (string, error) {
 		case segment == "" || segment == ".":
 		case segment == "..":
 			return "", fmt.Errorf("path %q leads out of the repository (\"..\")", path)
-		case !utf8.ValidString(segment) || strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.Contains(segment, `\`):
+		case !utf8.ValidString(segment) || strings.Contains(segment, `\`) ||
+			strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			return "", fmt.Errorf("path %q has a backslash or a control character", path)
 		default:
 			clean = append(clean, segment)

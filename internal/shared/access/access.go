@@ -175,7 +175,8 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 	if request.Sources == nil && !isSame && grant.Login == Anonymous && !isUpgrade(asked, to) {
 		if IsPrivateHost(to.host) {
 			return denied, deniedf(
-				"%s leads to %s, which is not a public address; if it is meant to, add its URL to the sources of the workspace, or to git.credentials of the provider",
+				"%s leads to %s, which is not a public address; if it is meant to, add its URL to the sources of the workspace, "+
+					"or to git.credentials of the provider",
 				from.Server(),
 				to.Server(),
 			)

@@ -131,7 +131,8 @@ func readArchive(archive []byte) (*files, error) {
 		}
 		name := path.Clean(header.Name)
 		switch {
-		case path.IsAbs(header.Name) || slices.Contains(strings.Split(header.Name, "/"), "..") || strings.ContainsAny(header.Name, "\\\x00") || header.Name == "":
+		case path.IsAbs(header.Name) || slices.Contains(strings.Split(header.Name, "/"), "..") ||
+			strings.ContainsAny(header.Name, "\\\x00") || header.Name == "":
 			return nil, fmt.Errorf("has a path %.200q, which leads out of it", header.Name)
 		case header.Typeflag == tar.TypeDir:
 			if name != "." && read.has(name) {

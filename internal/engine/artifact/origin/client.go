@@ -198,7 +198,8 @@ func (c *Resolver) describe(repo string, err error) error {
 	case errors.Is(kind, git.ErrUnreachable), errors.Is(kind, context.DeadlineExceeded):
 		kind, advice = git.ErrUnreachable, "; try again"
 	}
-	return &RepositoryError{kind, wording.Cut(wording.Visible(c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))), 1000) + advice}
+	text := c.options.Credentials.Scrub(fmt.Sprintf("repository %q: %v", repo, err))
+	return &RepositoryError{kind, wording.Cut(wording.Visible(text), 1000) + advice}
 }
 
 // RepositoryError is what is wrong with a repository, in words that may be shown.

@@ -79,7 +79,8 @@ const (
 // trusted returns the source that an artifact comes from; nil where no signatures are asked for.
 func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
-		return nil, &RepositoryError{text: c.options.Credentials.Scrub(fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...))}
+		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
+		return nil, &RepositoryError{text: c.options.Credentials.Scrub(text)}
 	}
 	sources := c.options.Trusted
 	switch {

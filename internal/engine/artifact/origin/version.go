@@ -27,7 +27,8 @@ func describeMiss(what, within string, versions []string) string {
 	constraint.IncludePrerelease = true
 	if newest := greatestOf(versions, constraint); newest != "" {
 		text += fmt.Sprintf(
-			"; a range matches pre-releases only if it names one, and the newest of these is %[1]q: set version to it, or to a range such as \">=%[1]s\"",
+			"; a range matches pre-releases only if it names one, and the newest of these is %[1]q: "+
+				"set version to it, or to a range such as \">=%[1]s\"",
 			newest,
 		)
 	}

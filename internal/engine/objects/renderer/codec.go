@@ -44,7 +44,9 @@ func encode(result *objects.Rendering) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(renderingHeader{result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all})
+	text, err := json.Marshal(renderingHeader{
+		result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all,
+	})
 	if err != nil {
 		return nil, err
 	}

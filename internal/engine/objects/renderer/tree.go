@@ -34,7 +34,8 @@ type tree struct {
 
 // errNoArchive reports a missing or damaged archive. Callers fetch it again.
 var errNoArchive = errors.New(
-	"its archive vanished from the cache several times, as other processes remove it: give the provider a cache of its own, or a larger cache.max_mib",
+	"its archive vanished from the cache several times, as other processes remove it: " +
+		"give the provider a cache of its own, or a larger cache.max_mib",
 )
 
 // readTree reads a tar archive from an artifact.Fetcher.
