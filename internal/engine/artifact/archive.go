@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// WriteArchive writes files and symbolic links, by their paths, as the tar archive that a [Fetcher] gives. Equal content is
-// written equally.
+// WriteArchive writes files and symbolic links by path as the tar archive of a [Fetcher]. Equal content gives equal
+// bytes.
 func WriteArchive[T string | []byte](to io.Writer, files map[string]T, links map[string]string) error {
 	writer := tar.NewWriter(to)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(files)), maps.Keys(links))

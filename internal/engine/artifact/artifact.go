@@ -1,5 +1,5 @@
-// Package artifact is what manifests point to, pinned: artifacts, which never change, and the text in which pins reach a
-// fleet. It is pure: package origin resolves and fetches.
+// Package artifact defines artifacts, the immutable content behind pinned manifests, and encodes pins for a fleet. It is
+// pure; package origin resolves and fetches.
 package artifact
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Artifact is what manifests point to, pinned: its content never changes.
+// Artifact identifies the immutable content behind pinned manifests.
 type Artifact struct {
-	Storage string // "git", "helm" or "oci", as manifests have it
+	Storage string // "git", "helm" or "oci"
 	Repo    string
-	Chart   string // of storages "helm" and "oci"; "" for none
+	Chart   string // for storages "helm" and "oci"; otherwise ""
 	Pin     folder.Pin
-	// Signed says that its content may be used only if a key that is trusted for its repository has signed it.
+	// Signed requires a signature by a key trusted for the repository.
 	Signed bool
-	// Sources are the beginnings of the URLs that may be requested for it; nil: any.
+	// Sources are the allowed URL prefixes; nil allows any.
 	Sources []string
 }
 
@@ -29,15 +29,15 @@ func (a Artifact) IsPinned() bool {
 	return cmp.Or(a.Pin.Digest, a.Pin.Commit) != ""
 }
 
-// Key identifies the content of the artifact in every cache. The repository is part of it: a commit or a digest alone does
-// not prove that the repository gives the content to whoever names it.
+// Key identifies the content in every cache. It includes the repository because knowing a commit or digest proves no
+// access to it.
 func (a Artifact) Key() string {
 	return fmt.Sprintf("%q", []string{a.Storage, normalize(a.Repo), a.Chart, cmp.Or(a.Pin.Digest, a.Pin.Commit)})
 }
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22"}
 
-// normalize returns one spelling for the URLs of a repository. Spellings that another server could answer stay different.
+// normalize returns one spelling for equivalent URLs. Spellings that another server could answer stay different.
 func normalize(repo string) string {
 	at, err := url.Parse(repo)
 	if err != nil || at.Host == "" {
@@ -51,15 +51,14 @@ func normalize(repo string) string {
 	return strings.TrimRight(at.String(), "/")
 }
 
-// Fetcher gets the content of artifacts.
+// Fetcher fetches the content of artifacts.
 type Fetcher interface {
-	// Keys identifies the keys of which one has to have signed an artifact; "" if it needs no signature. It is an error if an artifact
-	// needs one and no key is trusted for it. Results that are kept depend on it.
+	// Keys returns an identifier of the keys trusted to sign an artifact, or "" if it needs no signature. It fails if a
+	// required signature has no trusted key. Cached results depend on it.
 	Keys(artifact Artifact) (string, error)
-	// Fetch returns the path of an entry of package diskcache, whose content is a tar archive with the files of the artifact:
-	// regular files and symbolic links, with clean paths relative to the artifact's root, in order, each once. A chart's files
-	// are below the folder of its name, as in its own archive. The archive was checked against the pin, and is bounded. The
-	// artifact has the signature that it needs. Nothing is fetched twice while its entry is there: a caller that does not find
-	// the entry calls Fetch again.
+	// Fetch returns the path of an entry of package diskcache: a bounded tar archive, checked against the pin and any
+	// required signature. It has regular files and symbolic links, sorted and unique, with clean paths relative to the
+	// artifact's root. Files of a chart are below a folder with the chart's name, as in its own archive. Fetch downloads
+	// nothing while the entry exists; a caller that misses the entry must call Fetch again.
 	Fetch(ctx context.Context, artifact Artifact) (path string, err error)
 }

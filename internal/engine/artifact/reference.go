@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Errors of [ParseRepository]. None repeats the URL, which may have a secret.
+// Errors of [ParseRepository]. They omit the URL because it may have a secret.
 var (
 	ErrTagInURL    = errors.New("the URL has a tag")
 	ErrDigestInURL = errors.New("the URL has a digest")
@@ -19,13 +19,13 @@ var (
 
 const registryScheme = "oci://"
 
-// IsRegistry reports whether a URL is that of a registry.
+// IsRegistry reports whether a URL addresses a registry.
 func IsRegistry(repo string) bool {
 	return len(repo) >= len(registryScheme) && strings.EqualFold(repo[:len(registryScheme)], registryScheme)
 }
 
-// RepositoryURL returns the URL of the repository that has the content of manifests: in a registry, a chart has its own one
-// below repo. Elsewhere it returns repo.
+// RepositoryURL returns the URL of the repository for manifests. In a registry, a chart has its own repository below
+// repo.
 func RepositoryURL(m folder.Manifests) string {
 	if !IsRegistry(m.Repo) {
 		return m.Repo
@@ -37,12 +37,12 @@ func RepositoryURL(m folder.Manifests) string {
 	return repository
 }
 
-// ParseRepository parses the URL of a repository of a registry.
+// ParseRepository parses the URL of a repository in a registry.
 func ParseRepository(m folder.Manifests) (registry.Reference, error) {
 	if !IsRegistry(m.Repo) {
 		return registry.Reference{}, errRepository
 	}
-	// A chart would hide what follows the repository.
+	// Appending the chart would hide a tag or digest in repo.
 	own, err := registry.ParseReference(strings.TrimRight(m.Repo[len(registryScheme):], "/"))
 	if err == nil && own.Reference != "" {
 		if own.ValidateReferenceAsDigest() == nil {
@@ -56,12 +56,12 @@ func ParseRepository(m folder.Manifests) (registry.Reference, error) {
 	return registry.Reference{}, errRepository
 }
 
-// TagOf returns the tag of a version in a registry. "_" stands for "+", which a tag cannot have, see
+// TagOf returns the registry tag of a version. It replaces "+", which tags cannot have, by "_":
 // https://helm.sh/docs/topics/registries.
 func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// Image returns the reference of an image: with its digest, or else with its tag or exact version. It returns "" if the
-// manifests name no single image, but a range of versions.
+// Image returns the reference of an image by its digest, or else its tag or exact version. It returns "" for a range of
+// versions.
 func Image(m folder.Manifests) string {
 	pinned, digest := m.Pinned()
 	at, err := ParseRepository(pinned)

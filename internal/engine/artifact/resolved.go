@@ -14,27 +14,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Resolved are pins by the full names of deployment targets: what the data source flotilla_artifacts returns, and fleet()
-// takes.
+// Resolved maps full names of deployment targets to pins. The data source flotilla_artifacts returns it for fleet().
 type Resolved map[string]Entry
 
-// Entry is the pin of one deployment target.
 type Entry struct {
-	// Manifests are what was resolved, without a pin. The pin is for equal manifests only.
+	// Manifests are the resolved manifests without a pin. Pin is valid only for equal manifests.
 	Manifests folder.Manifests `json:"manifests"`
 	Pin       folder.Pin       `json:"pin"`
 }
 
-// IsFor says whether manifests are those that the pin was resolved for, whatever pin they have themselves.
+// IsFor reports whether the pin was resolved for manifests, ignoring their own pin.
 func (e *Entry) IsFor(manifests folder.Manifests) bool {
 	manifests.Pin = folder.Pin{}
 	return e.Manifests == manifests
 }
 
-// format is that of the text: a change that older readers would misread is another one.
+// format changes if older readers would misread the text.
 const format = "1"
 
-// Bounds of the text: the reference fleet has 2,000 deployment targets.
+// Limits of the text. The reference fleet has 2,000 deployment targets.
 const (
 	maxResolvedText    = 32 << 20
 	maxResolvedTargets = 100_000
@@ -45,7 +43,7 @@ type pinsDocument struct {
 	Targets Resolved `json:"targets"`
 }
 
-// Encode writes pins as canonical JSON: equal pins are equal texts.
+// Encode returns canonical JSON: equal pins give equal texts.
 func (r Resolved) Encode() (string, error) {
 	if r == nil {
 		r = Resolved{}
@@ -59,7 +57,7 @@ func (r Resolved) Encode() (string, error) {
 	return strings.TrimSuffix(text.String(), "\n"), nil
 }
 
-// Decode reads what Encode has written, strictly: what no pin can be is an error that names the deployment target.
+// Decode strictly parses the output of Encode. An error about an invalid pin names the deployment target.
 func Decode(text string) (Resolved, error) {
 	if len(text) > maxResolvedText {
 		return nil, fmt.Errorf("the text has more than %d MiB", maxResolvedText>>20)
@@ -105,7 +103,7 @@ func Decode(text string) (Resolved, error) {
 	return read.Targets, nil
 }
 
-// check finds what resolving never gives.
+// check refuses an entry that resolving never returns.
 func (e *Entry) check() error {
 	for _, text := range append(e.Manifests.Texts(), e.Pin.Version) {
 		if err := folder.CheckText(text); err != nil {
@@ -123,11 +121,10 @@ func (e *Entry) check() error {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// IsDigest says whether a text is a digest as pins have it: "sha256:<64 digits in hex>".
+// IsDigest reports whether a text has the form "sha256:<64 hex digits>".
 func IsDigest(text string) bool { return digestPattern.MatchString(text) }
 
-// CheckPin finds what is no pin of manifests of a storage: of Git the full id of a commit, of the others a digest, and a
-// version of a chart.
+// CheckPin checks the pin for a storage: Git needs a full commit ID, the others a digest, and charts also a version.
 func CheckPin(storage string, pin folder.Pin) error {
 	if storage == "git" {
 		if !folder.IsCommit(pin.Commit) || pin.Version != "" || pin.Digest != "" {

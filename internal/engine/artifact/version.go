@@ -9,20 +9,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ParseVersion parses a complete semantic version as reconcilers do: it may begin with "v", and "_" stands for "+" in tags.
-// A tag such as 2024 is not a version: it would be the greatest one.
+// ParseVersion parses a complete semantic version as reconcilers do: with an optional "v", and with "_" for "+" in tags.
+// It refuses a tag such as 2024, which would be the greatest version.
 func ParseVersion(text string) (*semver.Version, bool) {
 	version, err := semver.StrictNewVersion(strings.ReplaceAll(strings.TrimPrefix(text, "v"), "_", "+"))
 	return version, err == nil
 }
 
-// IsVersion reports whether a text is a complete semantic version, which publishers never move to other content.
+// IsVersion reports whether a text is a complete semantic version. Publishers never move these to other content.
 func IsVersion(text string) bool {
 	_, ok := ParseVersion(text)
 	return ok
 }
 
-// IsMovable reports whether manifests are pinned under a version that its publisher could publish again.
+// IsMovable reports whether the pin has a version that its publisher could publish again.
 func IsMovable(manifests folder.Manifests) bool {
 	if manifests.Storage == "git" {
 		return manifests.Pin.Commit != "" && IsVersion(manifests.Tag)
@@ -30,8 +30,8 @@ func IsMovable(manifests folder.Manifests) bool {
 	return manifests.Pin.Digest != "" && IsVersion(manifests.Pin.Version)
 }
 
-// DescribeRepublished describes a version whose content differs between two pins, although its name is the same: somebody
-// published it again. It returns "" if the version differs, or if it is a tag that may move, such as "latest".
+// DescribeRepublished describes a version with different content in two pins, or returns "". Tags that may move, such as
+// "latest", are exempt.
 func DescribeRepublished(before, after folder.Manifests) string {
 	was, is := before.Pin, after.Pin
 	if before.Storage != after.Storage || normalize(before.Repo) != normalize(after.Repo) || before.Chart != after.Chart {

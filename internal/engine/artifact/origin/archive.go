@@ -15,19 +15,19 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// Bounds of the content of one artifact.
+// Limits of the content of one artifact.
 const (
 	maxFiles = 50_000
 	maxBytes = 128 << 20
-	maxName  = 4096 // bytes of a path, and of a link's target
+	maxName  = 4096 // bytes of a path or a link's target
 	maxDepth = 100  // folders
 )
 
-// files is the content of an of, by clean paths.
+// files is the content of an artifact by clean path.
 type files struct {
 	regular map[string][]byte
-	links   map[string]string // symbolic links, with their targets
-	folders map[string]bool   // which lead to them
+	links   map[string]string // targets of symbolic links
+	folders map[string]bool   // parents of files and links
 	size    int64
 }
 
@@ -41,7 +41,7 @@ func (f *files) has(name string) bool {
 	return isRegular || isLink
 }
 
-// claim checks that a path can be there, beside all others.
+// claim checks that a path is valid and conflicts with no other path.
 func (f *files) claim(name string) error {
 	switch {
 	case len(name) > maxName || strings.Count(name, "/") > maxDepth:
@@ -60,7 +60,6 @@ func (f *files) claim(name string) error {
 	return nil
 }
 
-// What is beyond the bounds.
 var (
 	errTooLarge = fmt.Errorf("%w: it has more than %d MiB when unpacked", git.ErrTooLarge, maxBytes>>20)
 	errTooMany  = fmt.Errorf("%w: it has more than %d files", git.ErrTooLarge, maxFiles)
@@ -77,7 +76,7 @@ func (f *files) add(name string, content []byte) error {
 	return nil
 }
 
-// link adds a symbolic link. One that leaves the artifact is kept where the caller lets it: what renders refuses it.
+// link adds a symbolic link. The caller decides about links out of the artifact; the renderer refuses them.
 func (f *files) link(name, target string) error {
 	if len(target) > maxName {
 		return fmt.Errorf("%w: the link %q has a target of more than %d bytes", git.ErrTooLarge, name, maxName)
@@ -89,8 +88,8 @@ func (f *files) link(name, target string) error {
 	return nil
 }
 
-// leaves says whether a link leads out, whatever links its target leads through: ".." stands only at the beginning of a
-// target, where it goes up through real folders.
+// leaves reports whether a link may lead out of the artifact, even through other links. It accepts ".." only at the
+// start of a target, where every parent is a real folder.
 func leaves(name, target string) bool {
 	if path.IsAbs(target) || strings.Contains(target, `\`) || target == "" {
 		return true
@@ -109,13 +108,13 @@ func leaves(name, target string) bool {
 	return false
 }
 
-// readArchive reads a tar archive in gzip that anybody may have made. An error follows "its archive".
+// readArchive reads an untrusted tar archive in gzip. Errors continue the words "its archive".
 func readArchive(archive []byte) (*files, error) {
 	compressed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		return nil, errors.New("is not in gzip, which charts and artifacts of Flux are")
 	}
-	// Headers and padding are more than what the files have.
+	// Headers and padding exceed the size of the files.
 	reader := tar.NewReader(&bounded.Reader{From: compressed, Left: 2 * maxBytes, TooLong: errTooLarge})
 	read := newFiles()
 	for {
@@ -138,7 +137,7 @@ func readArchive(archive []byte) (*files, error) {
 			if name != "." && read.has(name) {
 				return nil, fmt.Errorf("has %q twice", name)
 			}
-			continue // an empty folder is none
+			continue // empty folders are ignored
 		case name == ".":
 			return nil, errors.New("has a file in place of its root")
 		case header.Typeflag == tar.TypeReg:

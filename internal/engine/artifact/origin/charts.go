@@ -20,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// find returns the newest version of a chart in a range, or the one that is written like the range.
+// find returns the version that equals the given text, or else the newest in the range.
 func find(chart, version string, entries []chartVersion) (*chartVersion, error) {
 	named := func(version string) int {
 		return slices.IndexFunc(entries, func(entry chartVersion) bool { return entry.Version == version && version != "" })
@@ -46,17 +46,17 @@ func texts(entries []chartVersion) []string {
 	return versions
 }
 
-// errNoChart reports that a chart repository answers, but does not have the chart.
+// errNoChart reports an index without the requested chart.
 var errNoChart = errors.New("it has no chart")
 
-// versions returns the versions of a chart by the index of its repository.
+// versions returns the versions of a chart from its repository's index.
 func (c *Resolver) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
 	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
 		index, err := c.indexes.Get(ctx, keyOf(sources, repo), func() (*chartIndex, error) { return c.fetchIndex(ctx, repo, sources) })
 		if err != nil {
 			return nil, err
 		}
-		release, err := c.parsing.Take(ctx, "") // the tree of one version at a time is in memory
+		release, err := c.parsing.Take(ctx, "") // keeps the tree of only one version in memory
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/ind
 
 func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
 	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
-	// What compresses by itself hides how much was sent.
+	// Automatic decompression would hide the number of bytes sent.
 	response, err := c.open(ctx, indexURL(repo), "gzip", &sourceLimits{sources: sources})
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 		return folder.Pin{}, fmt.Errorf("its index.yaml: a version of chart %q: %w", manifests.Chart, err)
 	}
 	pin := folder.Pin{Version: found.Version, Digest: "sha256:" + strings.TrimPrefix(strings.ToLower(found.Digest), "sha256:")}
-	if !artifact.IsDigest(pin.Digest) { // the index need not have it
+	if !artifact.IsDigest(pin.Digest) { // optional in the index
 		archive, err := c.fetchVersion(ctx, manifests.Repo, manifests.Chart, found, sources)
 		if err != nil {
 			return folder.Pin{}, err
@@ -126,7 +126,7 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 	return pin, nil
 }
 
-// fetchChart gets the archive of a chart of a chart repository.
+// fetchChart fetches an archive from a chart repository and checks its digest.
 func (c *Resolver) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	versions, err := c.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package origin resolves what manifests point to (a branch or tag of Git, a tag or range of versions of a chart or an OCI artifact) to
-// what never changes, and fetches that, within bounds and with the credentials of each URL. It knows no fleet and no reconciler.
+// Package origin resolves branches, tags and version ranges in Git, chart repositories and registries to immutable pins.
+// It fetches the pinned content within limits and with the credentials for each URL. It knows neither fleets nor
+// reconcilers.
 package origin
 
 import (
@@ -22,23 +23,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ResolverOptions are what a client needs.
+// ResolverOptions configure a [Resolver].
 type ResolverOptions struct {
 	Git *git.Connector
-	// Credentials are those of Git. Registries and chart repositories get those with a URL alone, never the plain ones.
+	// Credentials serve Git. Registries and chart repositories get only credentials with a URL.
 	Credentials git.Credentials
-	// Over is what http and https requests go through; nil: that of Go.
+	// Over sends http and https requests; nil uses a guarded default.
 	Over      http.RoundTripper
 	UserAgent string
-	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" is that of
-	// the user. Credential helpers are programs, and not run.
+	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" uses the
+	// user's file. Credential helpers are not run because they are programs.
 	DockerConfig string
-	// Trusted are the sources of all content, with whose signatures it needs; empty: none needs any.
+	// Trusted lists all allowed sources with their keys; if empty, the provider requires no signature.
 	Trusted []TrustedSource
 }
 
-// Resolver asks repositories, each once, for as long as it lives: one that is down is not asked again for each deployment target.
-// It is safe for concurrent use.
+// Resolver resolves and fetches artifacts. It asks each repository once, so an unreachable one does not delay every
+// deployment target. It is safe for concurrent use.
 type Resolver struct {
 	options ResolverOptions
 	web     *http.Client
@@ -52,7 +53,7 @@ type Resolver struct {
 	verified wait.Answers[struct{}]
 }
 
-// NewClient returns a client. It makes no request.
+// NewClient returns a Resolver without sending a request.
 func NewClient(options ResolverOptions) *Resolver {
 	if options.Over == nil {
 		options.Over = bounded.NewGuarded(askTime)
@@ -62,15 +63,15 @@ func NewClient(options ResolverOptions) *Resolver {
 	return c
 }
 
-// How long one repository may take, to be asked and to be fetched from.
+// Time limits for one repository: resolving and fetching.
 const (
 	askTime   = time.Minute
 	fetchTime = 5 * time.Minute
 )
 
-// Resolve finds what manifests point to now. A commit or a digest that they name is their pin, without a request. sources are the
-// beginnings of the URLs that may be requested; nil: any. An error names the repository; it is git.ErrUnreachable where that
-// did not answer, and access.ErrDenied where it may not be asked.
+// Resolve returns the current pin of manifests. A commit or digest in the manifests is their pin and needs no request.
+// sources are the allowed URL prefixes; nil allows any. Errors name the repository and wrap git.ErrUnreachable if it did
+// not answer or access.ErrDenied if access is denied.
 func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return folder.Pin{}, c.describe(manifests.Repo, err)
@@ -98,9 +99,8 @@ func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sour
 	return pin, c.describe(manifests.Repo, err)
 }
 
-// Newest is the greatest version that a repository has by semantic versioning, without those before a release: a tag of
-// Git, a version of a chart, a tag of a registry, as they are written there. It is "" where there is none. sources are those
-// of [Resolver.Resolve].
+// Newest returns the greatest release by semantic versioning: a Git tag, a chart version or a registry tag, in its
+// original spelling. It ignores pre-releases and returns "" without a release. sources are as in [Resolver.Resolve].
 func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return "", c.describe(manifests.Repo, err)
@@ -131,17 +131,17 @@ func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sourc
 	return newest, nil
 }
 
-// budgetItem names a repository in the list of what took the most time.
+// budgetItem names a repository in the list of the slowest tasks.
 func budgetItem(repo string) string {
 	return fmt.Sprintf("repository %q", wording.Visible(wording.Cut(repo, 200)))
 }
 
-// keyOf names a question; an answer within some sources is none within others.
+// keyOf identifies a request. It includes sources because an answer for one set of sources must not serve another.
 func keyOf(sources []string, texts ...string) string {
 	return fmt.Sprintf("%t %q %q", sources == nil, sources, texts)
 }
 
-// allows asks package access about the repository of manifests, without a request.
+// allows checks access to the repository of manifests without a request.
 func (c *Resolver) allows(manifests folder.Manifests, sources []string) error {
 	address := manifests.Repo
 	if isRegistry(address) {
@@ -178,7 +178,7 @@ func (c *Resolver) resolveGit(ctx context.Context, manifests folder.Manifests, s
 	return folder.Pin{Commit: commit.String()}, nil
 }
 
-// describe makes an error one that may be shown: with the repository as its subject, what to do, and without credentials.
+// describe prepares an error for users: it names the repository, adds a remedy and removes credentials.
 func (c *Resolver) describe(repo string, err error) error {
 	if err == nil {
 		return nil
@@ -202,16 +202,16 @@ func (c *Resolver) describe(repo string, err error) error {
 	return &RepositoryError{kind, wording.Cut(wording.Visible(text), 1000) + advice}
 }
 
-// RepositoryError is what is wrong with a repository, in words that may be shown.
+// RepositoryError describes a failure of a repository without credentials.
 type RepositoryError struct {
-	kind error // of package git, or nil
+	kind error // an error of package git, or nil
 	text string
 }
 
 func (e *RepositoryError) Error() string { return e.text }
 func (e *RepositoryError) Unwrap() error { return e.kind }
 
-// transport bounds answers, and asks package access about every request, so that a redirect takes no credentials along.
+// transport limits the size of responses and checks access for every request, so redirects carry no credentials along.
 type transport struct{ client *Resolver }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -234,7 +234,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 const (
-	maxDownload  = 64 << 20 // bytes of one answer
+	maxDownload  = 64 << 20 // bytes of one response
 	maxRedirects = 5
 )
 
@@ -245,7 +245,7 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// download gets the file at a URL, as it is: some servers call an archive in gzip a compressed one.
+// download requests the identity encoding because some servers label gzip archives as compressed responses.
 func (c *Resolver) download(ctx context.Context, address string, about *sourceLimits) ([]byte, error) {
 	response, err := c.open(ctx, address, "identity", about)
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Resolver) download(ctx context.Context, address string, about *sourceLi
 	return io.ReadAll(response.Body)
 }
 
-// open requests a URL in an encoding. The body is as the server sent it, and the caller closes it.
+// open requests a URL in an encoding. It leaves the body encoded; the caller must close it.
 func (c *Resolver) open(ctx context.Context, address, encoding string, about *sourceLimits) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
 	if err != nil {
@@ -273,7 +273,7 @@ func (c *Resolver) open(ctx context.Context, address, encoding string, about *so
 	return response, nil
 }
 
-// firstOf is the URL that was requested first, of a request that redirects may have led to.
+// firstOf returns the URL before any redirects.
 func firstOf(request *http.Request) *url.URL {
 	if hops := access.Hops(request); len(hops) > 0 {
 		return hops[0]
@@ -281,7 +281,7 @@ func firstOf(request *http.Request) *url.URL {
 	return request.URL
 }
 
-// withoutURL takes off an error the URL of the request, which a redirect may have given a signature.
+// withoutURL removes the request's URL from an error because a redirect may have added a signature to it.
 func withoutURL(err error) error {
 	request, ok := errors.AsType[*url.Error](err)
 	if !ok {
@@ -293,7 +293,7 @@ func withoutURL(err error) error {
 	return request.Err
 }
 
-// statusError is an answer other than success, as package git has them.
+// statusError turns an HTTP status into an error of package git.
 func statusError(code int, what string) error {
 	err := fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
 	if kind := git.KindOfStatus(code); kind != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// fetchLevels is how many levels of folders come with the commit; what is deeper takes a request for each level.
+// fetchLevels is the number of folder levels fetched with the commit. Each deeper level takes another request.
 const fetchLevels = 32
 
-// treeEntry is a folder or file of a commit, by its path.
+// treeEntry is a file or folder of a commit with its path.
 type treeEntry struct {
 	name string
 	git.Entry
 }
 
-// fetchGit gets all files of a commit, since kustomizations refer to any of them. Submodules are left out, as Flux does
-// unless told otherwise. A symbolic link that leads out stays: people have them in repositories for other purposes.
+// fetchGit fetches all files of a commit, since kustomizations may refer to any of them. It skips submodules, as Flux
+// does by default. It keeps symbolic links out of the repository, which may serve other purposes.
 func (c *Resolver) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
 	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Resolver) fetchGit(ctx context.Context, of artifact.Artifact) (*files, 
 	return read, nil
 }
 
-// listFiles walks the trees of a commit, level by level.
+// listFiles walks the trees of a commit level by level.
 func listFiles(ctx context.Context, tip *git.Tip) ([]treeEntry, error) {
 	var found []treeEntry
 	level := []treeEntry{{Entry: git.Entry{ID: tip.Root}}}
@@ -84,7 +84,7 @@ func listFiles(ctx context.Context, tip *git.Tip) ([]treeEntry, error) {
 					found = append(found, at)
 				}
 			}
-			// Trees that hold the same tree many times over have many paths in few bytes.
+			// A few bytes of trees can describe many paths by repeating the same tree.
 			if len(found)+len(below) > maxFiles || depth > maxDepth {
 				return nil, errTooMany
 			}

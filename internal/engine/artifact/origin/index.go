@@ -16,42 +16,41 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Bounds of an index.yaml. The largest public ones have 20 MiB and 15,000 versions.
+// Limits of an index.yaml. The largest public ones have 20 MiB and 15,000 versions.
 const (
 	maxIndex    = 32 << 20 // bytes, unpacked
-	maxPacked   = 8 << 20  // bytes of all charts as they are kept
+	maxPacked   = 8 << 20  // compressed bytes of all charts
 	maxCharts   = 20_000
-	maxVersions = 20_000 // of one chart
-	maxChart    = 128    // bytes of a chart's name
-	// maxParsed bounds the text that the YAML parser gets at once. Its tree takes up to 300 times as much memory.
+	maxVersions = 20_000 // per chart
+	maxChart    = 128    // bytes of a name
+	// maxParsed limits the bytes given to the YAML parser at once. Its tree takes up to 300 times as much memory.
 	maxParsed = 256 << 10
-	// maxRatio bounds how far an index unpacks. Versions differ by a digest of 32 random bytes at least, and gzip finds
+	// maxRatio limits the compression ratio. Versions differ by a digest of at least 32 random bytes and gzip finds
 	// repetitions within 32 KiB, so a real index stays below 120.
 	maxRatio = 200
-	// unratedBytes may be unpacked at any ratio.
+	// unratedBytes may unpack at any ratio.
 	unratedBytes = 1 << 20
 )
 
-// chartIndex is the index.yaml of a chart repository. A small one is parsed as a whole. Of a large one, the text of each
-// chart is kept compressed, and parsed version by version when the chart is asked for: the tree of all of it would take
+// chartIndex is the index.yaml of a chart repository. A small index is parsed as a whole. A large one keeps the
+// compressed text of each chart and parses it one version at a time on request, because the full tree would take
 // hundreds of times its size.
 type chartIndex struct {
-	parsed map[string][]chartVersion // of a small one
-	packed map[string][]byte         // of a large one: the text of each chart
-	isJSON bool                      // packed is JSON, and YAML otherwise
+	parsed map[string][]chartVersion // small index
+	packed map[string][]byte         // large index: text by chart
+	isJSON bool                      // of packed; YAML otherwise
 	size   int64                     // bytes in packed
-	// isElsewhere says that another server answered. Errors repeat no word of it.
+	// isElsewhere reports a redirect to another server, whose text errors must not repeat.
 	isElsewhere bool
 }
 
-// chartVersion is one version of a chart.
 type chartVersion struct {
 	Version string   `json:"version" yaml:"version"`
 	Digest  string   `json:"digest"  yaml:"digest"`
 	URLs    []string `json:"urls"    yaml:"urls"`
 }
 
-// names returns the names of all charts, in no order.
+// names returns the names of all charts in random order.
 func (i *chartIndex) names() []string {
 	names := make([]string, 0, len(i.parsed)+len(i.packed))
 	for name := range i.parsed {
@@ -63,7 +62,7 @@ func (i *chartIndex) names() []string {
 	return names
 }
 
-// versions returns the versions of a chart; has is false if the index has no such chart.
+// versions returns the versions of a chart; has is false for an unknown chart.
 func (i *chartIndex) versions(ctx context.Context, chart string) (versions []chartVersion, has bool, err error) {
 	if versions, has = i.parsed[chart]; has {
 		return versions, true, nil
@@ -82,7 +81,7 @@ func (i *chartIndex) versions(ctx context.Context, chart string) (versions []cha
 	return versions, true, err
 }
 
-// readIndex reads an index.yaml in bounded memory. The reader bounds the bytes.
+// readIndex reads an index.yaml in bounded memory. The caller limits the length of text.
 func readIndex(text io.Reader) (*chartIndex, error) {
 	start, err := io.ReadAll(io.LimitReader(text, maxParsed+1))
 	if err != nil {
@@ -113,7 +112,7 @@ func parseIndex(text []byte) (*chartIndex, error) {
 	return &chartIndex{parsed: index.Entries}, nil
 }
 
-// shortYAMLError keeps the first mistake only: the parser may list one for each node.
+// shortYAMLError keeps only the first mistake because the parser may list one for each node.
 func shortYAMLError(err error) error {
 	if all, ok := errors.AsType[*yaml.TypeError](err); ok && len(all.Errors) > 0 {
 		err = errors.New(all.Errors[0])
@@ -121,7 +120,7 @@ func shortYAMLError(err error) error {
 	return errors.New(wording.Cut(wording.OneLine(err.Error()), 200))
 }
 
-// errForm reports that an index is too large to be parsed as a whole, and cannot be divided.
+// errForm reports a large index that cannot be split by chart.
 func errForm(line int) error {
 	return fmt.Errorf(
 		"its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
@@ -131,10 +130,10 @@ func errForm(line int) error {
 	)
 }
 
-// packer compresses the text of one chart after the other.
+// packer compresses the text of one chart after another.
 type packer struct {
 	index  *chartIndex
-	name   string // of the chart being packed; "" for none
+	name   string // current chart; "" for none
 	buffer bytes.Buffer
 	writer *flate.Writer
 }
@@ -145,7 +144,7 @@ func newPacker(index *chartIndex) *packer {
 	return p
 }
 
-// begin ends the chart before, and begins another one.
+// begin completes the previous chart and starts another.
 func (p *packer) begin(name string) error {
 	if err := p.end(); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (p *packer) begin(name string) error {
 	return nil
 }
 
-// add adds text to the chart that was begun, if any.
+// add appends text to the current chart, if any.
 func (p *packer) add(text []byte) error {
 	if p.name == "" {
 		return nil
@@ -191,7 +190,7 @@ func (p *packer) end() error {
 	return nil
 }
 
-// splitJSON divides an index in JSON by chart.
+// splitJSON splits a JSON index by chart.
 func (i *chartIndex) splitJSON(text io.Reader) error {
 	decoder, packer := json.NewDecoder(text), newPacker(i)
 	seen := false
@@ -223,7 +222,7 @@ func (i *chartIndex) splitJSON(text io.Reader) error {
 	return err
 }
 
-// eachMember calls a function with the key of each member of an object. The function reads the value.
+// eachMember calls read with each key of an object. read must consume the value.
 func eachMember(decoder *json.Decoder, read func(key string) error) error {
 	switch token, err := decoder.Token(); {
 	case err != nil:
@@ -238,7 +237,7 @@ func eachMember(decoder *json.Decoder, read func(key string) error) error {
 		if err != nil {
 			return err
 		}
-		if err := read(token.(string)); err != nil { // the decoder refuses any other key
+		if err := read(token.(string)); err != nil { // keys are always strings
 			return err
 		}
 	}
@@ -277,9 +276,9 @@ func mayGoOn(ctx context.Context, count int) error {
 	return ctx.Err()
 }
 
-// unpacked reads compressed bytes, and fails if few of them become many.
+// unpacked refuses input with a compression ratio above maxRatio.
 type unpacked struct {
-	io.Reader // plain
+	io.Reader // decompressed
 	packed    *counted
 	plain     int64
 }
@@ -297,7 +296,6 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// counted counts the bytes that were read.
 type counted struct {
 	io.Reader
 	count int64

@@ -16,28 +16,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// line is one line of YAML in block style, by its beginning.
+// line is one line of YAML in block style.
 type line struct {
 	number int
 	indent int
-	text   []byte // after the indentation, with the line break; the beginning only of a line longer than the buffer
+	text   []byte // without indentation, with the line break; truncated to the buffer size
 }
 
-// isBlank reports whether it has a comment or nothing.
+// isBlank reports an empty line or a comment.
 func (l line) isBlank() bool {
 	text := bytes.TrimSpace(l.text)
 	return len(text) == 0 || text[0] == '#'
 }
 
-// isItem reports whether it begins an element of a sequence.
+// isItem reports the start of a sequence element.
 func (l line) isItem() bool {
 	return l.text[0] == '-' && (len(l.text) == 1 || strings.IndexByte(" \t\r\n", l.text[1]) >= 0)
 }
 
-// key is a key that needs no parser to be read: plain, or quoted without an escape.
+// key matches a key that needs no parser: plain, or quoted without an escape.
 var key = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
 
-// key returns the key at the start of the line and its value on the same line, without a comment.
+// key returns the key and the value on this line, without a comment.
 func (l line) key() (name string, value []byte, ok bool) {
 	found := key.FindSubmatch(bytes.TrimRight(l.text, " \t\r\n"))
 	if found == nil {
@@ -49,7 +49,7 @@ func (l line) key() (name string, value []byte, ok bool) {
 	return string(slices.Concat(found[1], found[2], found[3])), value, true
 }
 
-// eachLine calls a function with every line, and another one with its whole text, in pieces if it is long.
+// eachLine calls begin once for every line and add with its text, in pieces if the line is long.
 func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error) error {
 	number, isBeginning := 0, true
 	for {
@@ -74,11 +74,11 @@ func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error
 	}
 }
 
-// errEnd ends the reading of lines.
+// errEnd stops eachLine.
 var errEnd = errors.New("the document ends")
 
-// splitYAML divides an index in block style by chart: all lines of a chart are indented deeper than its name, but for the
-// dashes of its versions. The parser reads each version, and finds where the text was divided otherwise than it would.
+// splitYAML splits an index in block style by chart. Every line of a chart is indented deeper than its name, except the
+// dashes of versions. Parsing a version later detects a wrong split.
 func (i *chartIndex) splitYAML(text *bufio.Reader) error {
 	s := &splitter{packer: newPacker(i)}
 	if err := eachLine(text, s.begin, s.packer.add); err != nil && !errors.Is(err, errEnd) {
@@ -89,10 +89,10 @@ func (i *chartIndex) splitYAML(text *bufio.Reader) error {
 
 type splitter struct {
 	packer    *packer
-	isInside  bool // of entries
-	hasBegun  bool // some key was there
-	entriesAt int  // line of entries; 0 before
-	indent    int  // of the names of charts; 0 before the first one
+	isInside  bool // within entries
+	hasBegun  bool // a key was seen
+	entriesAt int  // line of entries; 0 if not seen
+	indent    int  // of chart names; 0 before the first
 }
 
 func (s *splitter) begin(l line) error {
@@ -120,7 +120,7 @@ func (s *splitter) begin(l line) error {
 	return s.packer.begin(name)
 }
 
-// topLevel takes a line without indentation.
+// topLevel handles a line without indentation.
 func (s *splitter) topLevel(l line) error {
 	isMarker := bytes.HasPrefix(l.text, []byte("---")) || bytes.HasPrefix(l.text, []byte("..."))
 	name, value, isKey := l.key()
@@ -134,7 +134,7 @@ func (s *splitter) topLevel(l line) error {
 		return nil
 	case l.text[0] == '%' && !s.hasBegun: // a directive
 		return nil
-	case l.isItem() && s.hasBegun && !s.isInside: // of a list elsewhere
+	case l.isItem() && s.hasBegun && !s.isInside: // element of an unrelated list
 		return nil
 	case !isKey:
 		return errForm(l.number)
@@ -157,7 +157,7 @@ func (s *splitter) topLevel(l line) error {
 	return nil
 }
 
-// yamlVersions has the parser read the versions of a chart, one at a time if they are in lines of their own.
+// yamlVersions parses versions one at a time if each begins its own line.
 func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions []chartVersion, err error) {
 	u := &units{ctx: ctx, chart: chart}
 	if err := eachLine(bufio.NewReaderSize(text, 64<<10), u.begin, u.add); err != nil {
@@ -167,15 +167,15 @@ func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions [
 	return u.versions, err
 }
 
-// units are the texts of a chart that the parser gets one by one: each version, or all of a chart that is written otherwise.
+// units feeds the parser one version at a time, or the whole chart in any other notation.
 type units struct {
 	ctx      context.Context
 	chart    string
 	text     bytes.Buffer
-	first    int  // line of the text
-	isItem   bool // the text is a version
-	indent   int  // of the versions; 0 where they are not in lines of their own
-	isKnown  bool // the indent is
+	first    int  // line of text
+	isItem   bool // text is a version
+	indent   int  // of versions; 0 if they share a line
+	isKnown  bool // indent is set
 	versions []chartVersion
 }
 
@@ -192,7 +192,7 @@ func (u *units) begin(l line) error {
 		u.isKnown = true
 		if l.isItem() {
 			u.indent = l.indent
-			u.text.Reset() // the name of the chart, and comments
+			u.text.Reset() // chart name and comments
 		}
 	}
 	if u.indent == 0 || l.indent > u.indent {
@@ -218,7 +218,6 @@ func (u *units) add(piece []byte) error {
 	return nil
 }
 
-// flush has the parser read the text.
 func (u *units) flush() error {
 	if err := mayGoOn(u.ctx, len(u.versions)); err != nil {
 		return err

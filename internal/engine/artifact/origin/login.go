@@ -23,17 +23,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// question is what requests are about: how their URLs became known, and where they may lead.
+// sourceLimits describes the origin of a request's URL and its allowed targets.
 type sourceLimits struct {
 	sources []string
 	from    []string
-	// registry is the repository of a registry, oci://host/path, whose credentials oras sends; "" for any other request.
+	// registry is the repository oci://host/path if oras sends its credentials; "" for any other request.
 	registry string
 }
 
 type questionKey struct{}
 
-// approach asks package access about a request, and gives it the credentials that are for it alone.
+// approach checks access for a request and adds only the credentials meant for it.
 func (c *Resolver) approach(request *http.Request) (*http.Request, error) {
 	about, ok := request.Context().Value(questionKey{}).(*sourceLimits)
 	if !ok {
@@ -75,8 +75,8 @@ func (c *Resolver) approach(request *http.Request) (*http.Request, error) {
 	return request, nil
 }
 
-// sharesLogin reports whether the configuration gives the realm of a registry the same credentials as the registry. Without
-// that, any registry could have those of another one sent there, and would get the token.
+// sharesLogin reports whether the configuration gives a registry and its token server (realm) the same credentials.
+// Otherwise any registry could request a token with credentials of another registry.
 func (c *Resolver) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
 	own, there := c.login(webURL(repository)), c.login(access.OriginOf(realm)+realm.EscapedPath())
 	if own != (forge.Credentials{}) {
@@ -91,12 +91,12 @@ func (c *Resolver) sharesLogin(ctx context.Context, repository string, realm *ur
 	return firstErr == nil && secondErr == nil && first == second
 }
 
-// login is what a URL gets of the provider's credentials. The plain ones are for the GitOps repository alone.
+// login returns the provider's credentials for a URL. Credentials without a URL serve only the GitOps repository.
 func (c *Resolver) login(address string) forge.Credentials {
 	return c.options.Credentials.Web(address, "")
 }
 
-// registryCredential are those of a repository of a registry: the provider's, or docker's. Another server gets none.
+// registryCredential returns the credentials for a repository, from the provider or else docker. Other servers get none.
 func (c *Resolver) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		if host != at.Host() {
@@ -132,7 +132,7 @@ func (c *Resolver) dockerConfig() string {
 	return filepath.Join(directory, "config.json")
 }
 
-// webURL is where a repository of a registry is asked: by https, and on this machine by http.
+// webURL returns the https URL of a repository in a registry, or http on this machine.
 func webURL(repository string) string {
 	rest := repository[len("oci://"):]
 	if isOnThisMachine(rest) {
@@ -159,7 +159,7 @@ func registryHost(repository string) string {
 	return reference.Host()
 }
 
-// forRegistry marks requests whose credentials oras sends, which may be a token that the registry gave.
+// forRegistry marks requests with credentials from oras, such as a token of the registry.
 func forRegistry(ctx context.Context, repository string, sources []string) context.Context {
 	return context.WithValue(ctx, questionKey{}, &sourceLimits{sources: sources, from: []string{repository}, registry: repository})
 }

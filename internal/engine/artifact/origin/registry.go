@@ -22,14 +22,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Bounds of what a registry may answer.
+// Limits of a registry's answers.
 const (
 	maxTagPages = 100
 	maxTags     = 100_000
 	maxManifest = 4 << 20 // bytes
 )
 
-// repositoryOf is the repository of a registry, as oci://host/path: a chart is below the repository of its name.
+// repositoryOf returns oci://host/path. A chart has its own repository below repo.
 func repositoryOf(manifests folder.Manifests) string {
 	return artifact.RepositoryURL(manifests)
 }
@@ -100,7 +100,7 @@ func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifes
 	return folder.Pin{Version: tag, Digest: digest}, nil
 }
 
-// digestOf asks without fetching the manifest, where the registry answers that.
+// digestOf resolves a tag without fetching the manifest, if the registry supports that.
 func digestOf(ctx context.Context, at *remote.Repository, tag string) (string, error) {
 	found, err := at.Resolve(ctx, tag)
 	if err == nil || errors.Is(err, errdef.ErrNotFound) || ctx.Err() != nil {
@@ -116,7 +116,7 @@ func digestOf(ctx context.Context, at *remote.Repository, tag string) (string, e
 	return string(found.Digest), body.Close()
 }
 
-// registryError says in the words of package git what a registry answers. An answer of another host is not repeated.
+// registryError turns an answer of a registry into an error of package git. It does not repeat text from another host.
 func registryError(host string, err error) error {
 	var response *errcode.ErrorResponse
 	switch {
@@ -139,7 +139,7 @@ func registryError(host string, err error) error {
 
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// fetchRegistry gets the archive of an artifact: the layer of a chart, or the first one, as Flux takes it.
+// fetchRegistry fetches the chart layer, or the first layer as Flux does.
 func (c *Resolver) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	repository := repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
 	at, err := c.registry(repository)

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Store keeps the content of artifacts on this machine, by their keys. Whatever is missing there is fetched again.
+// Store caches the content of artifacts on this machine and fetches missing entries again.
 type Store struct {
 	client  *Resolver
 	cache   *diskcache.Folder
@@ -23,10 +23,10 @@ type Store struct {
 	slots   chan struct{}
 }
 
-// maxFetches bounds what is fetched at once, since each content is in memory once.
+// maxFetches limits parallel fetches because each holds its content in memory.
 const maxFetches = 4
 
-// NewStore returns a store that keeps archives in a cache.
+// NewStore returns a store that writes archives to cache.
 func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
 	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
@@ -45,7 +45,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	if err := artifact.CheckPin(of.Storage, of.Pin); err != nil {
 		return "", fmt.Errorf("repository %q: %w", of.Repo, err)
 	}
-	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for what is kept
+	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for cached content
 		return "", s.client.describe(of.Repo, err)
 	}
 	if err := s.client.verify(ctx, of); err != nil {
@@ -55,7 +55,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		return path, err
 	}
 	fetched := s.fetches.DoChan(of.Key()+of.Pin.Version, func() (any, error) {
-		// Who asked first may leave, and others still wait.
+		// The fetch survives the first caller because others may wait for it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()
 		s.slots <- struct{}{}

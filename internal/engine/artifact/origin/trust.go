@@ -15,17 +15,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// TrustedSource says whose signatures artifacts need whose URLs begin with a prefix.
+// TrustedSource holds the keys that must sign artifacts whose URLs begin with prefix.
 type TrustedSource struct {
 	prefix string
-	name   string          // of the keys; "" for a source that needs no signature
-	git    *git.Verifier   // of repositories of Git
-	cosign *signature.Keys // of registries
+	name   string          // identifies the keys; "" if no signature is required
+	git    *git.Verifier   // for Git repositories
+	cosign *signature.Keys // for registries
 }
 
-// NewTrustedSource returns a source whose artifacts one of the keys has to have signed; without keys they need no
-// signature. Of registries (oci://) the keys are those of cosign, else those of Git. wrong are errors by the index of the
-// key; they repeat no key.
+// NewTrustedSource returns a source that requires a signature by one of the keys, or none without keys. Registries
+// (oci://) use keys of cosign, other sources those for Git. wrong maps the index of a key to its error, without
+// repeating the key.
 func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong map[int]error) {
 	source = TrustedSource{prefix: prefix}
 	if len(keys) == 0 {
@@ -50,8 +50,8 @@ func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong
 	return source, wrong
 }
 
-// CheckTrustedURL reports what is wrong with the beginning of URLs of a trusted source. It never repeats the URL, which
-// may hold a secret.
+// CheckTrustedURL reports an invalid URL prefix of a trusted source. The error omits the URL because it may hold a
+// secret.
 func CheckTrustedURL(prefix string) error {
 	if !isRegistry(prefix) {
 		return git.CheckCredentialsURL(prefix)
@@ -63,7 +63,7 @@ func CheckTrustedURL(prefix string) error {
 	return nil
 }
 
-// addressOf is the URL of an artifact, or of its repository in a registry.
+// addressOf returns the URL of an artifact, or of its repository in a registry.
 func addressOf(of artifact.Artifact) string {
 	if isRegistry(of.Repo) {
 		return repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
@@ -76,7 +76,7 @@ const (
 	orUnsigned     = "or with unsigned = true where its content needs no signature"
 )
 
-// trusted returns the source that an artifact comes from; nil where no signatures are asked for.
+// trusted returns the source that covers an artifact, or nil if no signature is required.
 func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
 		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
@@ -106,7 +106,8 @@ func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	return source, nil
 }
 
-// longestSource returns the source with the longest prefix of a URL, or nil. Registries and other servers are apart.
+// longestSource returns the source with the longest matching prefix, or nil. Prefixes of registries match registries
+// only.
 func longestSource(sources []TrustedSource, address string) *TrustedSource {
 	prefixes := make([]string, len(sources))
 	for i := range sources {
@@ -119,7 +120,7 @@ func longestSource(sources []TrustedSource, address string) *TrustedSource {
 	return &sources[grant.Login]
 }
 
-// CheckTrusted reports two sources with the same prefix. The error names it.
+// CheckTrusted reports a prefix that two sources share.
 func CheckTrusted(sources []TrustedSource) error {
 	seen := map[string]bool{}
 	for _, source := range sources {

@@ -18,13 +18,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Bounds of the signatures of one artifact.
+// Limits of the signatures of one artifact.
 const (
 	maxSignatures = 50
 	maxPayload    = 1 << 20 // bytes
 )
 
-// verify checks that an artifact has the signature that its source needs. It asks once for each artifact.
+// verify checks the signature that the source requires, once for each artifact.
 func (c *Resolver) verify(ctx context.Context, of artifact.Artifact) error {
 	source, err := c.trusted(of)
 	if err != nil || source == nil || source.name == "" {
@@ -41,7 +41,6 @@ func (c *Resolver) verify(ctx context.Context, of artifact.Artifact) error {
 	return c.describe(of.Repo, err)
 }
 
-// notSigned is an error about a signature.
 func notSigned(format string, arguments ...any) error {
 	return fmt.Errorf(format+"; one of the keys in "+inVerification+" for it has to sign it", arguments...)
 }
@@ -62,8 +61,8 @@ func (c *Resolver) verifyGit(ctx context.Context, of artifact.Artifact, keys *gi
 	return nil
 }
 
-// verifyRegistry looks for a signature where cosign puts it: at a tag that is made of the digest, and among the artifacts
-// that refer to it.
+// verifyRegistry looks for a signature in both places that cosign uses: a tag derived from the digest and the referrers
+// of the artifact.
 func (c *Resolver) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
 	at, err := c.registry(addressOf(of))
 	if err != nil {
@@ -88,24 +87,23 @@ func (c *Resolver) verifyRegistry(ctx context.Context, of artifact.Artifact, key
 	return notSigned("none of the signatures of %s is valid (%d): %w", of.Pin.Digest, search.seen, search.why)
 }
 
-// signatures looks for one that is valid.
+// signatures searches for a valid signature.
 type signatures struct {
 	at       *remote.Repository
 	keys     *signature.Keys
 	digest   string
 	isSigned bool
 	seen     int
-	why      error // why the last one is not valid
+	why      error // defect of the last signature
 }
 
-// add counts a signature, which is valid where problem is nil.
+// add counts a signature; nil means valid.
 func (s *signatures) add(problem error) {
 	s.seen++
 	s.why = problem
 	s.isSigned = s.isSigned || problem == nil
 }
 
-// isDone says that no more are looked at.
 func (s *signatures) isDone() bool { return s.isSigned || s.seen >= maxSignatures }
 
 func (s *signatures) byTag(ctx context.Context) error {
@@ -143,14 +141,14 @@ func (s *signatures) byReference(ctx context.Context) error {
 	return err
 }
 
-// payloads looks at the layers of an artifact that are payloads.
+// payloads verifies the layers with a payload.
 func (s *signatures) payloads(ctx context.Context, of ocispec.Descriptor) error {
 	return s.layers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyPayload(content, layer.Annotations[signature.SignatureAnnotation], s.digest)
 	}, func(mediaType string) bool { return mediaType == signature.PayloadType })
 }
 
-// bundles looks at the layers of an artifact that are bundles.
+// bundles verifies the layers with a bundle.
 func (s *signatures) bundles(ctx context.Context, of ocispec.Descriptor) error {
 	return s.layers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyBundle(content, s.digest)

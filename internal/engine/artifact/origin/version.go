@@ -13,11 +13,10 @@ import (
 
 func orAny(version string) string { return cmp.Or(version, "*") }
 
-// errNoVersion means that a repository answers, and has no version that the manifests ask for.
+// errNoVersion reports a repository without a matching version.
 var errNoVersion = errors.New("no such version")
 
-// describeMiss explains why none of the versions that a repository has is in a range. Ranges leave out pre-releases, unless they
-// name one.
+// describeMiss explains why no version is in a range. Ranges exclude pre-releases unless they name one.
 func describeMiss(what, within string, versions []string) string {
 	text := fmt.Sprintf("none of the %d %s is %q, or in that range", len(versions), what, orAny(within))
 	constraint, err := semver.NewConstraint(orAny(within))
@@ -35,8 +34,8 @@ func describeMiss(what, within string, versions []string) string {
 	return text
 }
 
-// greatest is the text of the greatest version in a range ("" is any), "" for none; that which equals the range comes
-// first. Of equal versions the text that is sorted last is taken.
+// greatest returns the greatest version in a range ("" allows any), or "". Among equal versions it prefers the text that
+// sorts last.
 func greatest(texts []string, within string) (string, error) {
 	constraint, err := semver.NewConstraint(orAny(within))
 	if err != nil {
@@ -45,7 +44,6 @@ func greatest(texts []string, within string) (string, error) {
 	return greatestOf(texts, constraint), nil
 }
 
-// greatestOf returns the text of the greatest version that satisfies a constraint; "" if there is none.
 func greatestOf(texts []string, constraint *semver.Constraints) string {
 	var best *semver.Version
 	found := ""
