@@ -11,14 +11,19 @@ type opinion struct {
 	verdict.Status
 	// source is the name of a check, or "facts"; "" for reports of agents.
 	source string
-	// wide reports whether the statement is about more than this cluster. It then proves no contact with the cluster.
+	// wide marks a statement about more than this cluster. It proves no contact with the cluster.
 	wide bool
 }
 
-// agree merges the opinions of several documents about an assignment on a cluster. It is ready if all call it ready, and failed if
-// any calls it failed. It is unknown if all statements about this cluster alone are unknown, and progressing, to be waited for, if
-// only some are. Otherwise the worst verdict counts. The latest known time counts; for a failure, that of the failures. Source and
-// message are those of the deciding opinion.
+// agree merges the opinions of several documents about an assignment on a cluster:
+//   - ready if every opinion is ready;
+//   - failed if any opinion is failed;
+//   - unknown if all statements about this cluster alone are unknown;
+//   - progressing, which callers must wait for, if only some are unknown;
+//   - otherwise the worst verdict.
+//
+// The time is the latest known, but for a failure only failures count. Source and message come from the deciding
+// opinion.
 func agree(opinions []opinion) opinion {
 	var own, unknown, ownUnknown int
 	var first, worst opinion // of the unknown ones, and of the others
@@ -57,7 +62,7 @@ func agree(opinions []opinion) opinion {
 	return worst
 }
 
-// worse returns the worse opinion, like [verdict.Worst]. The zero value is no opinion.
+// worse returns the worse opinion, like [verdict.Worst]. The zero value means no opinion.
 func worse(a, b opinion) opinion {
 	if a.Verdict == "" {
 		return b

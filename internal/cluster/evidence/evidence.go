@@ -1,5 +1,5 @@
-// Package evidence reads and writes facts that clusters report about themselves, and measured figures. It merges these documents
-// with the reports of agents. It is pure.
+// Package evidence reads and writes facts reported by clusters and measured figures. It merges these documents with the
+// reports of agents. It is pure.
 package evidence
 
 import (
@@ -8,22 +8,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Facts has the facts of clusters at one time.
+// Facts holds the facts of clusters at one time.
 type Facts struct {
 	Time     time.Time // in whole seconds of UTC
 	Clusters map[string]ClusterFacts
 }
 
-// ClusterFacts has the facts of one cluster.
+// ClusterFacts holds the facts of one cluster.
 type ClusterFacts struct {
-	// Status is ready if the cluster answered and its nodes are ready; the time is when more than half of them were. It is unknown
-	// if the cluster did not answer, or does not let its nodes be listed.
+	// Status is ready if the cluster answered and its nodes are ready. Its time is the moment when a majority became
+	// ready. It is unknown if the cluster did not answer or denied listing its nodes.
 	verdict.Status
-	// Facts has texts, numbers, lists and maps, as in JSON, by name; nil if the cluster did not answer.
+	// Facts maps names to texts, numbers, lists and maps as in JSON; nil if the cluster did not answer.
 	Facts map[string]any
 }
 
-// Measurements has figures that were measured at one time.
+// Measurements holds figures measured at one time.
 type Measurements struct {
 	Environment string    // of the fleet
 	Time        time.Time // in whole seconds of UTC
@@ -33,7 +33,6 @@ type Measurements struct {
 // SubjectKind is the kind of subject that the figures of a check describe.
 type SubjectKind string
 
-// The kinds of subjects.
 const (
 	OfCluster    SubjectKind = "cluster"    // by name
 	OfHost       SubjectKind = "host"       // by name
@@ -56,7 +55,7 @@ func OfNames() []string {
 // MaxChecks limits the checks of measurements.
 const MaxChecks = 50
 
-// Check is one measurement, with the expressions that judge its figures.
+// Check is one measurement with the expressions that judge its figures.
 type Check struct {
 	Name string      `json:"name"`
 	Of   SubjectKind `json:"of"`
@@ -71,7 +70,6 @@ type Check struct {
 	judgement *judgement
 }
 
-// Figure is one figure of a check.
 type Figure struct {
 	Value   float64
 	Samples *float64 // number of events; nil if the check asks for none

@@ -34,8 +34,8 @@ type clusterFactsDocument struct {
 	Facts   map[string]any  `json:"facts,omitempty"`
 }
 
-// Marshal returns the facts as text. The same facts give the same bytes. Values are those of ParseFacts, whole numbers, or lists
-// and maps of texts.
+// Marshal encodes facts deterministically. Values must be types of ParseFacts, whole numbers, or lists and maps of
+// texts.
 func (f *Facts) Marshal() []byte {
 	d := factsDocument{
 		Format: new(
@@ -48,8 +48,8 @@ func (f *Facts) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseFacts parses the text of [Facts.Marshal], in any order and indentation. An unknown or duplicate attribute is an error.
-// Facts are texts, numbers (as float64), booleans, lists and maps.
+// ParseFacts parses the output of [Facts.Marshal] in any order and indentation. It rejects unknown and duplicate
+// attributes. Facts are texts, numbers (as float64), booleans, lists and maps.
 func ParseFacts(text []byte) (*Facts, error) {
 	f, err := parseFacts(text)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d clusterFactsDocument) parse(name string) (of ClusterFacts, err error) {
 	return of, err
 }
 
-// parseFact checks a fact, and converts its numbers to float64.
+// parseFact checks a fact and converts its numbers to float64.
 func parseFact(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a fact is deeper than %d lists and maps", maxDepth)

@@ -14,14 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Rest is the figure of the hosts without the change, for comparison.
+// Rest is the mean figure of the hosts without the change, for comparison.
 type Rest struct {
 	Value float64
 	Count int // number of figures in the mean
 }
 
-// Mean returns the mean of all figures with a value, weighted by samples; nil if there is none. Figures without samples have
-// weight one.
+// Mean returns the mean of all values weighted by samples, or nil without values. Figures without samples have weight
+// one.
 func Mean(figures []Figure) *Rest {
 	rest, sum, weights := &Rest{}, 0.0, 0.0
 	for _, figure := range figures {
@@ -49,7 +49,8 @@ type judgement struct {
 	passes, fails string
 }
 
-// variables has the language of the expressions of checks. It is built once: that takes longer than a thousand judgements.
+// variables returns the language of check expressions. It is built once because that takes longer than a thousand
+// judgements.
 var variables = sync.OnceValues(func() (*expression.Language, error) {
 	return expression.New([]expression.Variable{
 		{Name: "value", Type: cel.DoubleType},
@@ -58,8 +59,8 @@ var variables = sync.OnceValues(func() (*expression.Language, error) {
 	})
 })
 
-// CheckExpression returns the error in the pass or fail expression of a check, such as `line 1, column 7: there is no …`.
-// hasSamples reports whether the check asks for samples.
+// CheckExpression returns the problems of a pass or fail expression, such as `line 1, column 7: there is no …`.
+// hasSamples reports whether the check requests samples.
 func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	language, err := variables()
 	if err != nil {
@@ -78,7 +79,7 @@ func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	return wrong
 }
 
-// NeedsRest reports whether an expression fails without a rest: it does not test rest == null first.
+// NeedsRest reports whether an expression fails without a rest because it does not test rest == null first.
 func NeedsRest(source string, of SubjectKind) bool {
 	language, err := variables()
 	if err != nil || source == "" || of == OfFleet {
@@ -88,7 +89,7 @@ func NeedsRest(source string, of SubjectKind) bool {
 	if len(wrong) > 0 || !compiled.Names("rest") {
 		return false
 	}
-	for _, value := range []float64{0, 1e12} { // a test before it may be true or false
+	for _, value := range []float64{0, 1e12} { // either result of a preceding test
 		for _, samples := range []float64{0, 1e12} {
 			if _, err := compiled.Bool(map[string]any{"value": value, "samples": samples, "rest": nil}); err != nil {
 				return true
@@ -98,7 +99,6 @@ func NeedsRest(source string, of SubjectKind) bool {
 	return false
 }
 
-// compile compiles the expressions of a check.
 func (c *Check) compile() error {
 	j := &judgement{passes: " (passes where " + shown(c.Pass) + ")", fails: " (fails where " + shown(c.Fail) + ")"}
 	for _, one := range []struct {
@@ -121,9 +121,9 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge judges the figure of a subject beside that of the rest, which may be nil. The subject has the name that [SubjectKind] describes.
-// The message begins with the name of the check and has the figures. The status has no time. Judge is safe for concurrent use with
-// checks of [ParseMeasurements].
+// Judge compares the figure of a subject with the rest, which may be nil. [Of] defines the name of the subject. The
+// message begins with the name of the check and includes the figures. The status has no time. Judge is safe for
+// concurrent use with checks from [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	return c.judge(subject, rest, map[string]any{}, false)
 }
@@ -132,7 +132,7 @@ func (c *Check) unknown(reason string) verdict.Status {
 	return verdict.Status{Verdict: verdict.Unknown, Message: c.Name + ": " + reason}
 }
 
-// judge is Judge with a map for the variables. If brief, a ready status has no message.
+// judge is Judge with a reusable map of variables. If brief, a ready status has no message.
 func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief bool) verdict.Status {
 	if c.judgement == nil {
 		if err := c.compile(); err != nil {
@@ -190,7 +190,7 @@ func evaluate(compiled *expression.Expression, name string, values map[string]an
 	return false, fmt.Errorf("%s %w", name, err)
 }
 
-// figures returns the figures of a subject in words, as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
+// figures describes the figures of a subject, as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
 func (c *Check) figures(figure Figure, rest *Rest) string {
 	text := c.Name + ": " + c.Text(figure)
 	switch {
@@ -223,7 +223,7 @@ func (c *Check) number(value float64) string {
 	return round(value) + " " + c.Unit
 }
 
-// round returns a number with three digits, or all digits before its point if it has more.
+// round returns a number with three digits, or all digits before the decimal point if there are more.
 func round(value float64) string {
 	if size := math.Abs(value); size >= 1000 && size < 1e15 {
 		return strconv.FormatFloat(value, 'f', 0, 64)

@@ -35,7 +35,7 @@ func ParseDocument(text []byte) (d Document, err error) {
 	return d, err
 }
 
-// ParseCompliance parses a document of flotilla_compliance, and rejects all others.
+// ParseCompliance parses a document of flotilla_compliance and rejects other kinds.
 func ParseCompliance(text []byte) (*observe.Evidence, error) {
 	kind, err := kindOf(text)
 	if err != nil {
@@ -64,10 +64,10 @@ func kindOf(text []byte) (*string, error) {
 	return d.Kind, nil
 }
 
-// List has all evidence of a decision.
+// List holds all evidence for a decision.
 type List []Document
 
-// Time returns the time of the oldest document, because nothing is known of later events; zero without documents.
+// Time returns the time of the oldest document, because later events are unknown; zero without documents.
 func (l List) Time() (oldest time.Time) {
 	for _, d := range l {
 		if at := d.Time(); oldest.IsZero() || at.Before(oldest) {
@@ -77,7 +77,7 @@ func (l List) Time() (oldest time.Time) {
 	return oldest
 }
 
-// Time returns when the document was gathered.
+// Time returns the time of collection.
 func (d Document) Time() time.Time {
 	switch {
 	case d.Facts != nil:
@@ -88,7 +88,7 @@ func (d Document) Time() time.Time {
 	return d.Compliance.Time
 }
 
-// Speaks reports whether any document describes clusters, besides its time.
+// Speaks reports whether any document describes clusters. A time alone is not enough.
 func (l List) Speaks() bool {
 	return slices.ContainsFunc(l, func(d Document) bool {
 		return d.Compliance != nil && len(d.Compliance.Clusters) > 0 || d.Facts != nil && len(d.Facts.Clusters) > 0 ||

@@ -33,7 +33,7 @@ type figureDocument struct {
 	Message string   `json:"message,omitempty"`
 }
 
-// Marshal returns the measurements as text. The same measurements give the same bytes. Values and samples are finite.
+// Marshal encodes measurements deterministically. Values and samples must be finite.
 func (m *Measurements) Marshal() []byte {
 	d := measurementsDocument{
 		Format: new(format), Kind: new(kindMeasurements), Environment: &m.Environment, Time: new(observe.FormatTime(m.Time)),
@@ -54,8 +54,8 @@ func (m *Measurements) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseMeasurements parses the text of [Measurements.Marshal], in any order and indentation, and compiles the expressions of the
-// checks. An unknown or duplicate attribute is an error.
+// ParseMeasurements parses the output of [Measurements.Marshal] in any order and indentation and compiles the
+// expressions of checks. It rejects unknown and duplicate attributes.
 func ParseMeasurements(text []byte) (*Measurements, error) {
 	m, err := parseMeasurements(text)
 	if err != nil {

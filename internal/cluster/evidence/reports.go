@@ -10,16 +10,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Lookup returns the report of a cluster about a folder.
+// Lookup returns a cluster's report about a folder.
 type Lookup = func(cluster string, key folder.Key) rollout.Report
 
 // sourceFacts is the source of facts.
 const sourceFacts = "facts"
 
-// Reports returns a lookup of the merged reports of all documents; nil if no document describes anything: then only time counts.
-// knowing has a lookup for each document of flotilla_compliance with clusters, which knows the content of clusters. If these
-// disagree, the cluster lacks the wanted content. If none knows the content, the cluster has the content that was written before
-// the evidence. The lookup is not safe for concurrent use.
+// Reports returns a lookup of the merged reports of all documents; nil if no document describes anything, because then
+// only time counts. knowing holds a lookup of each flotilla_compliance document with clusters, which report their
+// content. If these disagree, the cluster lacks the wanted content. If none reports the content, the cluster is assumed
+// to run the content written before the evidence. The lookup is not safe for concurrent use.
 func (l List) Reports(in rollout.StepInput, knowing ...Lookup) Lookup {
 	r := &reader{
 		in:       in,
@@ -57,7 +57,7 @@ type reader struct {
 	opinions []opinion // of the present folder and cluster
 }
 
-// timedCheck is a check with its last judgement, which is often the same for all clusters of a host.
+// timedCheck caches the last judgement of a check, often the same for all clusters of a host.
 type timedCheck struct {
 	*Check
 	time   time.Time
@@ -71,7 +71,7 @@ type subjectAndRest struct {
 	rest    *Rest
 }
 
-// say returns the judgement of the check, without a message if it is ready.
+// say returns the judgement of the check, without a message if ready.
 func (c *timedCheck) say(subject string, rest *Rest) verdict.Status {
 	if asked := (subjectAndRest{subject, rest}); c.answer.Verdict == "" || c.asked != asked {
 		c.asked, c.answer = asked, c.judge(subject, rest, c.values, true)
@@ -108,7 +108,7 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 	return report
 }
 
-// isHeard reports whether statements of other sources than agents are about the known content of the cluster.
+// isHeard reports whether sources other than agents describe the known content of the cluster.
 func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	for _, o := range opinions {
 		if o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed) {
@@ -118,7 +118,7 @@ func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	return false
 }
 
-// addFacts adds the facts of a cluster. Several documents may each have some of the clusters.
+// addFacts adds the facts of a cluster. Several documents may share the clusters between them.
 func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	if len(r.facts) == 0 {
 		return
@@ -138,7 +138,7 @@ func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// addFigures adds the judgements of checks about a cluster or more. A removed assignment has no figure.
+// addFigures adds the judgements of checks on one or more clusters. A removed assignment has no figure.
 func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	host := r.in.Hosts[key.Host]
 	for _, check := range r.checks {
@@ -153,7 +153,7 @@ func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// add adds an opinion. An opinion from before a change does not count.
+// add adds an opinion, unless it predates the change.
 func (r *reader) add(o opinion, at, changed time.Time) {
 	if o.Verdict != verdict.Unknown && !at.After(changed) {
 		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed", OfRoot: o.OfRoot}
@@ -161,10 +161,10 @@ func (r *reader) add(o opinion, at, changed time.Time) {
 	r.opinions = append(r.opinions, o)
 }
 
-// notYet is the tree of clusters that are not known to have the written content. No folder has it.
+// notYet is a tree that no folder has. It marks clusters not known to have the written content.
 const notYet = "not yet"
 
-// written returns the content of a cluster that is known only from earlier writes.
+// written returns the content of a cluster, known only from earlier writes.
 func (r *reader) written(key folder.Key, changed time.Time) string {
 	switch {
 	case r.in.Proposed || !r.in.Now.After(changed):

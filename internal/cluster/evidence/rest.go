@@ -8,16 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// rests finds the hosts for comparison: hosts without the change of a deployment target, or, if all have it, hosts where it is
-// proven.
+// rests finds hosts for comparison: hosts without the change of a deployment target, or proven hosts if all have the
+// change.
 type rests struct {
 	in    rollout.StepInput
-	of    map[string][]hostOf // the hosts of each deployment target, also those that lose it
-	hosts map[string][]string // by deployment target: the hosts for comparison
+	of    map[string][]hostOf // hosts by deployment target, including removals
+	hosts map[string][]string // comparison hosts by deployment target
 	known map[restOf]*Rest
 }
 
-// hostOf is a host, and whether it has the wanted content of a deployment target.
+// hostOf is a host and whether it has the wanted content of a deployment target.
 type hostOf struct {
 	name string
 	has  bool
@@ -28,7 +28,7 @@ type restOf struct {
 	target string
 }
 
-// rest returns the figure for comparison; nil if there is none.
+// rest returns the figure for comparison, or nil.
 func (r *rests) rest(check *Check, target string) *Rest {
 	if check.Of == OfFleet {
 		return nil
@@ -102,7 +102,7 @@ func (r *rests) collect() map[string][]hostOf {
 	return of
 }
 
-// subjectOf returns the subject of the check for a folder on a cluster.
+// subjectOf returns the check's subject for a folder on a cluster.
 func subjectOf(check *Check, cluster string, key folder.Key) string {
 	switch check.Of {
 	case OfCluster:

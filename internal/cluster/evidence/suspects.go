@@ -5,8 +5,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// suspects finds the change to which a figure of a whole cluster, host or fleet belongs: the only written change under way there.
-// If there are several, the figure belongs to none.
+// suspects attributes a figure of a whole cluster, host or fleet to the only written change under way there. If several
+// changes are under way, it attributes the figure to none.
 type suspects struct {
 	byHost, byCluster map[string]suspect
 	inFleet           suspect
@@ -50,7 +50,7 @@ func newSuspects(in rollout.StepInput) *suspects {
 	return s
 }
 
-// blames reports whether a document about a whole subject belongs to the change of a folder on a cluster.
+// blames attributes a document about a whole subject to the change of a folder on a cluster.
 func (s *suspects) blames(of SubjectKind, cluster string, key folder.Key) bool {
 	var found suspect
 	switch of {
