@@ -1,5 +1,5 @@
-// Package measure queries servers for the figures of checks: a Prometheus with one query for all subjects, or web
-// servers with one request per subject. Failures become messages of figures, never errors.
+// Package measure queries servers for the figures of checks. A Prometheus gets one query for all subjects, a web server
+// one request per subject. Failures become messages of figures, never errors.
 package measure
 
 import (
@@ -22,8 +22,7 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// MaxTimeout is the longest timeout of a request.
 	MaxTimeout = 2 * time.Minute
-	// parallelChecks is the number of concurrent checks, and parallelRequests that of concurrent requests of one
-	// check of web servers.
+	// parallelChecks limits concurrent checks, and parallelRequests the concurrent requests of one check to web servers.
 	parallelChecks, parallelRequests = 8, 64
 )
 
@@ -32,8 +31,8 @@ type Check struct {
 	Name, Unit string
 	Of         evidence.SubjectKind
 	Pass, Fail string
-	// Samples gives the number of events behind a figure: a query, or an expression over a web server's answer; "" if
-	// not needed.
+	// Samples returns the number of events behind a figure: a query, or an expression over a web server's answer; "" if
+	// unused.
 	Samples    string
 	Prometheus *Prometheus // either this
 	Web        *Web        // or this
@@ -44,8 +43,8 @@ type Prometheus struct {
 	URL     string // without /api/v1
 	Query   string // PromQL
 	Headers map[string]string
-	// Labels maps our names of the labels that identify a series' subject, `cluster`, `host`, `assignment` and
-	// `deployment_target`, to different names.
+	// Labels renames the default labels that identify the subject of a series: `cluster`, `host`, `assignment` and
+	// `deployment_target`.
 	Labels  map[string]string
 	Timeout time.Duration
 }
@@ -82,8 +81,7 @@ type Subjects map[evidence.SubjectKind][]string
 type Measurement struct {
 	evidence.Check
 	Expected int // number of subjects in the fleet
-	// Others is the number of series about subjects outside of the fleet, and Unlabelled that of series without a
-	// subject.
+	// Others counts series about subjects outside of the fleet, and Unlabelled counts series without a subject.
 	Others, Unlabelled int
 	Warnings           []string // of the server, each in one line
 
@@ -91,7 +89,7 @@ type Measurement struct {
 	isEmpty bool   // the answer was valid and had no series
 }
 
-// Measure gets the figures of all checks, in parallel. If the context ends, the messages say so.
+// Measure measures all checks in parallel. If the context ends, the messages report it.
 func (c *Measurer) Measure(ctx context.Context, checks []Check, subjects Subjects) []Measurement {
 	results := make([]Measurement, len(checks))
 	parallel.EachAtMost(len(checks), parallelChecks, func(i int) {
@@ -105,8 +103,8 @@ func (c *Measurer) Measure(ctx context.Context, checks []Check, subjects Subject
 	return results
 }
 
-// Problems returns mistakes in the check itself: a query that the server rejects, series without a subject, and an
-// expression that fails without rest. A query without series is no problem, because there may be no events yet.
+// Problems returns mistakes in the check itself: a rejected query, series without a subject, or an expression that fails
+// without rest. A query without series is valid because there may be no events yet.
 func (r *Measurement) Problems() (all []string) {
 	switch {
 	case r.Message != "" && !r.isEmpty:
@@ -146,7 +144,7 @@ func (r *Measurement) Measured() int {
 	return count
 }
 
-// Lines describes the figures: first those without a value, then the highest. The last line counts the figures beyond
+// Lines describes the figures: first figures without a value, then the highest. The last line counts the figures beyond
 // most.
 func (r *Measurement) Lines(most int) []string {
 	names := slices.SortedFunc(maps.Keys(r.Figures), func(a, b string) int {

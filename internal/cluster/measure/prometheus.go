@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Our names of labels.
+// Default label names.
 const (
 	labelCluster          = "cluster"
 	labelHost             = "host"
@@ -25,7 +25,7 @@ const (
 	labelDeploymentTarget = "deployment_target"
 )
 
-// Labels are the label names that a check can override, by kind of subject.
+// Labels lists the label names that a check can override, by kind of subject.
 var Labels = map[evidence.SubjectKind][]string{
 	evidence.OfCluster: {
 		labelCluster,
@@ -62,7 +62,7 @@ func (c *Measurer) queryPrometheus(ctx context.Context, check *Check, names []st
 	}
 }
 
-// querySeries returns the series of a query at the server's current time, or the reason why there are none.
+// querySeries returns the series of a query at the server's current time, or the reason for having none.
 func (c *Measurer) querySeries(ctx context.Context, check *Check, query string, result *Measurement) (model.Vector, string) {
 	from := check.Prometheus
 	s := c.session(from.URL, from.Headers, cmp.Or(from.Timeout, DefaultTimeout), maxAnswer)

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// maxAnswer bounds the answer to a query in bytes: 20,000 series have a tenth of that.
+	// maxAnswer limits the bytes of an answer to a query. 20,000 series take a tenth of it.
 	maxAnswer = 32 << 20
-	// maxPage bounds the answer of a web server in bytes. There may be thousands of them.
+	// maxPage limits the bytes of a web server's answer, because there may be thousands of answers.
 	maxPage = 1 << 20
-	// maxRefusal bounds the part of a failed query's answer that is read, in bytes.
+	// maxRefusal limits the bytes read from the answer to a failed query.
 	maxRefusal = 64 << 10
 )
 
 var errTooLarge = errors.New("the answer is too large")
 
-// session sends the requests of a check to one server.
+// session sends a check's requests to one server.
 type session struct {
 	client  *Measurer
 	server  string // scheme, host and port
@@ -50,13 +50,13 @@ func (c *Measurer) session(address string, headers map[string]string, timeout ti
 	return s
 }
 
-// http returns the client for the requests. It follows no redirects: another server must not get the credentials, and
-// its answer would be about something else.
+// http returns a client that follows no redirects: another server must not get the credentials, and its answer would
+// describe something else.
 func (s *session) http() *http.Client {
 	return &http.Client{Transport: s, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// RoundTrip adds the credentials to a request and bounds the answer.
+// RoundTrip adds the credentials to a request and limits the size of the answer.
 func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	if s.denied != nil {
 		return nil, s.denied
@@ -91,7 +91,7 @@ func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// describeFailure describes a failed request in one line. within is the context of the request, and ctx that of the
+// describeFailure describes a failed request in one line. within is the context of the request, ctx the context of the
 // measurement.
 func (s *session) describeFailure(ctx, within context.Context, err error) string {
 	switch {
@@ -108,12 +108,12 @@ func (s *session) describeFailure(ctx, within context.Context, err error) string
 	return s.server + " could not be asked: " + s.cleanText(err.Error())
 }
 
-// cleanText returns a server's text as one line without credentials. It removes credentials before it cuts the text,
-// so no part of one remains.
+// cleanText returns a server's text as one line without credentials. It removes them before cutting the text, so no part
+// of one remains.
 func (s *session) cleanText(text string) string { return wording.OneLine(s.client.Scrub.Scrub(text)) }
 
-// CheckHeaders returns the problems of headers in order, without their values. areSecret means that the headers are
-// not stored in the state.
+// CheckHeaders returns the problems of headers in order, without their values. areSecret means that the state does not
+// store the headers.
 func CheckHeaders(headers map[string]string, areSecret bool) []string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// DefaultValue is the default value of a check of a web server: 1 for success, else 0.
+// DefaultValue is the default expression of a web check: 1 for success, else 0.
 const DefaultValue = "status >= 200 && status < 300"
 
 var answers = sync.OnceValues(func() (*expression.Language, error) {
@@ -49,8 +49,7 @@ var placeholders = map[evidence.SubjectKind][][]string{
 	evidence.OfAssignment: {{"{assignment}"}, {"{deployment_target}", "{host}"}},
 }
 
-// CheckURL returns the problem of a server's URL; "" if there is none. It never repeats the URL, which may contain a
-// password.
+// CheckURL returns the problem of a server's URL, or "". It omits the URL, which may contain a password.
 func CheckURL(address string) string {
 	parsed, err := url.Parse(address)
 	switch {
@@ -83,8 +82,7 @@ func CheckPrometheusURL(address string) string {
 	return ""
 }
 
-// CheckWebURL is [CheckURL] for a web server. The URL must have the placeholders for the kind of subject, and no
-// others.
+// CheckWebURL is [CheckURL] for a web server. The URL must have exactly the placeholders of the kind of subject.
 func CheckWebURL(address string, of evidence.SubjectKind) string {
 	var found []string
 	rest := address
@@ -109,7 +107,7 @@ func CheckWebURL(address string, of evidence.SubjectKind) string {
 	return CheckURL(rest)
 }
 
-// urlOf returns the URL for a subject. Names are escaped, so none spans several parts of the path.
+// urlOf returns the URL for a subject. It escapes names, so none spans several parts of the path.
 func (w *Web) urlOf(of evidence.SubjectKind, name string) string {
 	host, target := name, ""
 	if at := strings.LastIndexByte(name, '/'); of == evidence.OfAssignment && at >= 0 {
