@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 )
 
-// Audit returns the report for auditors about the page. It has no value of the configuration, except where a message of
-// a rule has one.
+// Audit returns the auditors' report about the page. It omits configuration values, except in messages of rules.
 func (r *Result) Audit(in *Input) *audit.Report {
 	c := r.Counts
 	shown := &audit.Report{

@@ -23,23 +23,23 @@ type Repository interface {
 	ReadHistory(ctx context.Context, owner delivery.Owner, filter gitops.HistoryFilter) (gitops.History, error)
 }
 
-// Seen has the content of a branch for one owner.
+// Seen holds the content of a branch for one owner.
 type Seen struct {
 	Written gitops.OwnerSnapshot
-	// Commits has the known ids of the last commit of each folder.
+	// Commits maps folders to their last commit, if known.
 	Commits map[folder.Key]string
-	// Past has the commits in the evidence by id.
+	// Past maps commit IDs in the evidence to their commits.
 	Past    map[string]gitops.ReportedCommit
 	History gitops.History
 }
 
-// Label returns the name of the owner in labels of rendered objects: its first name.
+// Label returns the owner's label on rendered objects: its first name.
 func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), owner) }
 
-// Look reads the branch: its tip, the records and trees of the owner, the commits in the evidence, and at most history commits of
-// the history. It shares the process's look at the branch, and reads no files but records.
+// Look reads the branch: its tip, the owner's records and trees, the commits in the evidence, and the history, limited
+// to history commits. It shares the process's look at the branch and reads only records as files.
 //
-// Its errors are those of the repository.
+// It returns the errors of the repository.
 func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
 	written, err := repository.ReadOwner(ctx, owner, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	return seen, err
 }
 
-// commitsOf returns the sorted ids of the commits of clusters, and of the tip at the time of the evidence.
+// commitsOf returns the sorted IDs of the clusters' commits and of the tip at the time of the evidence.
 func commitsOf(evidence *observe.Evidence) []string {
 	if evidence == nil || len(evidence.Clusters) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func commitsOf(evidence *observe.Evidence) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// wanted returns the folders whose trees at the commits are needed: none if the evidence has the present tip.
+// wanted returns the folders to compare at the commits: none if the evidence has the present tip.
 func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 	if evidence.Tip == s.Written.Tip {
 		return nil

@@ -1,5 +1,5 @@
-// Package overview builds the page of a fleet from its assignments, reasons, values, branch, reports and rollouts. It is pure,
-// except for [Look], which reads the repository.
+// Package overview builds the page of a fleet from its assignments, reasons, values, branch, reports and rollouts. It is
+// pure, except for [Look], which reads the repository.
 package overview
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Input has everything that a page depends on.
+// Input holds everything that a page depends on.
 type Input struct {
 	Owner  delivery.Owner
 	Result *pipeline.Computation
@@ -40,7 +40,7 @@ type Input struct {
 	Expressions map[string]string
 
 	Bounds health.Bounds
-	// ShowValues shows values besides config containers.
+	// ShowValues adds values to the config containers.
 	ShowValues bool
 	Links      report.Links
 	// RegionLabel is the label that groups hosts and clusters.
@@ -50,13 +50,13 @@ type Input struct {
 // Result is the page with its counts.
 type Result struct {
 	Page *report.Page
-	// Health is the tally of the fleet, and Hosts has those of hosts by name. They are empty without reports.
+	// Health is the tally of the fleet, and Hosts maps host names to tallies. They are empty without reports.
 	Health health.Tally
 	Hosts  map[string]health.Tally
 	Counts Counts
 }
 
-// Counts has the numbers of a page about the assignments of the fleet.
+// Counts holds the numbers of a page about the fleet's assignments.
 type Counts struct {
 	audit.Fleet
 	Deployed audit.Deployed
@@ -180,7 +180,7 @@ func (m *builder) setChanged(a *report.Assignment, key folder.Key) {
 	a.Changed, a.Commit, a.Source, a.Version = record.Changed, m.Seen.Commits[key], record.Source.Short(), record.Manifests.Revision()
 }
 
-// waitsFor returns the condition that the rollout of a deployment target waits for; "" if it does not wait.
+// waitsFor returns the condition that blocks the rollout of a deployment target, or "".
 func (m *builder) waitsFor(target string) string {
 	if p := m.rollouts[target]; p != nil && !p.IsHalted() {
 		return p.WaitText()
@@ -190,7 +190,7 @@ func (m *builder) waitsFor(target string) string {
 	return ""
 }
 
-// setVerdict sets the reported status. counts reports whether it counts for the health score.
+// setVerdict sets the reported status. counts includes it in the health score.
 func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) {
 	worst, found := m.verdicts.ofAssignment(key, counts)
 	if !found.any {

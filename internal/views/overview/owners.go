@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Owned is one owner of a branch, with its content and reports.
+// Owned is one owner of a branch with its content and reports.
 type Owned struct {
 	Owner delivery.Owner
 	Seen  *Seen
@@ -27,10 +27,10 @@ type Owned struct {
 	Evidence *observe.Evidence
 }
 
-// LookAtOwners reads all owners at a location and up to gitops.InventoryLevels folders below it, ordered by path and name, with
-// their evidence. It ignores evidence about other owners.
+// LookAtOwners reads all owners at a location and up to gitops.InventoryLevels folders below it, ordered by path and
+// name. It attaches their evidence and ignores evidence about other owners.
 //
-// Its errors are those of the repository.
+// It returns the errors of the repository.
 func LookAtOwners(ctx context.Context, repository Repository, at folder.Location, evidence []*observe.Evidence) ([]Owned, error) {
 	inventory, err := repository.ReadInventory(ctx, at, gitops.InventoryFilter{})
 	if err != nil {
@@ -95,8 +95,8 @@ func relative(at folder.Location, below string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(below, at.Path), "/")
 }
 
-// Verdicts returns the worst verdict of each assignment of an owner on the clusters in the evidence. An assignment without reports
-// has no verdict.
+// Verdicts returns the worst verdict of each assignment on the clusters in the evidence. It omits assignments without
+// reports.
 func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 	found := map[folder.Key]verdict.Status{}
 	if o.Evidence == nil {
@@ -150,9 +150,9 @@ func (o *Owned) recorded() *pipeline.Computation {
 // ownerLabel groups the hosts on a page of all owners.
 const ownerLabel = "owner"
 
-// BuildOwners builds the page of all owners from their records. Names of hosts and clusters begin with the path of their owner,
-// and are grouped by owner. It merges the owners of one cluster. Of the input, it uses only promotions, comparisons, links, bounds
-// and the location.
+// BuildOwners builds a page of all owners from their records. It prefixes names of hosts and clusters with the owner's
+// path, groups them by owner and merges owners of the same cluster. From the input it uses only promotions, comparisons,
+// links, bounds and the location.
 func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
 	location := in.Owner.Location
 	m := &merged{
@@ -183,7 +183,7 @@ func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
 	return &m.out
 }
 
-// merged is a page of several owners.
+// merged is the page of several owners.
 type merged struct {
 	out                      Result
 	hosts, targets, clusters map[string]int // indexes on the page by name

@@ -17,8 +17,8 @@ type shown struct {
 	advice   *hydrate.Advice
 }
 
-// shownSnapshots returns the visible values of each assignment; nil while they are unknown. Assignments with the same snapshot and
-// schemas share one. Without withValues, it returns only the config container of each value.
+// shownSnapshots returns the visible values of each assignment, or nil while unknown. Assignments with the same snapshot
+// and schemas share one. Without withValues, it returns only config containers.
 func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Snapshot {
 	assignments := result.Schedule.Assignments
 	if result.Snapshots == nil { // records have no values
@@ -45,7 +45,7 @@ func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Sna
 	return all
 }
 
-// show lists the values, and keys of schemas without a value, by JSON pointer.
+// show lists values, and schema keys without a value, by JSON pointer.
 func (s shown) show(withValues bool) *report.Snapshot {
 	if !s.snapshot.Known {
 		return nil
@@ -83,7 +83,7 @@ func shownValue(pointer string, origin hydrate.Origin, values map[string]any) re
 	case fleet.SecretReference:
 		v.Text = "secret " + value.Store + ": " + value.Key
 	default:
-		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate has written the value
+		v.Text, _ = fleet.CanonicalJSON(value) // cannot fail: hydrate wrote the value
 	}
 	return v
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// verdicts finds the verdicts of assignments on clusters.
+// verdicts computes the verdicts of assignments on clusters.
 type verdicts struct {
 	*Input
 	asked bool // at least one cluster
-	// tipMoved reports whether the tip has moved since the evidence, and treesThen has the trees of that time.
+	// tipMoved reports whether the tip has moved since the evidence. treesThen has the trees at that time.
 	tipMoved  bool
 	treesThen map[string]map[string]string
 
@@ -53,16 +53,16 @@ func newVerdicts(in *Input) *verdicts {
 	return s
 }
 
-// assignmentVerdicts has the verdicts of one assignment on all clusters.
+// assignmentVerdicts holds the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
 	any   bool
 	runs  []report.Run
 	tally health.Tally
 }
 
-// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among the clusters with that
-// verdict, or the latest if all are ready. An assignment that is missing on the branch has no verdict. counts reports whether the
-// verdicts count for the scores of regions.
+// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among clusters with
+// that verdict, or the latest if all are ready. An assignment missing on the branch has no verdict. counts includes the
+// verdicts in the scores of regions.
 func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
@@ -114,8 +114,8 @@ func (s *verdicts) isWritten(key folder.Key) bool {
 	return ok
 }
 
-// onCluster returns the verdict of an assignment on one cluster. For a folder that has changed since the evidence, the evidence
-// only reveals the content on the cluster.
+// onCluster returns the verdict of an assignment on one cluster. If the folder has changed since the evidence, the
+// evidence reveals only the content of the cluster.
 func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
 	if !s.tipMoved || !content.Known || content.Verdict == verdict.Unknown {
