@@ -121,7 +121,7 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge compares the figure of a subject with the rest, which may be nil. [Of] defines the name of the subject. The
+// Judge compares the figure of a subject with the rest, which may be nil. [SubjectKind] defines the name of the subject. The
 // message begins with the name of the check and includes the figures. The status has no time. Judge is safe for
 // concurrent use with checks from [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
