@@ -11,6 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
+// Bounds of paths, which all file systems and agents support.
 const (
 	MaxSegment = 255  // bytes in a name: ext4, NTFS, APFS
 	maxPath    = 4096 // bytes in a path: PATH_MAX

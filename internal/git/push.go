@@ -17,6 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// PushResult is the outcome of a push.
 type PushResult struct {
 	// Applied means that the branch is at the new commit.
 	Applied bool

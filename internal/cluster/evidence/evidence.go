@@ -33,6 +33,7 @@ type Measurements struct {
 // SubjectKind is the kind of subject that the figures of a check describe.
 type SubjectKind string
 
+// The kinds of subjects.
 const (
 	OfCluster    SubjectKind = "cluster"    // by name
 	OfHost       SubjectKind = "host"       // by name
@@ -70,6 +71,7 @@ type Check struct {
 	judgement *judgement
 }
 
+// Figure is a measured value, or the reason why there is none.
 type Figure struct {
 	Value   float64
 	Samples *float64 // number of events; nil if the check asks for none

@@ -17,6 +17,7 @@ import (
 // Resolved maps full names of deployment targets to pins. The data source flotilla_artifacts returns it for fleet().
 type Resolved map[string]Entry
 
+// Entry is a pin with the manifests that it is for.
 type Entry struct {
 	// Manifests are the resolved manifests without a pin. Pin is valid only for equal manifests.
 	Manifests folder.Manifests `json:"manifests"`

@@ -16,6 +16,7 @@ import (
 // Method identifies the encryption.
 type Method string
 
+// The supported methods.
 const (
 	SOPS         Method = "sops"
 	SealedSecret Method = "sealed-secret"

@@ -29,9 +29,9 @@ func CheckObject(name string, value any) Findings {
 }
 
 // decodeEnvironmentWithRepo requires the location in a GitOps repository.
-func decodeEnvironmentWithRepo(d *decoder, o *ObjectReader) belonging {
+func decodeEnvironmentWithRepo(_ *decoder, o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
-	return decodeEnvironment(d, o)
+	return decodeEnvironment(o)
 }
 
 // DecodeGitopsRepo decodes {url, branch, path}. known is false if any part is unknown.

@@ -32,7 +32,7 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 			complete = false
 		case map[string]any:
 			o, _ := d.object(&environmentTable, element.Path, value)
-			decodeEnvironment(d, o)
+			decodeEnvironment(o)
 			if name, ok := value["name"].(string); ok {
 				names = append(names, name)
 			} else {
@@ -51,7 +51,7 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 	}
 }
 
-func decodeEnvironment(d *decoder, o *ObjectReader) belonging {
+func decodeEnvironment(o *ObjectReader) belonging {
 	readName(o, formCheck(o, "name"))
 	readLabels(o, "labels")
 	readText(o, "description")

@@ -46,6 +46,7 @@ const MaxAlike = 5
 // WithoutQuotes returns a message without its quoted texts.
 func WithoutQuotes(message string) string { return quotedTexts.ReplaceAllString(message, `""`) }
 
+// Report adds a finding.
 func (f *Findings) Report(path *Path, format string, arguments ...any) {
 	*f = append(*f, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
@@ -100,18 +101,22 @@ type Path struct {
 // PathOf returns the path of an object of a collection: workloads["hello"].
 func PathOf(collection, name string) *Path { return (*Path)(nil).Attribute(collection).Key(name) }
 
+// TargetPath returns the path of a deployment target.
 func TargetPath(workload, target string) *Path {
 	return PathOf("workloads", workload).Attribute("deployment_targets").Key(target)
 }
 
+// Attribute returns the path of an attribute: p.name.
 func (p *Path) Attribute(name string) *Path {
 	return &Path{parent: p, step: "." + name}
 }
 
+// Key returns the path of an element of a map: p["key"].
 func (p *Path) Key(key string) *Path {
 	return &Path{parent: p, step: "[" + strconv.Quote(key) + "]"}
 }
 
+// Index returns the path of an element of a list: p[0].
 func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }

@@ -40,6 +40,7 @@ type Fleet struct {
 // entries: [SecretsEntry].
 type Config map[string]string
 
+// Labels are the labels of an object.
 type Labels map[string]string
 
 // Workspace is a team: its workloads, the groups that may use its namespaces, and its quota.
@@ -175,6 +176,7 @@ type Hydration struct {
 	ListKey    string `json:"list_key,omitempty"`    // default "name"
 }
 
+// Allowed values of attributes, in the order of the documentation.
 var (
 	TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
 	ContentTypes  = []string{"yaml", "json", "env", "properties", "sh", "text"}
@@ -191,6 +193,7 @@ var BuiltinTemplates = map[string][]string{
 	"secret":     {"external-secrets", "secrets-store-csi"},
 }
 
+// Defaults of attributes.
 const (
 	DefaultReconciler       = reconciler.DefaultAgent
 	DefaultNamespaceService = "default"

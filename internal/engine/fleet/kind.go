@@ -106,8 +106,6 @@ func wholeAttribute(field *int, a Attribute) row {
 	return storedAttribute(field, a, (*ObjectReader).Int)
 }
 
-func labelsOfObject(field *Labels) row { return storedAttribute(field, labelsAttribute, readLabels) }
-
 func selectorRow(field **Selector, a Attribute) row { return storedAttribute(field, a, readSelector) }
 
 func readSelector(o *ObjectReader, name string) *Selector { return ReadSelector(o, name) }

@@ -24,6 +24,7 @@ const maxFindings = 1000
 
 func (r *Reader) full() bool { return len(r.Findings) >= maxFindings }
 
+// Report adds a finding. Beyond a limit, it only counts.
 func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	if r.full() {
 		r.more++
@@ -89,6 +90,7 @@ func (o *ObjectReader) noteUnknown() {
 	}
 }
 
+// Path returns the path of the object.
 func (o *ObjectReader) Path() *Path { return o.path }
 
 // At returns the path of an attribute.
@@ -99,6 +101,7 @@ func (o *ObjectReader) At(name string) *Path {
 	return o.path.Attribute(name)
 }
 
+// Report adds a finding at an attribute.
 func (o *ObjectReader) Report(name, format string, arguments ...any) {
 	o.reader.Report(o.At(name), format, arguments...)
 }
@@ -115,6 +118,7 @@ func (o *ObjectReader) get(name string, types ...Type) any {
 	return o.fields[name]
 }
 
+// Has reports whether an attribute is set, also to an unknown value.
 func (o *ObjectReader) Has(name string) bool { return o.get(name) != nil }
 
 // Known reports whether an attribute is set and known.
@@ -143,6 +147,7 @@ func (o *ObjectReader) Finish(computed ...string) {
 	}
 }
 
+// Require reports a missing attribute.
 func (o *ObjectReader) Require(name, message string) {
 	if !o.Has(name) {
 		o.Report(name, "%s", message)

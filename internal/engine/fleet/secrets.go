@@ -70,6 +70,7 @@ func (c Config) Secrets(container *ConfigContainer) (secrets ContainerSecrets, k
 	return secrets, true, nil
 }
 
+// SetSecrets stores the secrets of a config container.
 func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets) error {
 	if len(secrets.References) == 0 && len(secrets.Encrypted) == 0 {
 		return nil

@@ -143,6 +143,7 @@ func requirementMessage(err error) string {
 	return strings.TrimPrefix(err.Error(), "unable to parse requirement: ")
 }
 
+// Matches reports whether labels meet all requirements.
 func (r Requirements) Matches(set Labels) bool { return r.CountFailed(set, 1) == 0 }
 
 // Failed returns the requirements that fail, in order and in Kubernetes' string form.

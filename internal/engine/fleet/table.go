@@ -9,6 +9,8 @@ import (
 )
 
 // Table lists the attributes of an object. Readers, the reference documentation, JSON Schemas and resource schemas all
+// follow from it, so none of them can differ. A reader panics if it asks for an attribute that the table lacks or that has
+// another type. An attribute that no reader asks for is unknown to users.
 type Table struct {
 	Name       string // singular: "cluster type"
 	Meaning    string // Markdown
@@ -20,6 +22,7 @@ type Table struct {
 	Apart [][2]string
 }
 
+// Attribute is an attribute of an object.
 type Attribute struct {
 	Name     string
 	Type     Type
@@ -74,10 +77,13 @@ func RootTable() *Table { return &fleetTable }
 // CollectionTable returns the table of a collection's objects, such as "workspaces".
 func CollectionTable(collection string) *Table { return fleetTable.find(collection).Of }
 
+// SelectorTable returns the table of label selectors.
 func SelectorTable() *Table { return &selectorTable }
 
+// LocationTable returns the table of locations in a GitOps repository.
 func LocationTable() *Table { return &locationTable }
 
+// DecryptionTable returns the table of decryption.
 func DecryptionTable() *Table { return &decryptionTable }
 
 // Find returns an attribute, or nil.

@@ -39,6 +39,7 @@ type Limits struct {
 	Bytes int // of all files together
 }
 
+// DefaultLimits apply unless a query sets others, up to MaxLimits.
 var (
 	DefaultLimits = Limits{Files: 5_000, Bytes: 8 << 20}
 	MaxLimits     = Limits{Files: 100_000, Bytes: 64 << 20}

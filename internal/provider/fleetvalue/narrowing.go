@@ -2,9 +2,10 @@ package fleetvalue
 
 import (
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"

@@ -190,6 +190,7 @@ func (o Definition[T]) Attribute(what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: what, Attributes: o.Attributes()}
 }
 
+// Type returns the type of the objects.
 func (o Definition[T]) Type() types.ObjectType {
 	attributes := make(map[string]attr.Type, len(o))
 	for i := range o {

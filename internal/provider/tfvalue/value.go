@@ -139,6 +139,7 @@ func cutName(text string) (name, rest string, inside bool) {
 	return text, "", false
 }
 
+// Texts returns a list of texts.
 func Texts(texts []string) basetypes.ListValue {
 	values := make([]attr.Value, len(texts))
 	for i, text := range texts {
@@ -176,6 +177,7 @@ func Inner(findings fleet.Findings) fleet.Findings {
 	return inner
 }
 
+// CheckOpenText reports a text that [fleet.CheckOpenText] refuses.
 func CheckOpenText(attribute string, value types.String, diagnostics *diag.Diagnostics) {
 	if problem := fleet.CheckOpenText(value.ValueString()); problem != "" {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence("the text "+problem))
@@ -206,6 +208,7 @@ func Fraction(plain any) string {
 	return fmt.Sprintf("is the number %s: put it in quotes, since 1.40 would become 1.4; where it is a variable, write tostring(...)", number)
 }
 
+// CheckFraction reports a number with a fraction in place of a text.
 func CheckFraction(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) {
 	if problem := Fraction(Plain(value)); problem != "" {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence(attribute+" "+problem))
@@ -250,6 +253,7 @@ func Hash(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
+// CheckLimit reports a limit below 1.
 func CheckLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
 	if !limit.IsNull() && limit.ValueInt64() < 1 {
 		diagnostics.AddAttributeError(path.Root("limit"), "Invalid limit", "The limit must be at least 1.")

@@ -3,8 +3,9 @@ package values
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"slices"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 

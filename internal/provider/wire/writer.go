@@ -12,6 +12,7 @@ type Writer struct {
 	encoder *msgpack.Encoder
 }
 
+// NewWriter returns an empty writer.
 func NewWriter() *Writer {
 	var message bytes.Buffer
 	return &Writer{&message, msgpack.NewEncoder(&message)}

@@ -12,6 +12,7 @@ import (
 // Verdict is the status of an assignment on a cluster, or of a cluster.
 type Verdict string
 
+// The verdicts.
 const (
 	Ready       Verdict = "ready"       // runs the wanted content, and its objects are ready
 	Progressing Verdict = "progressing" // runs the wanted content, but its objects are not ready yet
