@@ -66,10 +66,7 @@ func (p *Plan) addConflicts(refused, adoptable []string) {
 			"Folder does not belong to this assignment",
 			"%d folders that the fleet wants belong to others:\n%s\n\n%s",
 			len(all),
-			wording.Lines(
-				all,
-				wording.Named,
-			),
+			wording.Lines(all, wording.Named),
 			strings.TrimSpace(
 				remedy+" If they are another assignment's, give this one another path, or take the deployment targets out of one of the fleets.",
 			),

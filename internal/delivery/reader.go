@@ -171,9 +171,7 @@ func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (g
 // whenever it is computed.
 //
 // Errors: also git.ErrCommit if the commit is no longer in the history.
-func (r *Reader) ReadSeenRecords(
-	ctx context.Context, owner Owner, known *OwnerState,
-) (map[folder.Key]gitops.FolderRecord, error) {
+func (r *Reader) ReadSeenRecords(ctx context.Context, owner Owner, known *OwnerState) (map[folder.Key]gitops.FolderRecord, error) {
 	at := known.seenCommit()
 	if at == "" {
 		return nil, nil

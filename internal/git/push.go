@@ -116,9 +116,7 @@ var errMoved = errors.New("the branch was moved by another writer")
 
 // updateRequest requests that the branch move from old to commit. The server compares again. If its
 // advertisement already differs, no pack is sent.
-func updateRequest(
-	advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack,
-) (*packp.ReferenceUpdateRequest, error) {
+func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack) (*packp.ReferenceUpdateRequest, error) {
 	name := refName(branch)
 	if tip, ok := advertised.References[name.String()]; ok && tip != old {
 		return nil, errMoved

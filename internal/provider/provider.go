@@ -105,20 +105,8 @@ func decode(
 	diagnostics *diag.Diagnostics,
 ) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
 	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
-	return decodeGit(
-			read("git"),
-			diagnostics,
-		), connection.DecodeClusters(
-			read("clusters"),
-			diagnostics,
-		), decodeMeasurements(
-			read("measurements"),
-			diagnostics,
-		),
-		decodeCache(
-			read("cache"),
-			diagnostics,
-		)
+	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics),
+		decodeMeasurements(read("measurements"), diagnostics), decodeCache(read("cache"), diagnostics)
 }
 
 // Configure reads credentials. It sends no request to a repository or a cluster.

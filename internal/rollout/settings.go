@@ -171,9 +171,8 @@ func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Find
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
 		hold := FolderHold{
-			DeploymentTargets: o.Texts(
-				"deployment_targets",
-			), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"), Until: fleet.ReadTime(o, "until"),
+			DeploymentTargets: o.Texts("deployment_targets"), Hosts: o.Texts("hosts"), Reason: fleet.ReadOpenText(o, "reason"),
+			Until: fleet.ReadTime(o, "until"),
 		}
 		o.Finish()
 		holds = append(holds, hold)

@@ -38,9 +38,8 @@ type clusterFactsDocument struct {
 // texts.
 func (f *Facts) Marshal() []byte {
 	d := factsDocument{
-		Format: new(
-			format,
-		), Kind: new(kindFacts), Time: new(observe.FormatTime(f.Time)), Clusters: make(map[string]clusterFactsDocument, len(f.Clusters)),
+		Format: new(format), Kind: new(kindFacts), Time: new(observe.FormatTime(f.Time)),
+		Clusters: make(map[string]clusterFactsDocument, len(f.Clusters)),
 	}
 	for name, of := range f.Clusters {
 		d.Clusters[name] = clusterFactsDocument{Verdict: of.Verdict, Since: observe.FormatTime(of.Since), Message: of.Message, Facts: of.Facts}

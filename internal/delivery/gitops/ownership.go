@@ -57,9 +57,7 @@ func (o *ownership) findConflicts(
 
 // findHostConflicts finds new hosts without folders inside another owner's folder: a marker there would change that folder.
 // Hosts with folders conflict through those.
-func (o *ownership) findHostConflicts(
-	ctx context.Context, want folder.Trees, known ...map[string]git.Hash,
-) ([]Conflict, error) {
+func (o *ownership) findHostConflicts(ctx context.Context, want folder.Trees, known ...map[string]git.Hash) ([]Conflict, error) {
 	var keys []folder.Key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		has := func(records map[string]git.Hash) bool { _, ok := records[host]; return ok }

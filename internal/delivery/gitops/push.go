@@ -10,9 +10,7 @@ import (
 
 // push pushes the commit, which moves the branch from old, and finds out whether the server applied it. base is the tip of
 // the change.
-func (a *applyLoop) push(
-	ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change,
-) (done bool, err error) {
+func (a *applyLoop) push(ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change) (done bool, err error) {
 	if err := a.waitForSilence(ctx); err != nil {
 		return false, err
 	}

@@ -220,9 +220,7 @@ func (a *kustomizations) kustomized(file string) (namespace, problem string, isC
 			return "", fmt.Sprintf(
 				"is in the kustomizations of %s, and it is not known how it is applied",
 				strings.Join(by, ", "),
-			) + a.unbuilt(
-				file,
-			), true
+			) + a.unbuilt(file), true
 		}
 		if len(by) == 0 || seen[by[0]] {
 			return namespace, "", false
@@ -235,9 +233,7 @@ func (a *kustomizations) kustomized(file string) (namespace, problem string, isC
 				"may be changed by %s of %s, and it is not known how it is applied",
 				changes,
 				path.Join(at, kustomizationFiles[0]),
-			) + a.unbuilt(
-				file,
-			), true
+			) + a.unbuilt(file), true
 		}
 		if named.namespace != "" {
 			namespace = named.namespace

@@ -126,9 +126,8 @@ func (f *fields) kustomize() *objects.Kustomize {
 		NamePrefix: f.text("source.kustomize.namePrefix"), NameSuffix: f.text("source.kustomize.nameSuffix"),
 		Patches: f.patches("source.kustomize.patches"), Components: f.texts("source.kustomize.components"),
 		CommonLabels: f.textMap("source.kustomize.commonLabels"), CommonAnnotations: f.textMap("source.kustomize.commonAnnotations"),
-		LabelsWithoutSelector: f.flag(
-			"source.kustomize.labelWithoutSelector",
-		), LabelsIncludeTemplates: f.flag("source.kustomize.labelIncludeTemplates"),
+		LabelsWithoutSelector:  f.flag("source.kustomize.labelWithoutSelector"),
+		LabelsIncludeTemplates: f.flag("source.kustomize.labelIncludeTemplates"),
 	}
 	for _, text := range f.texts("source.kustomize.images") {
 		kustomize.Images = append(kustomize.Images, imageOf(text))

@@ -15,9 +15,8 @@ const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 var (
 	applicationRemoval = Removal{
 		Keeping: patching(change{"metadata.finalizers", withoutFinalizer}, change{"spec.syncPolicy.automated.prune", from(true, false)}),
-		Pruning: patching(
-			change{"metadata.finalizers", withFinalizer},
-		), Removes: applicationRemoves, Inventory: applicationInventory, Waits: true,
+		Pruning: patching(change{"metadata.finalizers", withFinalizer}), Removes: applicationRemoves,
+		Inventory: applicationInventory, Waits: true,
 		Kept: keptByArgo, Mark: markForArgo, Delay: 2 * time.Second,
 	}
 	applicationSetRemoval = Removal{

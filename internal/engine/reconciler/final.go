@@ -227,9 +227,8 @@ func (f *fields) patches(path string) (all []objects.Patch) {
 			one.only("target", "group", "version", "kind", "name", "namespace", "labelSelector", "annotationSelector")
 			patch.Target = &objects.PatchTarget{
 				Group: one.text("target.group"), Version: one.text("target.version"), Kind: one.text("target.kind"), Name: one.text("target.name"),
-				Namespace: one.text(
-					"target.namespace",
-				), LabelSelector: one.text("target.labelSelector"), AnnotationSelector: one.text("target.annotationSelector"),
+				Namespace: one.text("target.namespace"), LabelSelector: one.text("target.labelSelector"),
+				AnnotationSelector: one.text("target.annotationSelector"),
 			}
 		}
 		all = append(all, patch)

@@ -123,14 +123,8 @@ func (c *clashes) findings() fleet.Findings {
 			more = fmt.Sprintf(" (and %d more)", len(seconds)-1)
 		}
 		target := one.target
-		path, first, second := fleet.TargetPath(
-			target.Workload.Name,
-			target.Target.Name,
-		), describeHost(
-			one.first.Host,
-		), describeHost(
-			seconds[0].Host,
-		)
+		path := fleet.TargetPath(target.Workload.Name, target.Target.Name)
+		first, second := describeHost(one.first.Host), describeHost(seconds[0].Host)
 		if one.first.Target == target {
 			findings.Report(
 				path,

@@ -217,10 +217,7 @@ func (r *request) recognize(ctx context.Context) *agentPrivate {
 		if err != nil {
 			return err
 		}
-		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(
-			objects,
-			look,
-		), onboarding.FindDrift(
+		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(objects, look), onboarding.FindDrift(
 			objects,
 			look,
 		)

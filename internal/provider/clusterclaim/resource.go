@@ -44,9 +44,7 @@ var definition = schema.Schema{
 		"select them any more. To grow, it takes the first free clusters by name; to shrink, it releases the last ones that it took. A " +
 		"cluster that leaves the fleet is released and replaced, which the plan shows.",
 	Attributes: map[string]schema.Attribute{
-		"name": schemas.RequiredText(
-			"Name of the claim at its location, a DNS label. A new name hands the clusters over in one commit.",
-		),
+		"name": schemas.RequiredText("Name of the claim at its location, a DNS label. A new name hands the clusters over in one commit."),
 		"pool": schemas.RequiredWriteOnly(schemas.Described(&fleet.Attribute{
 			Meaning: "The clusters of the fleet that may be taken, by their labels, the labels of their cluster types, and `environment`, " +
 				"`cluster-type` and `cluster`; `{}` selects all. It is write-only: a change takes nothing from a claim that has enough clusters.",
@@ -230,13 +228,8 @@ func importState(ctx context.Context, c *connection.Connection, req resource.Imp
 		if claim.Name != name {
 			continue
 		}
-		imported.Number, imported.Clusters, imported.Commit = types.NumberValue(
-			new(big.Float).SetInt64(int64(len(claim.Clusters))),
-		), tfvalue.Texts(
-			claim.Names(),
-		), types.StringValue(
-			found.Commit,
-		)
+		imported.Number = types.NumberValue(new(big.Float).SetInt64(int64(len(claim.Clusters))))
+		imported.Clusters, imported.Commit = tfvalue.Texts(claim.Names()), types.StringValue(found.Commit)
 		private := claimPrivate{Holder: claim.Holder, Record: claim.Record, Clusters: claim.Names(), Environment: claim.Environment}
 		private.save(ctx, resp.Private, &resp.Diagnostics)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)

@@ -253,9 +253,8 @@ func parseID(id string) (imported *commitStatusModel, ok bool) {
 	}
 	imported = &commitStatusModel{
 		URL: types.StringValue(at), Commit: types.StringValue(commit), Context: types.StringValue(name),
-		Forge: types.StringPointerValue(
-			wording.OrNil(settings.Get("forge")),
-		), APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
+		Forge:  types.StringPointerValue(wording.OrNil(settings.Get("forge"))),
+		APIURL: types.StringPointerValue(wording.OrNil(settings.Get("api_url"))),
 	}
 	settings.Del("forge")
 	settings.Del("api_url")

@@ -91,9 +91,7 @@ func decodeStatuses(o *fleet.ObjectReader, into *compliance.Statuses) {
 
 func decodeReport(o *fleet.ObjectReader) observe.ExternalReport {
 	report := observe.ExternalReport{
-		Cluster: o.Required(
-			"cluster",
-		), Assignment: o.Text("assignment"), Commit: o.Text("commit"),
+		Cluster: o.Required("cluster"), Assignment: o.Text("assignment"), Commit: o.Text("commit"),
 		Message: wording.OneLine(o.Text("message")), Verdict: verdict.Verdict(o.Text("verdict")),
 		Since: fleet.ReadTime(o, "since").UTC().Truncate(time.Second),
 	}

@@ -130,13 +130,8 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 		warn(found, diagnostics)
 	}
 	m.Fleet = fleetvalue.Hashed(m.Fleet)
-	m.Time, m.Evidence = types.StringValue(
-		tfvalue.TimeText(at),
-	), schemas.Evidence(
-		document.Marshal(),
-		"measure with fewer checks, or of hosts in place of assignments",
-		diagnostics,
-	)
+	m.Time = types.StringValue(tfvalue.TimeText(at))
+	m.Evidence = schemas.Evidence(document.Marshal(), "measure with fewer checks, or of hosts in place of assignments", diagnostics)
 	m.Results = results.List(rows)
 }
 

@@ -126,9 +126,8 @@ func Imported(
 			return repo, at, name, false
 		}
 		identity = map[string]types.String{
-			"url": types.StringValue(
-				url,
-			), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1]), "name": types.StringValue(parts[2]),
+			"url": types.StringValue(url), "branch": types.StringValue(parts[0]), "path": types.StringValue(parts[1]),
+			"name": types.StringValue(parts[2]),
 		}
 	}
 	values := map[string]attr.Value{

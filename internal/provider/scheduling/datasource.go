@@ -132,13 +132,8 @@ func read(ctx context.Context, c *connection.Connection, m *schedulingModel, dia
 		reconcilers[assignment.Host.ClusterType.Name] = types.StringValue(assignment.Host.ClusterType.Reconciler)
 	}
 	m.DeploymentTargets, m.Reconcilers = targets.MapOf(workloads), types.MapValueMust(types.StringType, reconcilers)
-	m.Unscheduled, m.Excluded, m.IdlePolicies = unscheduled.List(
-		result.Unscheduled,
-	), excluded.List(
-		result.Excluded,
-	), idlePolicies.List(
-		result.IdlePolicies,
-	)
+	m.Unscheduled, m.Excluded = unscheduled.List(result.Unscheduled), excluded.List(result.Excluded)
+	m.IdlePolicies = idlePolicies.List(result.IdlePolicies)
 	m.IdleHosts, m.IdleConfigContainers = tfvalue.Texts(result.IdleHosts), tfvalue.Texts(idle)
 	m.Assignments = types.MapNull(assignments.Type())
 	selected := map[string]*schedule.Assignment{}

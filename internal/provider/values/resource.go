@@ -98,9 +98,7 @@ var definition = schema.Schema{
 		),
 		"approvals": schemas.OptionalDynamic("The approvals, as `<name>@<content>`, which `rolling_out` shows."),
 		"expedite":  schemas.OptionalDynamic("The name, or `<name>@<content>`, that skips stages, soak times, approvals and windows."),
-		"holds": schemas.OptionalDynamic(
-			schemas.Setting("Clusters that keep their values.", fleet.ObjectsType, rollout.HoldTable),
-		),
+		"holds":     schemas.OptionalDynamic(schemas.Setting("Clusters that keep their values.", fleet.ObjectsType, rollout.HoldTable)),
 		"values": schemas.ComputedDynamic(
 			"The present value of each cluster: a map, or an object if the values have different types. Use it in the resources that create the " +
 				"clusters, as in `for_each`.",

@@ -44,9 +44,8 @@ func auditRule(from *constraint.RuleResult, expressions map[string]string) audit
 		rule.Violations = append(rule.Violations, audit.Violation{
 			Subject: s.String(), Workspace: wording.OrNil(s.Workspace), Host: wording.OrNil(s.Host),
 			DeploymentTarget: wording.OrNil(s.DeploymentTarget),
-			Assignment: wording.OrNil(
-				s.Assignment,
-			), File: wording.OrNil(s.File), Object: wording.OrNil(s.Object), Message: violation.Message, Failed: violation.Failed,
+			Assignment:       wording.OrNil(s.Assignment), File: wording.OrNil(s.File), Object: wording.OrNil(s.Object),
+			Message: violation.Message, Failed: violation.Failed,
 		})
 	}
 	return rule
