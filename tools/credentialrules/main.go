@@ -21,7 +21,7 @@ import (
 
 const module = "github.com/zricethezav/gitleaks/v8"
 
-// leftOut are rules that find what is no credential, with the reason.
+// leftOut maps rules that find no credentials to the reason.
 var leftOut = map[string]string{
 	"flutterwave-public-key":   "is public",
 	"sourcegraph-access-token": "takes every commit for a token where a text has the word sourcegraph",

@@ -228,7 +228,7 @@ var (
 	intOrString = map[string]any{"anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}
 )
 
-// kept are the keywords that decide what is valid.
+// kept lists the keywords of validation.
 var kept = []string{
 	"$ref",
 	"additionalProperties",
@@ -240,7 +240,7 @@ var kept = []string{
 	"x-kubernetes-preserve-unknown-fields",
 }
 
-// reduced returns a definition with the keywords that decide what is valid.
+// reduced returns a definition with its keywords of validation only.
 func reduced(name string, definition map[string]any) map[string]any {
 	switch {
 	case strings.HasSuffix(name, ".api.resource.Quantity"):

@@ -1,14 +1,14 @@
-// Command testsummary runs `go test -json` with the arguments behind its own:
+// Command testsummary runs `go test -json` with the arguments after "--":
 //
 //	testsummary [-must-run pattern] -- [arguments of go test]
 //
-// It prints a line per package, the output of what failed, the reason of what
-// was skipped, and last how many tests ran, subtests included:
+// It prints a line for each package, the output of failed tests, the reasons of
+// skipped ones, and the number of tests with their subtests:
 //
 //	12 passed, 0 failed, 1 skipped
 //
-// It exits with 1 when anything failed, did not build or did not finish, and
-// when nothing ran at all.
+// It exits with 1 if a test failed, did not build or did not finish, or if no
+// test ran.
 package main
 
 import (

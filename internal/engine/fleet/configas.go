@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// ConfigAs says in which forms a deployment target gets its configuration. Each is one of
+// ConfigAs lists the forms in which a deployment target gets its configuration:
 //
 //	"configmap"        the file of the config template, a ConfigMap unless the cluster type says otherwise
 //	"configmap:<name>" the same, with another name than "platform-config"
 //	"values"           among the Helm values of a chart
 //	"values:<key>"     the same, below a key; "a.b" is key b of key a
 //	"substitute"       values that Flux substitutes for variables in the manifests
-//	"secret"           the Secret with what references to secrets name, "platform-secrets"
+//	"secret"           the Secret with the referenced secrets, "platform-secrets"
 //	"secret:<name>"    the same, with another name
 //
 // The list is sorted, and empty for the default, ["configmap"].

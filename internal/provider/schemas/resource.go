@@ -62,6 +62,6 @@ func DefaultAttribute(value, what string) schema.StringAttribute {
 	}
 }
 
-// SelectorDescription says what a selector is.
+// SelectorDescription describes selectors.
 const SelectorDescription = " A selector is `{match_labels = {…}, match_expressions = [{key, operator, values}], expression = \"…\"}`; " +
 	"all that it says must hold, `{}` matches everything."

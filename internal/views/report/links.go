@@ -13,7 +13,7 @@ import (
 // Links has patterns of addresses of assignments and clusters by title. See [CheckLink] for patterns.
 type Links struct{ Assignments, Clusters map[string]string }
 
-// What a pattern may have between braces. The script of the page has the values.
+// The placeholders of patterns. The script of the page inserts the values.
 var (
 	OfAssignment = []string{
 		"environment", "host", "cluster_type", "cluster", "deployment_target", "workload", "workspace", "namespace", "commit", "folder",
@@ -29,8 +29,8 @@ const (
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// CheckLink says what is wrong with a pattern, as a clause without its subject: it is an https URL in which
-// {placeholders} stand for what there is of an assignment or a cluster.
+// CheckLink returns an error if a pattern is not an https URL with known placeholders, such as {host}. The error is a clause
+// without a subject.
 func CheckLink(pattern string, placeholders []string) error {
 	for _, found := range placeholder.FindAllStringSubmatch(pattern, -1) {
 		if !slices.Contains(placeholders, found[1]) {
