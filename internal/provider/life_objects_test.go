@@ -173,6 +173,11 @@ func TestANewStateTakesARenamedAssignmentOver(t *testing.T) {
 		"and rolls back and renames": func(s *shops, first string) {
 			s.further["rollback_to"], s.lab = first, typeOf("desk", "lab", "bench")
 		},
+		"while a stage waits on a renamed branch": func(s *shops, _ string) {
+			git(s.t, s.url, "branch", "-m", s.branch, "main")
+			git(s.t, s.url, "symbolic-ref", "HEAD", "refs/heads/main")
+			s.branch = "main"
+		},
 		"with a hold": func(s *shops, _ string) {
 			s.replicas = 5
 			s.further["holds"] = []any{map[string]any{"hosts": []any{"bench"}, "reason": "an audit"}}

@@ -166,16 +166,31 @@ func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string)
 	return d
 }
 
-// relocateWritten adds relocations of the folders on the branch, for an assignment without a state.
+// relocateWritten adds relocations of the folders on the branch, for an assignment without a state. Objects of such folders may
+// also follow the branch under a former name, which no state knows.
 func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) error {
 	w.movedHosts = w.formerHosts(written)
+	withObjects := w.keysWithObjects()
 	moved := map[folder.Key]formerFolder{}
 	for at, tree := range folder.All(written) {
-		if now, renamed := w.renames[at.Host]; renamed {
-			moved[folder.Key{Host: now, DeploymentTarget: at.DeploymentTarget}] = formerFolder{tree, placeOf(w.owner.Location, at)}
+		if key := w.renames.Key(at); key != at || withObjects[key] {
+			moved[key] = formerFolder{tree, placeOf(w.owner.Location, at)}
 		}
 	}
 	return w.addRelocations(ctx, moved)
+}
+
+// keysWithObjects returns the keys of the wanted folders with final objects.
+func (w *wanted) keysWithObjects() map[folder.Key]bool {
+	keys := map[folder.Key]bool{}
+	if goal, isFleet := w.goal.(*fleetGoal); isFleet {
+		for _, assignment := range goal.result.Schedule.Assignments {
+			if render.HasObjects(assignment) {
+				keys[folder.Key{Host: assignment.Host.Name, DeploymentTarget: assignment.Target.Name}] = true
+			}
+		}
+	}
+	return keys
 }
 
 // renderAtFormerPlace renders folders that are under way or drifted, and whose place has changed. It returns their trees at the
