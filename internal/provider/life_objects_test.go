@@ -78,7 +78,9 @@ func (l *objectsLife) step() {
 		l.t.Errorf("the apply fails: %s", said.Err())
 		return
 	}
-	l.did = append(l.did, fmt.Sprint(plan.Change(assignment).After["changes"]))
+	if change := plan.Change(assignment); change != nil { // nil with a tool whose plan has no changes
+		l.did = append(l.did, fmt.Sprint(change.After["changes"]))
+	}
 	l.clock.now = l.clock.now.Add(1)
 	files := filesOfCommit(l.t, l.url, l.branch)
 	checkFollowed(l.t, files, l.url, l.branch)
