@@ -78,7 +78,7 @@ func (w *memoryWorld) check() {
 	for _, repository := range w.at {
 		directory := w.t.TempDir()
 		gittest.Run(w.t, directory, "git", "init", "--quiet", "--bare")
-		gittest.Feed(w.t, directory, repository.Pack(), "index-pack", "--strict", "--stdin")
+		gittest.Feed(w.t, directory, gittest.Pack(repository), "index-pack", "--strict", "--stdin")
 	}
 }
 

@@ -24,14 +24,14 @@ type hand interface {
 }
 
 // memoryBranch is a branch in memory.
-type memoryBranch struct{ *gittest.Memory }
+type memoryBranch struct{ *gittest.Repository }
 
-func (b memoryBranch) files() map[string]string { return b.Files() }
+func (b memoryBranch) files() map[string]string { return b.Files("main") }
 
 func (b memoryBranch) byHand(change func(w hand)) {
-	files := memoryHand(b.Files())
+	files := memoryHand(b.Files("main"))
 	change(files)
-	b.Commit(files)
+	b.Write("main", files)
 }
 
 // memoryHand are files by path.

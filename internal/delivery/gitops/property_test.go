@@ -43,19 +43,19 @@ func TestReliabilityRandomSequences(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {
 			t.Run(fmt.Sprintf("%d-%d", first, first+batch-1), func(t *testing.T) {
 				t.Parallel()
-				var repositories []*gittest.Memory
+				var repositories []*gittest.Repository
 				var files bytes.Buffer // for git fast-import
 				var trees []string     // what it has to come to
 				for seed := first; seed < first+batch; seed++ {
-					r := gittest.NewMemory(seed%2 == 0)
+					r := gittest.NewRepository(seed%2 == 0)
 					repositories = append(repositories, r)
 					client := gitops.NewBranchClient(gitops.BranchOptions{Git: git.NewConnector(git.ConnectorOptions{Transport: r})})
 					m := newModel(t, memoryBranch{r}, git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}, client, seed)
 					m.goesBack = seed%2 == 0
 					m.after = func() {
-						if tree := r.Tree(); tree != "" {
-							r.Import(&files)
-							trees = append(trees, tree)
+						if tree := r.Tree("main"); !tree.IsZero() {
+							r.Import(&files, "main")
+							trees = append(trees, tree.String())
 						}
 					}
 					m.playSequence(10)
@@ -64,7 +64,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 				}
 				directory := t.TempDir()
 				run(t, directory, "git", "init", "--quiet", "--bare")
-				feed(t, directory, gittest.Pack(repositories), "index-pack", "--strict", "--stdin")
+				feed(t, directory, gittest.Pack(repositories...), "index-pack", "--strict", "--stdin")
 				feed(t, directory, files.Bytes(), "fast-import", "--quiet")
 				made := strings.Fields(run(t, directory, "git", "log", "--reverse", "--format=%T", "check"))
 				if !slices.Equal(made, trees) {

@@ -13,7 +13,7 @@ import (
 
 func TestHostsOnWhichNothingChangedAreNotRead(t *testing.T) {
 	t.Parallel()
-	memory := gittest.NewMemory(true)
+	memory := gittest.NewRepository(true)
 	repository := git.NewConnector(git.ConnectorOptions{Transport: memory})
 	remote := git.Remote{IsGitOps: true, URL: "http://memory/r", Branch: "main"}
 	edit := Edit{Owner: Owner{Name: "dev", Path: "dev"}, Hosts: FolderEdits{}}

@@ -1,6 +1,5 @@
-// Package acceptancetest chooses the number of tests. `make test`, for which people wait, runs each kind of test, and a few of
-// many similar cases. `make acceptance` sets FLOTILLA_ACCEPTANCE and runs all: each server, each tool, and thousands of random
-// cases.
+// Package acceptancetest chooses the number of tests. `make test` runs each kind of test with a few of many similar cases;
+// `make acceptance` sets FLOTILLA_ACCEPTANCE and runs every server, tool and random case.
 package acceptancetest
 
 import (
@@ -8,17 +7,15 @@ import (
 	"testing"
 )
 
-// variable is the environment variable that makes all tests run.
 const variable = "FLOTILLA_ACCEPTANCE"
 
 // All reports whether all tests run.
 func All() bool { return os.Getenv(variable) != "" }
 
-// Either reports whether a test that goes through Terraform and OpenTofu, or with several agents, goes through one of them, as
-// in `make lives` and in .ci/run.
+// Either reports whether tests with several tools or agents use one of them, as in `make lives` and .ci/run.
 func Either() bool { return os.Getenv(variable) == "either" }
 
-// Only skips a test unless all tests run. Cheaper tests find the same defects, except those of a real server.
+// Only skips a test unless all tests run. Cheaper tests must find the same defects, except those of a real server.
 func Only(t testing.TB) {
 	t.Helper()
 	if !All() {
@@ -26,7 +23,7 @@ func Only(t testing.TB) {
 	}
 }
 
-// Count is all where all tests run, else few.
+// Count returns all if all tests run, else few.
 func Count(few, all int) int {
 	if All() {
 		return all

@@ -18,8 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Backend serves the repositories in a folder over http as git's http-backend does, without its processes. What [Local] leaves
-// to git, and what people's git asks, next serves.
+// Backend serves the repositories in a folder over http like git's http-backend, without its processes. next serves repositories
+// that [Local] does not, and clients other than go-git.
 func Backend(folder string, next http.Handler) http.Handler {
 	if GitServes {
 		return next
@@ -41,14 +41,14 @@ func Backend(folder string, next http.Handler) http.Handler {
 		var answer bytes.Buffer
 		kind := "result"
 		var err error
-		switch session := at.session(); {
+		switch s := at.session(); {
 		case advertises:
 			kind = "advertisement"
-			err = session.advertise(r, service, &answer)
+			err = advertise(s, r, service, &answer)
 		case service == transport.UploadPackServiceName:
-			err = session.upload(r, &answer)
+			err = upload(s, r, &answer)
 		default:
-			err = session.receive(r, &answer)
+			err = receive(s, r, &answer)
 		}
 		if refused := (*pktline.ErrorLine)(nil); errors.As(err, &refused) {
 			answer.Reset()
@@ -69,7 +69,7 @@ var (
 	allowsIDs    = regexp.MustCompile(`(?i)allowAnySHA1InWant *= *true`)
 )
 
-func (s *localSession) advertise(r *http.Request, service string, w io.Writer) error {
+func advertise(s *session, r *http.Request, service string, w io.Writer) error {
 	advertised, err := s.AdvertisedReferencesContext(r.Context())
 	if err != nil && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return err
@@ -78,7 +78,7 @@ func (s *localSession) advertise(r *http.Request, service string, w io.Writer) e
 	return advertised.Encode(w)
 }
 
-func (s *localSession) upload(r *http.Request, w io.Writer) error {
+func upload(s *session, r *http.Request, w io.Writer) error {
 	request := packp.NewUploadPackRequest()
 	lines := pktline.NewScanner(r.Body)
 	for lines.Scan() {
@@ -108,7 +108,7 @@ func (s *localSession) upload(r *http.Request, w io.Writer) error {
 	return response.Encode(w)
 }
 
-func (s *localSession) receive(r *http.Request, w io.Writer) error {
+func receive(s *session, r *http.Request, w io.Writer) error {
 	request := packp.NewReferenceUpdateRequest()
 	if err := request.Decode(r.Body); err != nil {
 		return err

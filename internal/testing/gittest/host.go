@@ -1,47 +1,37 @@
 package gittest
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Host is a Git host in memory with any number of repositories, for tests with more load than processes can take. A client with
-// it as git.ConnectorOptions.Transport reaches its repositories by http URLs with any host name: the path of the URL, without ".git" and a
-// slash at the end, is the name of the repository. It is safe for concurrent use.
+// Host is a Git host in memory, for tests with more load than processes can take. A client with it as
+// git.ConnectorOptions.Transport reaches its repositories by http URLs with any host name: the path without ".git" and a final
+// slash is the name of the repository. It is safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
 	repositories map[string]*Repository
 }
 
-// Repository is a repository of a Host.
-type Repository struct {
-	host     *Host
-	memory   *Memory // for its objects
-	branches map[string]git.Hash
-}
-
 // NewHost returns a Git host without repositories.
 func NewHost() *Host { return &Host{repositories: map[string]*Repository{}} }
 
-// Create makes an empty repository. filters says whether its server can filter.
+// Create makes an empty repository; see [NewRepository].
 func (h *Host) Create(name string, filters bool) *Repository {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.repositories[name] = &Repository{host: h, memory: NewMemory(filters), branches: map[string]git.Hash{}}
-	return h.repositories[name]
+	repository := NewRepository(filters)
+	h.Alias(name, repository)
+	return repository
 }
 
 // Alias gives a repository a second name.
@@ -51,7 +41,7 @@ func (h *Host) Alias(name string, repository *Repository) {
 	h.repositories[name] = repository
 }
 
-func (h *Host) at(endpoint *transport.Endpoint) (*Repository, error) {
+func (h *Host) find(endpoint *transport.Endpoint) (*Repository, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	repository, ok := h.repositories[strings.TrimSuffix(strings.Trim(endpoint.Path, "/"), ".git")]
@@ -62,181 +52,169 @@ func (h *Host) at(endpoint *transport.Endpoint) (*Repository, error) {
 }
 
 // NewUploadPackSession makes it a transport.Transport.
-func (h *Host) NewUploadPackSession(endpoint *transport.Endpoint, _ transport.AuthMethod) (transport.UploadPackSession, error) {
-	repository, err := h.at(endpoint)
-	return &hostSession{Repository: repository, missing: err}, nil
-}
-
-// NewReceivePackSession makes it a transport.Transport.
-func (h *Host) NewReceivePackSession(endpoint *transport.Endpoint, _ transport.AuthMethod) (transport.ReceivePackSession, error) {
-	repository, err := h.at(endpoint)
-	return &hostSession{Repository: repository, missing: err}, nil
-}
-
-type hostSession struct {
-	*Repository
-	transport.Session // only this method is called
-	missing           error
-}
-
-// Close makes it a transport.Session.
-func (s *hostSession) Close() error { return nil }
-
-func (s *hostSession) AdvertisedReferencesContext(context.Context) (*packp.AdvRefs, error) {
-	if s.missing != nil {
-		return nil, s.missing
-	}
-	s.host.mu.Lock()
-	defer s.host.mu.Unlock()
-	advertised := packp.NewAdvRefs()
-	capabilities := []capability.Capability{capability.ReportStatus, capability.Shallow}
-	if s.memory.filters {
-		capabilities = append(capabilities, capability.Filter, capability.AllowReachableSHA1InWant, capability.AllowTipSHA1InWant)
-	}
-	for _, c := range capabilities {
-		if err := advertised.Capabilities.Set(c); err != nil {
-			return nil, err
-		}
-	}
-	if len(s.branches) == 0 {
-		return nil, transport.ErrEmptyRemoteRepository
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.branches)) {
-		if err := advertised.AddReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(name), s.branches[name])); err != nil {
-			return nil, err
-		}
-	}
-	return advertised, nil
-}
-
-func (s *hostSession) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	s.host.mu.Lock()
-	defer s.host.mu.Unlock()
-	return answer(s.memory.object, request)
-}
-
-// answer sends the requested objects. A missing object has no content.
-func answer(object func(git.Hash) git.RawObject, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	levels, blobs := 1<<30, request.Filter == ""
-	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
+func (h *Host) NewUploadPackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.UploadPackSession, error) {
+	repository, err := h.find(at)
 	if err != nil {
 		return nil, err
 	}
-	if _, text, ok := strings.Cut(filter, "tree:"); ok {
-		if _, err := fmt.Sscan(text, &levels); err != nil {
-			return nil, err
-		}
-	}
-	generations := 1 << 30
-	if depth, ok := request.Depth.(packp.DepthCommits); ok && depth > 0 {
-		generations = int(depth)
-	}
-	w, sent := git.NewPack(), map[git.Hash]bool{}
-	for _, id := range request.Haves {
-		past(object, id, 1<<30, func(commit git.Hash) bool { seen := sent[commit]; sent[commit] = true; return !seen })
-	}
-	for _, id := range request.Wants {
-		if object(id).Kind != plumbing.CommitObject {
-			send(object, w, id, levels, blobs)
-			continue
-		}
-		past(object, id, generations, func(commit git.Hash) bool {
-			if sent[commit] {
-				return false
-			}
-			sent[commit] = true
-			send(object, w, commit, levels, blobs)
-			return true
-		})
-	}
-	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
+	return repository.NewUploadPackSession(at, auth)
 }
 
-// past visits a commit and those before it, until visit returns false.
-func past(object func(git.Hash) git.RawObject, id git.Hash, generations int, visit func(git.Hash) bool) {
-	if generations == 0 {
-		return
-	}
-	commit := object(id)
-	if commit.Content == nil || !visit(id) {
-		return
-	}
-	head, _ := git.ParseCommitHead(commit.Content)
-	for _, parent := range head.Parents {
-		past(object, parent, generations-1, visit)
-	}
-}
-
-func (s *hostSession) ReceivePack(_ context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	s.host.mu.Lock()
-	defer s.host.mu.Unlock()
-	command := request.Commands[0]
-	report := packp.NewReportStatus()
-	report.UnpackStatus = "ok"
-	status := &packp.CommandStatus{ReferenceName: command.Name, Status: "ok"}
-	report.CommandStatuses = []*packp.CommandStatus{status}
-	branch := command.Name.Short()
-	if command.Old != s.branches[branch] {
-		status.Status = "fetch first"
-		return report, report.Error()
-	}
-	if err := git.ReadPack(request.Packfile, s.memory.objects); err != nil {
+// NewReceivePackSession makes it a transport.Transport.
+func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.AuthMethod) (transport.ReceivePackSession, error) {
+	repository, err := h.find(at)
+	if err != nil {
 		return nil, err
 	}
-	s.branches[branch] = command.New
-	return report, nil
+	return repository.NewReceivePackSession(at, auth)
 }
 
-// Branches are the names of the branches that there are.
+// Repository is a repository in memory. A client with it as git.ConnectorOptions.Transport reaches it by every http URL. It is safe
+// for concurrent use. Git has to check its content; see [Pack].
+type Repository struct {
+	filters  bool
+	mu       sync.Mutex
+	objects  map[git.Hash]git.RawObject
+	branches map[string]git.Hash
+}
+
+// NewRepository returns an empty repository. filters tells whether its server supports filters and requests by object ID.
+func NewRepository(filters bool) *Repository {
+	return &Repository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
+}
+
+// NewUploadPackSession makes it a transport.Transport.
+func (r *Repository) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
+	return &session{store: r, shallow: true, filters: r.filters, ids: r.filters}, nil
+}
+
+// NewReceivePackSession makes it a transport.Transport.
+func (r *Repository) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
+	return &session{store: r}, nil
+}
+
+func (r *Repository) references(advertised *packp.AdvRefs) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, tip := range r.branches {
+		advertised.References[plumbing.NewBranchReferenceName(name).String()] = tip
+	}
+	return nil
+}
+
+func (r *Repository) object(id git.Hash) git.RawObject {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.objects[id]
+}
+
+func (r *Repository) receive(pack io.Reader, command *packp.Command) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	branch := command.Name.Short()
+	if command.Old != r.branches[branch] {
+		return errors.New("fetch first")
+	}
+	if err := git.ReadPack(pack, r.objects); err != nil {
+		return err
+	}
+	r.branches[branch] = command.New
+	return nil
+}
+
+// Branches returns the names of the branches.
 func (r *Repository) Branches() []string {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.branches))
 }
 
-// Tip is the commit of a branch; the zero value where there is none.
+// Tip returns the commit of a branch; the zero value for a missing branch.
 func (r *Repository) Tip(branch string) git.Hash {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.branches[branch]
+}
+
+// Tree returns the ID of a branch's tree; the zero value for a missing branch.
+func (r *Repository) Tree(branch string) git.Hash {
+	head, _ := git.ParseCommitHead(r.object(r.Tip(branch)).Content)
+	return head.Tree
 }
 
 // Commits counts the commits of a branch that another commit lacks; all of them for the zero value.
 func (r *Repository) Commits(branch string, since git.Hash) int {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
 	known := map[git.Hash]bool{}
 	visit := func(id git.Hash) bool { seen := known[id]; known[id] = true; return !seen }
-	past(r.memory.object, since, 1<<30, visit)
+	walkHistory(r, since, 1<<30, visit)
 	before := len(known)
-	past(r.memory.object, r.branches[branch], 1<<30, visit)
+	walkHistory(r, r.Tip(branch), 1<<30, visit)
 	return len(known) - before
 }
 
-// Files are the files of a branch with their content.
+// Files returns the content of a branch's files by path.
 func (r *Repository) Files(branch string) map[string]string {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	return r.view(branch).Files()
+	files := map[string]string{}
+	r.eachFile(branch, func(name string, e git.Entry) { files[name] = string(r.object(e.ID).Content) })
+	return files
+}
+
+func (r *Repository) eachFile(branch string, visit func(name string, e git.Entry)) {
+	var walk func(at string, id git.Hash)
+	walk = func(at string, id git.Hash) {
+		entries, _ := git.ParseTree(r.object(id).Content)
+		for _, e := range entries {
+			if e.IsTree() {
+				walk(at+e.Name+"/", e.ID)
+			} else {
+				visit(at+e.Name, e)
+			}
+		}
+	}
+	walk("", r.Tree(branch))
 }
 
 // Write makes a person's commit that leaves a branch with these files, and no others.
 func (r *Repository) Write(branch string, files map[string]string) {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	view := r.view(branch)
-	view.Commit(files)
-	r.branches[branch] = view.tip
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := (&git.Tip{}).Tree()
+	for name, content := range files {
+		id := git.NewHasher().Blob([]byte(content))
+		r.objects[id] = git.RawObject{Kind: plumbing.BlobObject, Content: []byte(content)}
+		if err := w.Put(name, git.ModeFile, id); err != nil {
+			panic(err)
+		}
+	}
+	root := w.Write(func(id git.Hash, content []byte) {
+		r.objects[id] = git.RawObject{Kind: plumbing.TreeObject, Content: content}
+	})
+	text := fmt.Sprintf("tree %s\n", root)
+	if tip := r.branches[branch]; !tip.IsZero() {
+		text += fmt.Sprintf("parent %s\n", tip)
+	}
+	text += "author A <a@example.com> 0 +0000\ncommitter A <a@example.com> 0 +0000\n\nby hand\n"
+	id := plumbing.ComputeHash(plumbing.CommitObject, []byte(text))
+	r.objects[id] = git.RawObject{Kind: plumbing.CommitObject, Content: []byte(text)}
+	r.branches[branch] = id
 }
 
-// view is one branch of the repository.
-func (r *Repository) view(branch string) *Memory {
-	return &Memory{objects: r.memory.objects, tip: r.branches[branch]}
+// Import tells git fast-import to commit the files of a branch to the branch check.
+func (r *Repository) Import(w io.Writer, branch string) {
+	_, _ = io.WriteString(w, "commit refs/heads/check\ncommitter A <a@example.com> 0 +0000\ndata 0\ndeleteall\n")
+	r.eachFile(branch, func(name string, e git.Entry) { fmt.Fprintf(w, "M %s %s %s\n", e.Mode, e.ID, name) })
 }
 
-// Pack is everything that the repository has, for git to check.
-func (r *Repository) Pack() []byte {
-	r.host.mu.Lock()
-	defer r.host.mu.Unlock()
-	return Pack([]*Memory{r.memory})
+// Pack returns all objects of some repositories, for git to check.
+func Pack(repositories ...*Repository) []byte {
+	w := git.NewPack()
+	for _, r := range repositories {
+		r.mu.Lock()
+		for id, o := range r.objects {
+			w.Add(id, o)
+		}
+		r.mu.Unlock()
+	}
+	pack, _ := io.ReadAll(w.Reader()) // it is in memory
+	return pack
 }

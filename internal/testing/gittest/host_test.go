@@ -41,6 +41,6 @@ func TestHostServesRepositoriesByTheirNames(t *testing.T) {
 		}
 		directory := t.TempDir()
 		gittest.Run(t, directory, "git", "init", "--quiet", "--bare")
-		gittest.Feed(t, directory, repository.Pack(), "index-pack", "--strict", "--stdin")
+		gittest.Feed(t, directory, gittest.Pack(repository), "index-pack", "--strict", "--stdin")
 	}
 }

@@ -2,14 +2,12 @@ package gittest
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,9 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
@@ -27,10 +23,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// GitServes says that git serves what [Options] and [Backend] would serve without its processes: so it is in `make acceptance`.
+// GitServes makes git serve in place of [Options] and [Backend], as in `make acceptance`.
 var GitServes = acceptancetest.All() && !acceptancetest.Either()
 
-// Options are options of a client for local repositories, through [Local].
+// Options returns options of a client that reaches local repositories through [Local].
 func Options() git.ConnectorOptions {
 	if GitServes {
 		return git.ConnectorOptions{}
@@ -38,9 +34,9 @@ func Options() git.ConnectorOptions {
 	return git.ConnectorOptions{Local: Local}
 }
 
-// Local serves a repository on disk to a client that is given it as git.ConnectorOptions.Local, without the processes that
-// git starts for each request, which take most of the time of tests with many small requests. git reads and writes the same
-// repository. Local is nil for a repository that is more than a bare one without hooks, which git has to serve.
+// Local is a git.ConnectorOptions.Local that serves a repository on disk without git's processes, which take most of the time
+// of tests with small requests. git may use the repository at the same time. Local returns nil for a repository that git has to
+// serve: one with hooks or unusual configuration, or a clone.
 func Local(directory string) transport.Transport {
 	for name, folder := range map[string]bool{"objects": true, "refs": true, "HEAD": false} {
 		if info, err := os.Stat(filepath.Join(directory, name)); err != nil || info.IsDir() != folder {
@@ -60,17 +56,19 @@ func Local(directory string) transport.Transport {
 	return local{directory: directory, filters: true, ids: true}
 }
 
-// special matches configuration that nothing here knows of.
+// special matches configuration that only git implements.
 var special = regexp.MustCompile(
 	`(?im)^\[(transfer|extensions|uploadpackfilter)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`,
 )
 
-// pushing has one push at a time go on, so that each compares and swaps.
+// pushing makes the comparison and change of a reference atomic.
 var pushing sync.Mutex
 
+// local is a store on disk.
 type local struct {
 	directory    string
-	filters, ids bool // the server can filter, and gives objects by their ids
+	filters, ids bool // capabilities
+	opened       *filesystem.Storage
 }
 
 // NewUploadPackSession makes it a transport.Transport.
@@ -83,64 +81,42 @@ func (l local) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) 
 	return l.session(), nil
 }
 
-func (l local) session() *localSession {
-	return &localSession{local: l, storage: filesystem.NewStorage(osfs.New(l.directory), cache.NewObjectLRUDefault())}
+func (l local) session() *session {
+	l.opened = l.storage()
+	return &session{store: &l, shallow: true, filters: l.filters, ids: l.ids, tipsOnly: !l.ids}
 }
 
-type localSession struct {
-	local
-	storage           *filesystem.Storage
-	transport.Session // only this method is called
+// storage opens the repository anew: an open one misses later packs.
+func (l *local) storage() *filesystem.Storage {
+	return filesystem.NewStorage(osfs.New(l.directory), cache.NewObjectLRUDefault())
 }
 
-// Close makes it a transport.Session.
-func (s *localSession) Close() error { return s.storage.Close() }
-
-func (s *localSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+func (l *local) references(advertised *packp.AdvRefs) error {
+	l.opened = l.storage()
+	var err error
+	if advertised.References, err = l.readReferences(); err != nil {
+		return err
 	}
-	advertised := packp.NewAdvRefs()
-	capabilities := []capability.Capability{capability.ReportStatus, capability.Shallow}
-	if s.filters {
-		capabilities = append(capabilities, capability.Filter)
-	}
-	if s.ids {
-		capabilities = append(capabilities, capability.AllowReachableSHA1InWant, capability.AllowTipSHA1InWant)
-	}
-	for _, c := range capabilities {
-		if err := advertised.Capabilities.Set(c); err != nil {
-			return nil, err
-		}
-	}
-	references, err := s.references()
-	if err != nil {
-		return nil, err
-	}
-	if len(references) == 0 {
-		return advertised, transport.ErrEmptyRemoteRepository
-	}
-	for name, id := range references {
-		advertised.References[name] = id
-		if o := s.object(id); o.Kind == plumbing.TagObject { // "object <id>" is its first line
+	for name, id := range advertised.References {
+		if o := l.object(id); o.Kind == plumbing.TagObject { // "object <id>" is its first line
 			advertised.Peeled[name] = plumbing.NewHash(string(o.Content[len("object "):][:40]))
 		}
 	}
-	head, err := s.storage.Reference(plumbing.HEAD)
+	head, err := l.opened.Reference(plumbing.HEAD)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if id, ok := references[head.Target().String()]; ok {
+	if id, ok := advertised.References[head.Target().String()]; ok {
 		advertised.Head = &id
 		err = advertised.AddReference(head)
 	}
-	return advertised, err
+	return err
 }
 
-// references are those below refs. go-git's way to list them fails while somebody has one locked.
-func (s *localSession) references() (map[string]git.Hash, error) {
+// readReferences reads the references below refs; go-git fails while one is locked.
+func (l *local) readReferences() (map[string]git.Hash, error) {
 	references := map[string]git.Hash{}
-	packed, err := os.ReadFile(filepath.Join(s.directory, "packed-refs"))
+	packed, err := os.ReadFile(filepath.Join(l.directory, "packed-refs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -149,7 +125,7 @@ func (s *localSession) references() (map[string]git.Hash, error) {
 			references[name] = plumbing.NewHash(id)
 		}
 	}
-	return references, filepath.WalkDir(filepath.Join(s.directory, "refs"), func(file string, entry fs.DirEntry, err error) error {
+	return references, filepath.WalkDir(filepath.Join(l.directory, "refs"), func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(file, ".lock") {
 			return err
 		}
@@ -157,7 +133,7 @@ func (s *localSession) references() (map[string]git.Hash, error) {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(s.directory, file)
+		name, err := filepath.Rel(l.directory, file)
 		if err == nil {
 			references[filepath.ToSlash(name)] = plumbing.NewHash(strings.TrimSpace(string(content)))
 		}
@@ -165,24 +141,8 @@ func (s *localSession) references() (map[string]git.Hash, error) {
 	})
 }
 
-func (s *localSession) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
-	s.storage = s.session().storage // including pushes since the references were read
-	advertised, err := s.AdvertisedReferencesContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tips := slices.Concat(slices.Collect(maps.Values(advertised.References)), slices.Collect(maps.Values(advertised.Peeled)))
-	for _, id := range request.Wants {
-		if s.storage.HasEncodedObject(id) != nil || !s.ids && !slices.Contains(tips, id) {
-			return nil, &pktline.ErrorLine{Text: "upload-pack: not our ref " + id.String()}
-		}
-	}
-	return answer(s.object, request)
-}
-
-// object returns an object of the repository; an empty one if it cannot be read.
-func (s *localSession) object(id git.Hash) git.RawObject {
-	encoded, err := s.storage.EncodedObject(plumbing.AnyObject, id)
+func (l *local) object(id git.Hash) git.RawObject {
+	encoded, err := l.opened.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {
 		return git.RawObject{}
 	}
@@ -198,29 +158,18 @@ func (s *localSession) object(id git.Hash) git.RawObject {
 	return git.RawObject{Kind: encoded.Type(), Content: append([]byte{}, content.Bytes()...)}
 }
 
-func (s *localSession) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
-	if err := packfile.UpdateObjectStorage(s.storage, request.Packfile); err != nil {
-		return nil, err
+func (l *local) receive(pack io.Reader, command *packp.Command) error {
+	if err := packfile.UpdateObjectStorage(l.opened, pack); err != nil {
+		return err
 	}
 	pushing.Lock()
 	defer pushing.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	command := request.Commands[0]
-	report := packp.NewReportStatus()
-	report.UnpackStatus = "ok"
-	status := &packp.CommandStatus{ReferenceName: command.Name, Status: "ok"}
-	report.CommandStatuses = []*packp.CommandStatus{status}
-	if err := s.update(command); err != nil {
-		status.Status = err.Error()
-	}
-	return report, report.Error()
+	return l.update(command)
 }
 
-// update brings a reference from where it was to another commit, under the lock that git takes for that.
-func (s *localSession) update(command *packp.Command) error {
-	file := filepath.Join(s.directory, filepath.FromSlash(command.Name.String()))
+// update moves a reference under git's lock.
+func (l *local) update(command *packp.Command) error {
+	file := filepath.Join(l.directory, filepath.FromSlash(command.Name.String()))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -234,7 +183,7 @@ func (s *localSession) update(command *packp.Command) error {
 		return err
 	}
 	var now git.Hash
-	if at, err := s.session().storage.Reference(command.Name); err == nil {
+	if at, err := l.storage().Reference(command.Name); err == nil {
 		now = at.Hash()
 	}
 	if command.Old != now {

@@ -1,4 +1,5 @@
-// Package gittest has helpers for tests of Git: the git command line beside the client, and a repository in memory.
+// Package gittest has Git servers without processes: [Local] and [Backend] serve repositories on disk, [Host] in memory.
+// [StandIn] makes a server behave like another Git host. Helpers run the git command line beside the client.
 package gittest
 
 import (
@@ -10,8 +11,7 @@ import (
 	"testing"
 )
 
-// Hurry configures git in this process and its children: it skips flushing to disk and packing, and has a name for commits. The
-// configuration goes into the folder.
+// Hurry configures git in this process and its children to skip flushing and packing. The configuration goes into the folder.
 func Hurry(folder string) {
 	file := filepath.Join(folder, "gitconfig")
 	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {
@@ -21,13 +21,21 @@ func Hurry(folder string) {
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 }
 
-const hurried = "[user]\n\tname = A Person\n\temail = person@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = " +
-	"" +
-	"" +
-	"" +
-	"false\n[receive]\n\tautogc = false\n"
+const hurried = `
+[user]
+	name = A Person
+	email = person@example.com
+[core]
+	fsync = none
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[receive]
+	autogc = false
+`
 
-// Run runs a program in a directory without user configuration, and returns its output. The test fails if the program does.
+// Run runs a program without user configuration and returns its output. The test fails if the program does.
 func Run(t testing.TB, directory, name string, args ...string) string {
 	t.Helper()
 	output, err := TryRun(t, directory, name, args...)

@@ -16,19 +16,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// StandIn makes a Git server behave like another one, in the capabilities that it advertises and the requests that it refuses.
+// StandIn makes a Git server advertise the capabilities of another one and refuse the same requests.
 // internal/git/capabilities.go has the sources. It is safe for concurrent use.
 type StandIn struct {
 	// Upload and Receive are the advertised capabilities for fetches and pushes.
 	Upload, Receive string
-	// Insists are capabilities of which a fetch must have at least one; otherwise the answer is Refusal.
+	// Insists are capabilities of which a fetch needs at least one, else the answer is Refusal.
 	Insists []string
 	Refusal string
 	// Filters are the supported filters.
 	Filters []string
 	// NoIDs refuses objects by id, even if advertised.
 	NoIDs bool
-	// MaxPush is the largest push in bytes; 0 has no limit. TooLarge is the answer to a larger one.
+	// MaxPush is the limit of a push in bytes, 0 for none; TooLarge answers a larger one.
 	MaxPush  int
 	TooLarge string
 
@@ -45,7 +45,7 @@ type UploadRequest struct {
 	Refused      string // "" when it was not
 }
 
-// AzureRepos is a stand-in for Azure Repos. The repository has to allow filters and any object.
+// AzureRepos returns a stand-in for Azure Repos. The repository has to allow filters and any object.
 func AzureRepos() *StandIn {
 	return &StandIn{
 		Upload: " multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want filter " +
@@ -59,7 +59,7 @@ func AzureRepos() *StandIn {
 	}
 }
 
-// CodeCommit is a stand-in for AWS CodeCommit. The repository has to allow any object.
+// CodeCommit returns a stand-in for AWS CodeCommit. The repository has to allow any object.
 func CodeCommit() *StandIn {
 	return &StandIn{
 		Upload:  "multi_ack_detailed shallow side-band-64k thin-pack allow-tip-sha1-in-want allow-reachable-sha1-in-want",
@@ -69,14 +69,14 @@ func CodeCommit() *StandIn {
 	}
 }
 
-// Requests returns the requests of all fetches, also refused ones.
+// Requests returns all fetches, refused ones included.
 func (s *StandIn) Requests() []UploadRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Before returns the server with the stand-in before it. Requests have to come whole to the server.
+// Before puts the stand-in before a server, which gets whole requests.
 func (s *StandIn) Before(t testing.TB, server http.Handler) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func (s *StandIn) Before(t testing.TB, server http.Handler) http.Handler {
 	})
 }
 
-// advertise puts other capabilities into an advertisement, and notes the tips of branches.
+// advertise replaces the capabilities of an advertisement and notes the tips of branches.
 func (s *StandIn) advertise(body []byte, capabilities string) []byte {
 	var out bytes.Buffer
 	encoder, first := pktline.NewEncoder(&out), true
@@ -152,7 +152,7 @@ func (s *StandIn) advertise(body []byte, capabilities string) []byte {
 	return out.Bytes()
 }
 
-// fetched checks a request that fetches; it returns why it is refused.
+// fetched returns the reason to refuse a fetch.
 func (s *StandIn) fetched(body []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,6 @@ func (s *StandIn) fetched(body []byte) string {
 	return request.Refused
 }
 
-// unknown returns an error about capabilities that were not advertised.
 func unknown(capabilities []string, advertised string) string {
 	for _, name := range capabilities {
 		if !slices.Contains(strings.Fields(advertised), name) {
@@ -199,7 +198,6 @@ func unknown(capabilities []string, advertised string) string {
 	return ""
 }
 
-// pushed reads the command of a push.
 func pushed(body []byte) (command *packp.Command, capabilities []string, problem string) {
 	request := packp.NewReferenceUpdateRequest()
 	if err := request.Decode(bytes.NewReader(body)); err != nil || len(request.Commands) != 1 {
@@ -208,7 +206,7 @@ func pushed(body []byte) (command *packp.Command, capabilities []string, problem
 	return request.Commands[0], strings.Fields(request.Capabilities.String()), ""
 }
 
-// refuse reports as Azure Repos does: the pack was not taken, and why is beside the branch.
+// refuse reports like Azure Repos: an unpack error, with the reason at the branch.
 func (s *StandIn) refuse(w http.ResponseWriter, command *packp.Command) {
 	report := packp.NewReportStatus()
 	report.UnpackStatus = "error"

@@ -1,0 +1,162 @@
+package gittest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+)
+
+// store is a repository that a session serves, on disk or in memory.
+type store interface {
+	// references adds the references of the repository.
+	references(*packp.AdvRefs) error
+
+	// object returns the zero value for a missing object.
+	object(git.Hash) git.RawObject
+
+	// receive stores a pack, then moves a reference if it is still where the command expects it.
+	receive(pack io.Reader, command *packp.Command) error
+}
+
+// session serves a repository without processes.
+type session struct {
+	transport.Session // go-git calls only the methods below
+	store
+	shallow, filters, ids bool // capabilities
+	tipsOnly              bool // refuses objects that no reference points to
+}
+
+// Close makes it a transport.Session.
+func (s *session) Close() error { return nil }
+
+func (s *session) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	advertised := packp.NewAdvRefs()
+	for name, has := range map[capability.Capability]bool{
+		capability.ReportStatus: true, capability.Shallow: s.shallow, capability.Filter: s.filters,
+		capability.AllowReachableSHA1InWant: s.ids, capability.AllowTipSHA1InWant: s.ids,
+	} {
+		if !has {
+			continue
+		}
+		if err := advertised.Capabilities.Set(name); err != nil {
+			return nil, err
+		}
+	}
+	err := s.references(advertised)
+	if err == nil && len(advertised.References) == 0 {
+		err = transport.ErrEmptyRemoteRepository
+	}
+	return advertised, err
+}
+
+func (s *session) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	current := packp.NewAdvRefs()
+	if err := s.references(current); err != nil {
+		return nil, err
+	}
+	tips := slices.Concat(slices.Collect(maps.Values(current.References)), slices.Collect(maps.Values(current.Peeled)))
+	for _, id := range request.Wants {
+		if s.object(id).Kind == plumbing.InvalidObject || s.tipsOnly && !slices.Contains(tips, id) {
+			return nil, &pktline.ErrorLine{Text: "upload-pack: not our ref " + id.String()}
+		}
+	}
+	levels, blobs := 1<<30, request.Filter == ""
+	filter, err := url.QueryUnescape(strings.ReplaceAll(string(request.Filter), "+", "%2B"))
+	if err != nil {
+		return nil, err
+	}
+	if _, text, ok := strings.Cut(filter, "tree:"); ok {
+		if _, err := fmt.Sscan(text, &levels); err != nil {
+			return nil, err
+		}
+	}
+	generations := 1 << 30
+	if depth, ok := request.Depth.(packp.DepthCommits); ok && depth > 0 {
+		generations = int(depth)
+	}
+	w, sent := git.NewPack(), map[git.Hash]bool{}
+	isNew := func(commit git.Hash) bool { seen := sent[commit]; sent[commit] = true; return !seen }
+	for _, id := range request.Haves {
+		walkHistory(s.store, id, 1<<30, isNew)
+	}
+	for _, id := range request.Wants {
+		if s.object(id).Kind != plumbing.CommitObject {
+			send(s.store, w, id, levels, blobs)
+			continue
+		}
+		walkHistory(s.store, id, generations, func(commit git.Hash) bool {
+			if !isNew(commit) {
+				return false
+			}
+			send(s.store, w, commit, levels, blobs)
+			return true
+		})
+	}
+	return packp.NewUploadPackResponseWithPackfile(request, io.NopCloser(w.Reader())), nil
+}
+
+func (s *session) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	command := request.Commands[0]
+	report := packp.NewReportStatus()
+	report.UnpackStatus = "ok"
+	status := &packp.CommandStatus{ReferenceName: command.Name, Status: "ok"}
+	report.CommandStatuses = []*packp.CommandStatus{status}
+	if err := s.receive(request.Packfile, command); err != nil {
+		status.Status = err.Error()
+	}
+	return report, report.Error()
+}
+
+// walkHistory visits a commit and its ancestors until visit returns false.
+func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) bool) {
+	if generations == 0 {
+		return
+	}
+	commit := from.object(id)
+	if commit.Content == nil || !visit(id) {
+		return
+	}
+	head, _ := git.ParseCommitHead(commit.Content)
+	for _, parent := range head.Parents {
+		walkHistory(from, parent, generations-1, visit)
+	}
+}
+
+// send writes an object, and a number of levels of the trees that it refers to.
+func send(from store, w *git.Pack, id git.Hash, levels int, blobs bool) {
+	o := from.object(id)
+	w.Add(id, o)
+	if levels == 0 {
+		return
+	}
+	switch o.Kind {
+	case plumbing.CommitObject:
+		head, _ := git.ParseCommitHead(o.Content)
+		send(from, w, head.Tree, levels-1, blobs)
+	case plumbing.TreeObject:
+		entries, _ := git.ParseTree(o.Content)
+		for _, e := range entries {
+			if e.IsTree() || blobs {
+				send(from, w, e.ID, levels-1, blobs)
+			}
+		}
+	}
+}
