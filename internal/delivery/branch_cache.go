@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// branchCache fetches each branch once, regardless of the number of owners. Writers do not rely on it. The zero value is ready.
+// branchCache fetches each branch once for all owners. Writers do not rely on it.
 type branchCache struct {
-	locks    wait.Locks // held while a branch is fetched
-	branches sync.Map   // branchKey to *cachedBranch
+	locks    wait.Locks
+	branches sync.Map // branchKey to *cachedBranch
 }
 
 type cachedBranch struct {
@@ -24,7 +24,6 @@ type cachedBranch struct {
 
 func branchKey(remote git.Remote) string { return remote.URL + " " + remote.Branch }
 
-// read returns a branch. It fetches the branch unless that has succeeded before, or was refused.
 func (c *branchCache) read(
 	ctx context.Context, client *gitops.BranchClient, remote git.Remote, owner ...gitops.Owner,
 ) (*gitops.Branch, error) {

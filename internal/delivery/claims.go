@@ -9,23 +9,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Claim is one flotilla_cluster_claim and its location.
+// Claim is one flotilla_cluster_claim.
 type Claim struct {
 	Location folder.Location
 	Name     string
 }
 
-// ClaimState is a claim as the Terraform state has it.
+// ClaimState is a claim in the Terraform state.
 type ClaimState struct {
 	Claim
-	// Holder is the random text that ties the record to this state.
-	Holder string
-	Record string
-	// Clusters are ordered by the time of taking.
+	// Holder ties the record to this state.
+	Holder   string
+	Record   string
 	Clusters []string
 }
 
-// SeenClaim is a claim as the repository has it.
+// SeenClaim is a claim in the repository.
 type SeenClaim struct {
 	// Gone reports that the repository does not exist.
 	Gone bool `json:"gone,omitempty"`
@@ -33,15 +32,15 @@ type SeenClaim struct {
 	Touched bool `json:"touched,omitempty"`
 	// Foreign reports that another holder took the claim over.
 	Foreign bool `json:"foreign,omitempty"`
-	// Unsigned names the last commit of the record, if none of the allowed keys has signed it.
+	// Unsigned names the last commit of the record, if no allowed key has signed it.
 	Unsigned string `json:"unsigned,omitempty"`
-	// Clusters are the clusters in the record, unless it belongs to another holder or is unsigned.
+	// Clusters are empty if the record belongs to another holder or is unsigned.
 	Clusters []string `json:"clusters,omitempty"`
 	// Lost are known clusters that another claim has.
 	Lost []string `json:"lost,omitempty"`
 }
 
-// ErrDuplicateClaim reports a second flotilla_cluster_claim of one name at one location.
+// ErrDuplicateClaim reports a second claim of one name at one location.
 var ErrDuplicateClaim = errors.New("another flotilla_cluster_claim of this configuration has the same name, repository, branch and path")
 
 // ClaimRecords reads and writes the records of claims.
@@ -56,19 +55,19 @@ func newClaimKey(claim Claim) ownerKey {
 	return newOwnerKey(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
 
-// RegisterClaim remembers a planned claim. It fails for a second one of its name, like RegisterOwner.
+// RegisterClaim remembers a planned claim, like RegisterOwner.
 func (r *Registry) RegisterClaim(claim Claim) error {
 	return r.register(newClaimKey(claim), claim.Location, claim.Name, ErrDuplicateClaim)
 }
 
-// KnownClaimHolders returns the holders of the claim that this process has read from the state.
+// KnownClaimHolders returns the holders that this process has read from the state.
 func (r *Registry) KnownClaimHolders(claim Claim) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.holders[newClaimKey(claim)])
 }
 
-// ReadClaims returns all claims at a location. Errors: see gitops.BranchClient.ReadBranch.
+// ReadClaims returns all claims at a location.
 func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gitops.Claims, error) {
 	look, err := c.reader.branch(ctx, at)
 	if err != nil {
@@ -77,8 +76,7 @@ func (c *ClaimRecords) ReadClaims(ctx context.Context, at folder.Location) (gito
 	return look.ReadClaims(ctx, at.Path)
 }
 
-// FindUnsignedClaims returns the named claims whose record none of the allowed keys has signed, with the commit. Errors:
-// see ReadClaims.
+// FindUnsignedClaims returns the named claims whose record no allowed key has signed, with the commit.
 func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Location, names ...string) (map[string]string, error) {
 	look, err := c.reader.branch(ctx, at)
 	if err != nil {
@@ -87,7 +85,7 @@ func (c *ClaimRecords) FindUnsignedClaims(ctx context.Context, at folder.Locatio
 	return look.FindUnsignedClaims(ctx, at.Path, names)
 }
 
-// RefreshClaim compares the record of a claim with the state. Errors: see ReadClaims.
+// RefreshClaim compares the record of a claim with the state.
 func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (SeenClaim, error) {
 	c.registry.registerHolder(newClaimKey(known.Claim), known.Holder)
 	look, err := c.reader.branch(ctx, known.Location)
@@ -131,10 +129,7 @@ func (c *ClaimRecords) RefreshClaim(ctx context.Context, known ClaimState) (Seen
 	return seen, nil
 }
 
-// WriteClaim writes the record of a claim, and sets the edit's name, path, author and release. It pushes directly: a pull
-// request is no compare-and-swap.
-//
-// Errors: see gitops.BranchClient.WriteClaim.
+// WriteClaim writes the record of a claim. It pushes directly: a pull request is no compare-and-swap.
 func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.ClaimEdit) (gitops.ClaimResult, error) {
 	remote := c.reader.remote(claim.Location)
 	defer c.reader.branches.forget(remote)
@@ -143,10 +138,8 @@ func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.
 	return c.options.Git.WriteClaim(ctx, remote, edit)
 }
 
-// ReleaseClaim releases all clusters of a claim and removes its record. foreign reports that the record belongs to another
-// holder and stays. A missing repository has nothing to release.
-//
-// Errors: see WriteClaim.
+// ReleaseClaim removes the record of a claim. foreign reports that it belongs to another holder and stays. A missing
+// repository has nothing to release.
 func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
 	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {

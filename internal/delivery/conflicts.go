@@ -45,7 +45,7 @@ func (p *Planner) checkConflicts(ctx context.Context, desired Desired, plan *Pla
 	return nil
 }
 
-// addConflicts adds one error for all folders: a wrong name or path may claim hundreds of them.
+// addConflicts adds one error for all folders: a wrong name may claim hundreds of them.
 func (p *Plan) addConflicts(refused, adoptable []string) {
 	remedy := ""
 	if len(adoptable) > 0 {

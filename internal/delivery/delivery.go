@@ -1,9 +1,9 @@
 // Package delivery writes the target state of one owner to its location in a GitOps repository, by push or by pull request.
 // It knows neither Terraform nor the fleet.
 //
-// A [Desired] is the target state of an owner. The [Planner] compares it with an [OwnerState] and the repository, and returns
-// a [Plan]: new or known location, folders to write and to remove, protection, conflicts with other owners. The [Writer]
-// applies it. The [Reader] reads branches, and the [Refresher] finds drift.
+// The [Planner] compares a [Desired] with an [OwnerState] and the repository, and returns a [Plan]: new or known location,
+// folders to remove, protection, conflicts with other owners. The [Writer] applies it. The [Reader] reads branches, and the
+// [Refresher] finds drift. Unless stated otherwise, errors are those of gitops.BranchClient.
 package delivery
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Owner is one flotilla_assignment and its location.
+// Owner is one flotilla_assignment.
 type Owner struct {
 	Location folder.Location
 	Name     string
-	// Environment is a label in records and commits. It decides nothing.
+	// Environment is only a label.
 	Environment string
 }
 
@@ -41,19 +41,17 @@ type Service struct {
 type ServiceOptions struct {
 	Git         *gitops.BranchClient
 	Credentials git.Credentials
-	// Over is the transport for the APIs of Git hosts.
+	// Over is the transport for the APIs of Git hosts, and UserAgent identifies the provider to them.
 	Over http.RoundTripper
-	// Author signs commits. The zero value is the default author.
+	// Author signs commits. Default: see gitops.
 	Author git.Signature
-	// Release is the version of the provider, for the trailer of commits.
-	Release string
-	// Run identifies the pipeline run, for the trailer of commits; "" if there is none.
-	Run string
-	// UserAgent identifies the provider to the APIs of Git hosts.
+	// Release and Run are the version of the provider and the pipeline run, for trailers.
+	Release   string
+	Run       string
 	UserAgent string
 }
 
-// New returns a Service. It makes no request.
+// New returns a Service.
 func New(options ServiceOptions) *Service {
 	reader := &Reader{git: options.Git, credentials: options.Credentials}
 	hosts := &GitHosts{reader: reader, options: options}

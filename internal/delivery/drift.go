@@ -12,7 +12,7 @@ import (
 // DriftCause explains differences that no commit by hand has caused.
 type DriftCause string
 
-// The causes.
+// Causes of drift.
 const (
 	RepositoryGone  DriftCause = "repository gone"
 	BranchGone      DriftCause = "branch gone"      // deleted or renamed
@@ -44,7 +44,7 @@ func (d Drift) Explain(key folder.Key) string {
 	return "not as it was written"
 }
 
-// maxSearched bounds the commits that are searched for the change of a folder.
+// maxSearched bounds the commits in the search for changes.
 const maxSearched = 200
 
 // explainDrift finds the commits by hand that began the drift, or another cause. It ignores errors of the history.
@@ -77,8 +77,7 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 	return nil
 }
 
-// commitsByHand returns the first commit by hand after the last one of an assignment, for each folder that drifted. commits
-// are newest first.
+// commitsByHand returns the first commit by hand after the last one of an assignment, for each folder that drifted.
 func commitsByHand(commits []gitops.HistoryCommit, drifted map[folder.Key]string) map[folder.Key]string {
 	since := map[folder.Key]string{}
 	written := map[folder.Key]bool{}

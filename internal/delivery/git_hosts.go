@@ -52,7 +52,7 @@ type CommitStatuses struct {
 	Statuses []forge.Status
 }
 
-// CheckStatuses fails if commit statuses, or their creators, cannot be read from a Git host. It makes no request.
+// CheckStatuses fails if statuses, or their creators, cannot be read from a Git host. It makes no request.
 func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators bool) error {
 	host, err := h.gitHost(settings, at)
 	if err == nil && creators {
@@ -63,14 +63,14 @@ func (h *GitHosts) CheckStatuses(settings Settings, at folder.Location, creators
 
 // StatusQuery selects statuses.
 type StatusQuery struct {
-	Settings Settings // kind of Git host and URL of its API
+	Settings Settings
 	Location folder.Location
 	Limit    int
-	Creators bool // the creators of statuses are needed
+	Creators bool
 }
 
-// ReadStatuses reads the statuses of the newest commits of a branch, newest first, until enough returns true or the limit
-// is reached. It skips commits that the Git host does not have yet. An error comes with the statuses so far.
+// ReadStatuses reads the statuses of the newest commits of a branch until enough returns true. It skips commits that the
+// Git host does not have yet. An error comes with the statuses so far.
 func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
 	host, err := h.gitHost(query.Settings, query.Location)
 	if err != nil {
@@ -110,7 +110,7 @@ func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough f
 	return heard, nil
 }
 
-// ReadStatus reads the status of a commit of any repository; see forge.GitHost.Status.
+// ReadStatus reads the status of a commit of any repository.
 func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) (*forge.Status, error) {
 	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {

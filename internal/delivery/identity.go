@@ -12,18 +12,18 @@ import (
 // Identity is the relation of an owner to its state.
 type Identity string
 
-// The identities.
+// Identities of an owner.
 const (
 	Created Identity = "created" // no state
 	Same    Identity = "same"    // same location and name, perhaps another spelling of the URL
-	Renamed Identity = "renamed" // same location, another name: records are handed over
-	Moved   Identity = "moved"   // another location: it is written, then the former one is cleared
+	Renamed Identity = "renamed" // records are handed over
+	Moved   Identity = "moved"   // another location, whose content is then removed from the former one
 )
 
-// formerLocation is the result of comparing an owner's location with its state.
+// formerLocation compares an owner's location with its state.
 type formerLocation struct {
 	identity   Identity
-	unreadable error // error of reading the former location, if it was read
+	unreadable error // error of reading the former location
 	isSeparate bool  // same by history, but with another tip or unreadable
 }
 
@@ -105,8 +105,6 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 func isGone(err error) bool { return errors.Is(err, git.ErrNotFound) }
 
 // Identify compares an owner's location and name with the state.
-//
-// Errors: see gitops.BranchClient.ReadBranch.
 func (p *Planner) Identify(ctx context.Context, known *OwnerState, owner Owner) (Identity, error) {
 	former, err := p.identify(ctx, known, owner)
 	return former.identity, err

@@ -20,7 +20,7 @@ type Desired struct {
 	Owner    Owner
 	State    *OwnerState // nil without a state
 	Settings Settings
-	// Renames maps former names of hosts to present ones. The state may have the former ones.
+	// Renames maps former names of hosts to present ones.
 	Renames folder.Renames
 	// Former has earlier names of hosts and of the owner.
 	Former folder.Former
@@ -29,24 +29,21 @@ type Desired struct {
 	Protection rollout.Protection
 	// Unprotected reports that Protection is unknown until the apply.
 	Unprotected bool
-	// Adopt takes over folders of other owners, folders without an owner, and folders of the same name that the state
-	// lacks.
+	// Adopt takes over folders of other owners or of none, and folders of the same name that the state lacks.
 	Adopt bool
-	// Replaces reports that this owner replaces another object of the same configuration.
+	// Replaces reports that this owner replaces another object of the configuration.
 	Replaces bool
 	// Leave keeps the folders at a former location, like on_destroy = "keep".
-	Leave bool
-	// Clusters returns the clusters of hosts, if known.
+	Leave    bool
 	Clusters func(hosts []string) []string
 	// Fleet has the folders that the fleet gave up or a rollout added, for protection.
 	Fleet rollout.Fleet
-	// Causes explains why folders would be removed, if known.
+	// Causes explains why folders would be removed.
 	Causes func(removed []folder.Key) []string
 }
 
-// PlanProblem is an error or a warning about a plan.
 type PlanProblem struct {
-	Attribute string // of flotilla_assignment, such as "gitops_repo"
+	Attribute string // such as "gitops_repo"
 	Summary   string // a short sentence without a full stop
 	Detail    string
 	Warning   bool
@@ -55,18 +52,17 @@ type PlanProblem struct {
 // Plan is the effect of applying a Desired.
 type Plan struct {
 	Identity Identity
-	// Before are the owner's folders at the location according to the state, under the hosts' names of then.
+	// Before are the owner's folders according to the state, under the hosts' names of then.
 	Before folder.Trees
-	// Remove are folders of Before to be removed. Folders of renamed hosts are not among them.
+	// Remove are folders of Before to be removed, without those of renamed hosts.
 	Remove folder.Trees
 	// Found are folders of the owner's name that the state lacks. The repository may differ at another time, so plans may
 	// derive only problems from them.
 	Found folder.Trees
-	// Cleared are the folders to be removed at the former location of a Moved owner.
+	// Cleared are the folders to be removed at a former location.
 	Cleared folder.Trees
 	// LetGo reports that the folders at the former location stay without an owner.
-	LetGo bool
-	// formerGone reports that the former location of a Moved owner does not exist.
+	LetGo      bool
 	formerGone bool
 	// Problems are in reporting order. One error prevents an apply.
 	Problems []PlanProblem
@@ -85,7 +81,7 @@ func (p *Plan) addWarning(attribute, summary, format string, arguments ...any) {
 	p.Problems = append(p.Problems, PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true})
 }
 
-// checkHolder reports that another state took the records over by a commit; by is "" if none did.
+// checkHolder reports that another state took the records over by a commit, if any.
 func (p *Plan) checkHolder(desired Desired, by string) {
 	switch {
 	case by == "":
@@ -146,7 +142,6 @@ func (p *Plan) ownerThere(desired Desired) Owner {
 	return owner
 }
 
-// folders returns the owner's folders at the location, from state and repository.
 func (p *Plan) folders() folder.Trees { return mergeTrees(p.Before, p.Found) }
 
 // PlanUnread plans without the repository, which cannot be read yet.

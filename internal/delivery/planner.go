@@ -20,7 +20,7 @@ type Planner struct {
 // or removed. Content found in the repository affects only Problems and Found. The rest follows from the state, and from
 // whether locations are the same.
 //
-// The error is one of reading the repository; errors in the content are problems.
+// Errors in the content of the repository are problems.
 func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err := p.registry.checkDuplicate(ctx, desired.Owner, false); err != nil {
 		return nil, err
@@ -89,7 +89,6 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	return plan, err
 }
 
-// checkNewName reports other states with records under the former or the new name of an owner.
 func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan) error {
 	plan.checkHolder(desired, desired.State.Drift.OtherHolder)
 	view, err := p.reader.view(ctx, desired.Owner)
@@ -104,7 +103,7 @@ func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan)
 	return nil
 }
 
-// addKnown adds the folders in the state, and the folders in touched records.
+// addKnown adds the folders in the state and in touched records.
 func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) error {
 	plan.Before = desired.State.Current()
 	found := desired.State.Drift.Found
@@ -123,7 +122,6 @@ func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) err
 	return plan.refuseUnwanted(ctx, view, desired, desired.Owner, own.Without(desired.After))
 }
 
-// warnOfFound warns of folders at a new location: their last writer, and their fate.
 func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) error {
 	if plan.Found.Count() == 0 || plan.HasError() {
 		return nil
@@ -178,7 +176,6 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) 
 	return nil
 }
 
-// addUntracked adds the owner's folders that exist at the location but are missing from the state.
 func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner, plan *Plan) error {
 	view, err := p.reader.view(ctx, owner)
 	if err != nil {
@@ -197,12 +194,11 @@ func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner
 	if err != nil {
 		return err
 	}
-	// A wanted folder of another owner is a conflict. An unwanted one is not removed: see spareListed.
+	// A wanted folder of another owner is a conflict. For unwanted ones, see spareListed.
 	plan.Found = mergeTrees(plan.Found, mergeTrees(own, found.Without(desired.After)))
 	return plan.refuseUnwanted(ctx, view, desired, owner, own.Without(desired.After))
 }
 
-// planFormerLocation plans the fate of a former location.
 func (p *Planner) planFormerLocation(desired Desired, former formerLocation, plan *Plan) {
 	if former.isSeparate {
 		was, is := desired.State.Owner.Location, desired.Owner.Location

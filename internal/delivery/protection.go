@@ -27,7 +27,6 @@ func (p *Plan) checkProtection(desired Desired) {
 	})
 }
 
-// findCauses explains removals: of folders that only the repository has, and of others.
 func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
 	var known []folder.Key
 	for _, key := range removed {
@@ -52,7 +51,6 @@ func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
 	return lines
 }
 
-// checkRemoval adds an error with the causes if protection holds a removal.
 func (p *Plan) checkRemoval(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
 ) {

@@ -11,8 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Reader reads GitOps repositories. It fetches each branch once for all owners, until something is written there. Unless
-// stated otherwise, its methods return the errors of gitops.BranchClient.ReadBranch.
+// Reader reads GitOps repositories. It fetches each branch once for all owners, until something is written there.
 type Reader struct {
 	git         *gitops.BranchClient
 	credentials git.Credentials
@@ -28,7 +27,6 @@ func (r *Reader) branch(ctx context.Context, at folder.Location, owner ...gitops
 	return r.branches.read(ctx, r.git, r.remote(at), owner...)
 }
 
-// forget makes the next read of a location's branch fetch it again.
 func (r *Reader) forget(at folder.Location) { r.branches.forget(r.remote(at)) }
 
 func (r *Reader) view(ctx context.Context, owner Owner) (*gitops.OwnerView, error) {
@@ -39,7 +37,6 @@ func (r *Reader) view(ctx context.Context, owner Owner) (*gitops.OwnerView, erro
 	return branch.ReadOwner(ctx, owner.repositoryOwner())
 }
 
-// tip returns the commit of a location's branch; "" if the branch or the local repository does not exist.
 func (r *Reader) tip(ctx context.Context, at folder.Location) (string, error) {
 	branch, err := r.branch(ctx, at)
 	if err != nil {
@@ -48,7 +45,7 @@ func (r *Reader) tip(ctx context.Context, at folder.Location) (string, error) {
 	return branch.Tip(), nil
 }
 
-// ReadTip fetches the branch of a location again and returns its commit; "" if the branch or the repository does not exist.
+// ReadTip fetches the branch of a location again and returns its commit; "" if there is none.
 func (r *Reader) ReadTip(ctx context.Context, at folder.Location) (string, error) {
 	r.forget(at)
 	return r.tip(ctx, at)
@@ -69,9 +66,7 @@ func (r *Reader) ReadInventory(ctx context.Context, at folder.Location, filter g
 	return branch.ReadInventory(ctx, filter)
 }
 
-// ReadFoldersAt returns the folders of an owner, which may have had other names, at a commit in the history of the branch.
-//
-// Errors: git.ErrCommit if the commit is not in the history or has no folder of the owner.
+// ReadFoldersAt is gitops.OwnerView.ReadFoldersAt.
 func (r *Reader) ReadFoldersAt(ctx context.Context, owner Owner, commit string, names ...string) (gitops.FolderEdits, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -80,8 +75,7 @@ func (r *Reader) ReadFoldersAt(ctx context.Context, owner Owner, commit string, 
 	return view.ReadFoldersAt(ctx, commit, names...)
 }
 
-// FindCommits looks up commits from cluster reports in the history of the branch, with the trees of the wanted folders there;
-// see gitops.OwnerView.FindCommits.
+// FindCommits is gitops.OwnerView.FindCommits.
 func (r *Reader) FindCommits(
 	ctx context.Context, owner Owner, ids []string, want folder.Trees,
 ) (map[string]gitops.ReportedCommit, error) {
@@ -92,10 +86,7 @@ func (r *Reader) FindCommits(
 	return view.FindCommits(ctx, ids, want)
 }
 
-// ReadFiles reads the files of folders by their trees, regardless of the branch. wanted has the files that the folders
-// will get: unchanged ones are not fetched.
-//
-// Errors: also a plain one if the repository no longer has a tree.
+// ReadFiles reads the files of folders by their trees. It does not fetch files that wanted, the new content, has.
 func (r *Reader) ReadFiles(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted map[folder.Key][]git.File,
 ) (map[folder.Key][]git.File, error) {
@@ -115,9 +106,7 @@ func (r *Reader) ReadFiles(
 	})
 }
 
-// ReadFilesNamed reads the files of folders whose names are wanted, by the trees of the folders. It fetches no other file.
-//
-// Errors: see ReadFiles.
+// ReadFilesNamed reads the files of folders whose names are wanted, by the trees of the folders.
 func (r *Reader) ReadFilesNamed(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
 ) (map[folder.Key][]git.File, error) {
@@ -128,7 +117,7 @@ func (r *Reader) ReadFilesNamed(
 	return view.ReadFiles(ctx, folders, wanted, nil)
 }
 
-// ListOwners returns the names of the owners with records at a location's path.
+// ListOwners returns the names of the owners at a location's path.
 func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -156,9 +145,7 @@ func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees
 	return snapshot, err
 }
 
-// ReadOwnerAt reads the folders in an owner's records at a commit in the history of the branch.
-//
-// Errors: also git.ErrCommit if the commit is not in the history.
+// ReadOwnerAt reads the folders in an owner's records at a commit in the history of the branch, or returns git.ErrCommit.
 func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (gitops.OwnerSnapshot, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -167,10 +154,8 @@ func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (g
 	return view.ReadRecords(ctx, commit)
 }
 
-// ReadSeenRecords reads an owner's records at the commit of the last refresh, if there was one. A plan gets the same records
-// whenever it is computed.
-//
-// Errors: also git.ErrCommit if the commit is no longer in the history.
+// ReadSeenRecords reads an owner's records at the commit of the last refresh, so that all plans get the same. It returns
+// git.ErrCommit if the commit is no longer in the history.
 func (r *Reader) ReadSeenRecords(ctx context.Context, owner Owner, known *OwnerState) (map[folder.Key]gitops.FolderRecord, error) {
 	at := known.seenCommit()
 	if at == "" {
@@ -180,8 +165,8 @@ func (r *Reader) ReadSeenRecords(ctx context.Context, owner Owner, known *OwnerS
 	return snapshot.Records, err
 }
 
-// readFormerRecords reads the records of the only other owner of the wanted folders; none if there are several. The records
-// carry the name in the labels of its folders.
+// readFormerRecords reads the records of the only other owner of the wanted folders; none if there are several. They carry
+// the name in the labels of its folders.
 func readFormerRecords(
 	ctx context.Context, r *Reader, view *gitops.OwnerView, owner Owner, wanted folder.Trees,
 ) (gitops.OwnerSnapshot, error) {
@@ -211,7 +196,6 @@ func readFormerRecords(
 	return snapshot, err
 }
 
-// hasCommit reports whether a branch with this tip has a commit in its history.
 func (r *Reader) hasCommit(ctx context.Context, owner Owner, tip, commit string) (bool, error) {
 	if tip == "" || commit == "" {
 		return false, nil
@@ -237,7 +221,7 @@ func (r *Reader) IsSameLocation(ctx context.Context, one, other folder.Location)
 	return err == nil && here == there
 }
 
-// FindBranchConflict explains why the missing branch of a location cannot be created; "" if it can be, or exists.
+// FindBranchConflict explains why the missing branch of a location cannot be created; "" if it can.
 func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (string, error) {
 	branch, err := r.branch(ctx, at)
 	if err != nil || branch.Conflict() == "" {
@@ -247,8 +231,8 @@ func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (st
 		"Name another branch in gitops_repo, or rename the other.", branch.Conflict(), at.Branch), nil
 }
 
-// FindHeadConflict explains why the branch of a pull request cannot be created; "" if it can be. It reads the location only
-// if the state has no request from that branch.
+// FindHeadConflict explains why the branch of a pull request cannot be created; "" if it can, or if the state has a request
+// from that branch.
 func (r *Reader) FindHeadConflict(ctx context.Context, desired Desired) (string, error) {
 	if !desired.Settings.PullRequest {
 		return "", nil

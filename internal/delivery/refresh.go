@@ -16,7 +16,7 @@ type Drift struct {
 	Trees map[folder.Key]string `json:"trees,omitempty"`
 	// Touched are hosts whose marker or record others changed or removed.
 	Touched []string `json:"touched,omitempty"`
-	// Since has the first commit by hand that changed a folder, if there is one.
+	// Since has the first commit by hand that changed a folder.
 	Since map[folder.Key]string `json:"since,omitempty"`
 	// Found are folders in touched records that the state does not have.
 	Found folder.Trees `json:"found,omitempty"`
@@ -26,7 +26,7 @@ type Drift struct {
 	Lost string `json:"lost,omitempty"`
 	// Into is the base of the open pull request, if it is not the location's branch.
 	Into string `json:"into,omitempty"`
-	// Unsigned names the last commits of touched records that none of the allowed keys has signed.
+	// Unsigned names the last commits of touched records that no allowed key has signed.
 	Unsigned []string `json:"unsigned,omitempty"`
 	// OtherHolder names the commit of another state that took the records over.
 	OtherHolder string `json:"other_holder,omitempty"`
@@ -34,7 +34,7 @@ type Drift struct {
 	Request string `json:"request,omitempty"`
 }
 
-// Equal reports whether two drifts are the same.
+// Equal compares two drifts.
 func (d Drift) Equal(other Drift) bool {
 	return maps.Equal(d.Trees, other.Trees) && maps.Equal(d.Since, other.Since) && d.Found.Equal(other.Found) &&
 		slices.Equal(d.Touched, other.Touched) && slices.Equal(d.Unsigned, other.Unsigned) &&
@@ -93,7 +93,6 @@ func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	return nil
 }
 
-// markLost records that nothing is left.
 func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	k.Drift = Drift{Cause: cause, Lost: cmp.Or(before.Tip, before.Drift.Lost), Trees: map[folder.Key]string{}}
 	k.Tip = ""
@@ -136,9 +135,8 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 	return nil
 }
 
-// followRecords replaces the folders of a state whose records another state has taken over: that state may have
-// renamed them. The holder and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are
-// not followed.
+// followRecords replaces the folders of a state whose records another state has taken over and may have renamed. The holder
+// and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are not followed.
 func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) error {
 	if len(k.Drift.Unsigned) > 0 {
 		return nil
@@ -163,8 +161,7 @@ func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) 
 	return nil
 }
 
-// findTouched returns the hosts whose marker or record others changed. A record that only lacks folders taken over by
-// another owner does not count.
+// findTouched returns the hosts whose marker or record others changed, except by taking folders over.
 func (k *OwnerState) findTouched(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	left := make(map[string]string, len(k.Trees))
 	for host := range k.Trees {
@@ -175,7 +172,6 @@ func (k *OwnerState) findTouched(ctx context.Context, view *gitops.OwnerView) ([
 	return slices.DeleteFunc(touched, func(host string) bool { return taken[host] }), err
 }
 
-// findUnsigned returns the touched records that none of the allowed keys has signed.
 func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) ([]string, error) {
 	asked := map[string]string{}
 	for _, host := range k.Drift.Touched {
@@ -188,7 +184,6 @@ func (k *OwnerState) findUnsigned(ctx context.Context, view *gitops.OwnerView) (
 	return slices.Sorted(maps.Values(found)), nil
 }
 
-// findOtherHolder names the commit of another state that took touched records over.
 func (k *OwnerState) findOtherHolder(ctx context.Context, view *gitops.OwnerView) (string, error) {
 	if len(k.Drift.Touched) == 0 || k.Holder == "" {
 		return "", nil
@@ -226,7 +221,6 @@ func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) er
 // notBelieved replaces the id of an unsigned record: it then counts as changed by others.
 const notBelieved = "not believed"
 
-// readRecords sets the state to the owner's records.
 func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) error {
 	records, err := view.ReadRecords(ctx, "")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // ErrDuplicate reports a second flotilla_assignment of one name at one location.
 var ErrDuplicate = errors.New("another flotilla_assignment of this configuration has the same name, repository, branch and path")
 
-// NewHolder returns a random text that distinguishes an object in one Terraform state from the same object in another.
+// NewHolder returns a random text that distinguishes an object in one state from the same object in another.
 func NewHolder() string {
 	var random [gitops.HolderLength]byte
 	_, _ = rand.Read(random[:])
@@ -64,7 +64,7 @@ func newOwnerKey(owner Owner) ownerKey {
 // all others in another process.
 func (r *Registry) MarkWriting() { r.writes.Store(true) }
 
-// MarkReplaced records that this process creates a new object of an owner, which takes over the content of the present one.
+// MarkReplaced records that this process creates a new object of an owner, which takes over the present content.
 func (r *Registry) MarkReplaced(owner Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *Registry) isReplaced(owner Owner) bool {
 // IsWriting reports whether MarkWriting was called.
 func (r *Registry) IsWriting() bool { return r.writes.Load() }
 
-// RegisterOwner remembers a planned owner. It fails for a second one of its name. Terraform plans a replaced resource
+// RegisterOwner remembers a planned owner, and fails for a second one of its name. Terraform plans a replaced resource
 // twice; callers must recognize that.
 func (r *Registry) RegisterOwner(owner Owner) error {
 	return r.register(newOwnerKey(owner), owner.Location, owner.Name, ErrDuplicate)
@@ -147,7 +147,7 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 	return nil
 }
 
-// RegisterPlan remembers the folders that a plan adds and removes, and returns collisions with other plans of this process.
+// RegisterPlan remembers the folders that a plan adds and removes, and returns collisions with other plans.
 func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan) []PlanProblem {
 	adds := desired.After
 	if desired.State != nil && plan.Identity != Moved {
@@ -162,13 +162,13 @@ func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan
 	return r.addFolders(ctx, own)
 }
 
-// RegisterDestroy does the same for a destroy.
+// RegisterDestroy is RegisterPlan for a destroy.
 func (r *Registry) RegisterDestroy(ctx context.Context, known *OwnerState, plan *Plan) []PlanProblem {
 	return r.addFolders(ctx, []plannedFolders{{owner: known.Owner.Name, at: known.Owner.Location, removes: plan.Remove}})
 }
 
 // addFolders returns an error for folders that two owners add, or that one removes and the other adds. Terraform applies
-// both in any order, so clusters could remove running workloads in between. The later plan reports it.
+// both in any order, so clusters could remove running workloads in between.
 func (r *Registry) addFolders(ctx context.Context, own []plannedFolders) []PlanProblem {
 	own = slices.DeleteFunc(own, func(p plannedFolders) bool { return len(p.adds)+len(p.removes) == 0 })
 	for i := range own {

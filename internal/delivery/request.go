@@ -12,10 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// readPending returns the branch with the present content: the branch of the owner's open pull request, whose changes are
-// pending and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have
-// been merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or
-// else the one in the state.
+// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are pending
+// and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have been
+// merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or else
+// the one in the state.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
@@ -127,9 +127,7 @@ type noBranchError struct{ text string }
 func (e *noBranchError) Error() string { return e.text }
 func (e *noBranchError) Unwrap() error { return git.ErrNoBranch }
 
-// CheckBaseBranch fails if the base of a wanted pull request does not exist.
-//
-// Errors: git.ErrNoBranch with the base of the open request, or see gitops.BranchClient.ReadBranch.
+// CheckBaseBranch returns git.ErrNoBranch if the base of a wanted pull request does not exist.
 func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owner Owner, known *OwnerState) error {
 	if !settings.PullRequest {
 		return nil

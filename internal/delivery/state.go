@@ -7,44 +7,42 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// OwnerState is an owner as the Terraform state has it since the last apply.
+// OwnerState is an owner as the Terraform state has it.
 type OwnerState struct {
 	Owner       Owner
 	Settings    Settings
-	PullRequest string // URL; "" if there is none
+	PullRequest string
 	SavedState
 }
 
 // SavedState is the part of an OwnerState in private state.
 type SavedState struct {
-	// Label is the owner's name in the labels of rendered objects, if it differs from the present name. Refresh sets it when
-	// it reads the records.
+	// Label is the owner's name in the labels of rendered objects, if it differs from the present one.
 	Label string `json:"label,omitempty"`
-	// Former has earlier names of hosts and of the owner. Refresh sets it when it reads the records.
+	// Former has earlier names of hosts and of the owner.
 	Former folder.Former `json:"former,omitzero"`
 	// Trees are the folders as written.
 	Trees folder.Trees `json:"trees,omitempty"`
 	// Records has the ids of the owner's records by host.
 	Records map[string]string `json:"records,omitempty"`
-	// Holder is the random text that ties the owner's records to this state.
+	// Holder ties the owner's records to this state.
 	Holder string `json:"holder,omitempty"`
 	// Imported names the commit of imported records, until the first write of this state. That write sets a new holder,
 	// since another state may have the present one.
 	Imported string `json:"imported,omitempty"`
-	// Drift is the result of the last Refresh.
-	Drift Drift `json:"drift,omitzero"`
+	Drift    Drift  `json:"drift,omitzero"`
 	// Replaced has the folders that the pull request changes, with their trees on its base branch; "" for added folders.
 	Replaced map[folder.Key]string `json:"replaced,omitempty"`
 	// Proposed reports that the content was in an open pull request at the last Refresh.
 	Proposed bool `json:"proposed,omitempty"`
-	// Incomplete reports that the last apply opened or updated the pull request and then failed. Refresh ignores the request.
+	// Incomplete reports that the last apply opened or updated the pull request and then failed. Refresh ignores the
+	// request.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Tip is the commit of the branch that Refresh read; "" if the branch does not have Current.
 	Tip string `json:"tip,omitempty"`
 }
 
-// seenCommit returns the commit of the last refresh, if it read the location's branch. Plans read records at this commit,
-// to say the same again when applied.
+// seenCommit returns the commit of the last refresh, if it read the location's branch.
 func (k *OwnerState) seenCommit() string {
 	if k.Proposed {
 		return ""
@@ -65,7 +63,8 @@ func (k *OwnerState) Current() folder.Trees {
 	return current
 }
 
-// requestNumber returns the number of the pull request, which every Git host puts at the end of its URL; 0 if there is none.
+// requestNumber returns the number of the pull request, which every Git host puts at the end of its URL; 0 if there is
+// none.
 func (k *OwnerState) requestNumber() int {
 	if k == nil {
 		return 0

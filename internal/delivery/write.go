@@ -20,8 +20,7 @@ type writeOutcome struct {
 	url    string
 }
 
-// write applies an edit by push or by pull request. With ErrProposed it also returns the URL of the request, if there is
-// one.
+// write applies an edit by push or by pull request. ErrProposed comes with the URL of the request, if there is one.
 func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, known *OwnerState, edit gitops.Edit) (writeOutcome, error) {
 	remote := w.reader.remote(owner.Location)
 	defer w.reader.branches.forget(remote)
@@ -100,8 +99,7 @@ func (w *Writer) freeHead(
 	return host.CheckHead(ctx, selector)
 }
 
-// openRequest opens or updates the pull request, and merges it if the settings say so. It may return a request together with an
-// error.
+// openRequest opens or updates the pull request, and merges it if the settings say so. A request may come with an error.
 func openRequest(ctx context.Context, host *forge.GitHost, head string, wanted forge.Wanted) (*forge.PullRequest, error) {
 	request, err := host.Ensure(ctx, wanted)
 	if err != nil {
@@ -133,8 +131,7 @@ func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selec
 	return host.Close(ctx, request)
 }
 
-// CloseFormerRequest closes the open pull request from before a change of settings, name or branch, unless it is still in
-// use.
+// CloseFormerRequest closes the open pull request from before a change of settings, name or branch.
 func (w *Writer) CloseFormerRequest(ctx context.Context, known *OwnerState, owner Owner, settings Settings) (head string, err error) {
 	former := known.Settings.selector(known.Owner)
 	if !known.Settings.PullRequest {

@@ -23,32 +23,31 @@ type ApplyRequest struct {
 	Decisions rollout.Decisions
 	// Contents returns the content of a folder. Kept folders may be relocated, so it is called for them as well.
 	Contents func(host, deploymentTarget string) gitops.FolderEdit
-	// Verify checks the files of a folder at a location before the push; nil accepts all.
+	// Verify checks the files of a folder before the push, if set.
 	Verify func(files []git.File, at folder.Location) error
 	// Subject begins the commit message; "" means a summary of the changes.
 	Subject string
-	// Source is the origin of the changes, if known.
-	Source folder.Source
+	Source  folder.Source
 }
 
 // ApplyOutcome is the outcome of Apply.
 type ApplyOutcome struct {
 	Commit      string
-	PullRequest string            // URL; "" without a request
-	Records     map[string]string // ids of the owner's records by host
+	PullRequest string
+	Records     map[string]string // by host
 	Holder      string
-	Time        time.Time // of the commit with the changes; zero without changes
+	Time        time.Time // zero without changes
 	Proposed    bool      // in an open pull request
 	// Replaced is OwnerState.Replaced of the new state.
 	Replaced map[folder.Key]string
 	Identity Identity
 	// FormerGone reports that the owner moved from a branch or repository that no longer exists.
 	FormerGone bool
-	Former     folder.Former // names from before this and earlier renames
-	Problems   []PlanProblem // warnings about the time after the commit
+	Former     folder.Former
+	Problems   []PlanProblem // warnings
 }
 
-// HeldError reports that protection or other problems prevent an apply or a destroy. Nothing was written.
+// HeldError reports that problems prevent an apply or a destroy. Nothing was written.
 type HeldError struct{ Problems []PlanProblem }
 
 func (e *HeldError) Error() string {
@@ -65,12 +64,11 @@ type Writer struct {
 	options   ServiceOptions
 
 	heads wait.Locks // by repository and proposed branch
-	names wait.Locks // by branch, path and name of an owner, since two URLs may be one repository
+	names wait.Locks // by branch, path and name, since two URLs may be one repository
 }
 
-// Apply writes the target state: one commit at the location, or none. Then it clears the former location. A folder to be
-// written or removed that differs from the state, or that others wrote under the owner's name, is a gitops.ErrUnplanned
-// that names the commit.
+// Apply writes the target state: one commit at the location, or none. Then it clears the former location. A changed folder
+// that differs from the state, or that others wrote under the owner's name, is a gitops.ErrUnplanned that names the commit.
 //
 // Errors: *HeldError, ErrDuplicate, ErrProposed, or see gitops.BranchClient.Apply. Nothing was written, except with
 // ErrProposed or if the text says that this is unknown.
@@ -167,7 +165,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 	return edit
 }
 
-// addCommits adds the commits that changed folders to an error about them, if it finds any.
+// addCommits adds the commits that changed folders to an error about them.
 func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	changed, ok := errors.AsType[*gitops.ChangedError](err)
 	if !ok {
@@ -245,9 +243,9 @@ func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitop
 	return edit
 }
 
-// Destroy removes an owner; with leave, only its records. Content with another holder stays. Protection is checked here as
-// well, since Terraform does not plan the destroy half of a replacement. A missing repository has nothing to remove. If
-// others changed folders after the last refresh, nothing is removed.
+// Destroy removes an owner; with leave, only its records. Content with another holder stays, as does all if others changed
+// folders after the last refresh. Protection is checked here as well, since Terraform does not plan the destroy half of a
+// replacement. A missing repository has nothing to remove.
 //
 // Errors: see Apply.
 func (w *Writer) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {

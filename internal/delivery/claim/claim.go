@@ -1,8 +1,8 @@
 // Package claim decides which clusters of a pool a claim has. It is pure.
 //
-// A claim keeps its clusters, oldest first, while the fleet has them and no other claim does. To
-// grow, it takes free clusters of the pool in the order of their names. To shrink, it releases the clusters that it took
-// last. The result does not depend on a clock, on chance, or on the order in which clusters were added.
+// A claim keeps its clusters, oldest first, while the fleet has them and no other claim does. It takes free clusters in the
+// order of their names, and releases the last taken ones first. The result does not depend on a clock, on chance, or on the
+// order in which clusters were added.
 package claim
 
 import (
@@ -16,22 +16,20 @@ import (
 
 // Situation is the input of a decision.
 type Situation struct {
-	// Number is the wanted number of clusters.
 	Number int
-	// Fleet has all clusters of the fleet, and Pool the selectable ones, in any order.
+	// Fleet has all clusters, and Pool the selectable ones, in any order.
 	Fleet, Pool []string
 	// Held are the claim's clusters, ordered by the time of taking, perhaps with duplicates.
 	Held []string
-	// Elsewhere maps the clusters of other claims to the names of those claims.
+	// Elsewhere maps the clusters of other claims to those claims.
 	Elsewhere map[string]string
 }
 
-// Decision is the outcome for a claim.
+// Decision is the outcome.
 type Decision struct {
-	// Clusters are ordered by the time of taking, new ones last.
+	// Clusters are ordered by the time of taking.
 	Clusters []string
-	// Taken are new clusters.
-	Taken []string
+	Taken    []string
 	// Released are clusters beyond the wanted number.
 	Released []string
 	// Gone are clusters that left the fleet.
@@ -40,7 +38,7 @@ type Decision struct {
 	Lost []string
 }
 
-// KeepClusters decides which clusters the claim keeps. It takes none. A cluster stays even if the pool no longer selects it.
+// KeepClusters decides which clusters the claim keeps, even if the pool no longer selects them. It takes none.
 func KeepClusters(s Situation) Decision {
 	fleet := setOf(s.Fleet)
 	var d Decision
@@ -65,7 +63,7 @@ func KeepClusters(s Situation) Decision {
 	return d
 }
 
-// Decide calls KeepClusters and then takes the missing clusters. Errors: *ShortError.
+// Decide calls KeepClusters and takes the missing clusters. Errors: *ShortError.
 func Decide(s Situation) (Decision, error) {
 	d := KeepClusters(s)
 	wanting := s.Number - len(d.Clusters)
@@ -99,7 +97,7 @@ func FreeClusters(s Situation, kept []string) []string {
 	return free
 }
 
-// ClaimedElsewhere returns the clusters of the pool that other claims have, by claim, in order.
+// ClaimedElsewhere returns the clusters of the pool that other claims have, by claim.
 func ClaimedElsewhere(s Situation) map[string][]string {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
@@ -118,13 +116,13 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// ShortError reports that a pool has too few free clusters.
+// ShortError reports a pool with too few free clusters.
 type ShortError struct {
-	Number    int                 // wanted
-	Kept      int                 // clusters that the claim has
-	Free      []string            // could be taken
+	Number    int // wanted
+	Kept      int
+	Free      []string
 	Pool      int                 // clusters in all
-	Elsewhere map[string][]string // clusters of the pool by other claim
+	Elsewhere map[string][]string // by other claim
 }
 
 func (e *ShortError) Error() string {

@@ -14,39 +14,33 @@ import (
 
 // ApplyResult is the outcome of Apply.
 type ApplyResult struct {
-	// Commit is the tip of the branch when last read, which has the wanted content; "" if there is no branch and nothing to
-	// write.
-	Commit string
-	// Committed reports that this Apply made a commit.
+	// Commit is the tip with the wanted content; "" if there is no branch and nothing to write.
+	Commit    string
 	Committed bool
-	// Time is the time of the commit with Changes; zero without changes.
-	Time time.Time
-	// Pushes counts the packs sent with this edit.
-	Pushes int
+	Time      time.Time
+	Pushes    int
 	// Changes has the changed folders, ordered by key.
 	Changes []folder.Change
-	// Subject is the first line of the commit message; "" without a commit.
 	Subject string
-	// HeadCommit is the tip of Edit.Head, if it proposes Changes against Commit. This Apply or an earlier one made it.
+	// HeadCommit is the tip of Edit.Head, if it proposes Changes against Commit.
 	HeadCommit string
-	// Held reports that records of the owner have another holder, on the branch or on Edit.Head. A destroy left those hosts
-	// as they are.
+	// Held reports that some records have another holder, on the branch or on Edit.Head. A destroy left those hosts.
 	Held bool
-	// Records has the ids of all records of the owner by host, for the next Edit.
+	// Records has the ids of the owner's records by host, for the next Edit.
 	Records map[string]string
 
 	claim *claimChange
 }
 
 // Apply brings the owner's part of the branch to the content of the edit, with one commit or none. It changes no file of
-// others. The push is a compare-and-swap and never forced: if others move the branch first, Apply computes the edit again
-// on the new tip. Edits of one branch through one BranchClient wait for each other.
+// others. The push is a compare-and-swap, never forced: if others move the branch first, Apply computes the edit again on
+// the new tip. Edits of one branch wait for each other.
 //
-// Apply creates a missing local repository, bare, and a missing branch, if there is something to write.
+// Apply creates a missing branch, or a missing local repository, if there is something to write.
 //
-// Errors: ErrNotFound, ErrUnauthorized, ErrUnreachable, ErrRefused (with the server's words), ErrRace, ErrTooLarge,
-// ErrConflict or ErrUnplanned (the latter may be a *ChangedError), *git.BlockedError, git.ErrCommit, a context error, or an
-// error about the edit. After an error, the branch does not have the commit, unless the text says that this is unknown.
+// Errors: errors of package git, ErrRace, ErrConflict, ErrUnplanned (it may be a *ChangedError), ErrOtherHolder,
+// ErrHostNotEmpty, a context error, or an error about the edit. After an error, the branch does not have the commit, unless
+// the text says that this is unknown.
 func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ApplyResult{}, describeError(remote, err)
@@ -58,7 +52,6 @@ func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) 
 	return result, describeError(remote, err)
 }
 
-// write runs an edit while no other edit of this client writes to the branch.
 func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
 	a := &applyLoop{client: c, remote: remote, edit: edit}
 	began := time.Now()
@@ -79,7 +72,6 @@ func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) 
 	}
 }
 
-// applyLoop is the state of an Apply across its attempts.
 type applyLoop struct {
 	client *BranchClient
 	remote git.Remote
@@ -93,8 +85,7 @@ type applyLoop struct {
 	unconfirmed *change
 }
 
-// attempt computes the change at the tip and pushes it. It reports done if the tip then has the wanted content; neither
-// done nor an error means: try again.
+// attempt computes the change at the tip and pushes it. Neither done nor an error means: try again.
 func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	t, err := a.client.options.Git.Open(ctx, a.remote, a.edit.Owner.treeLevels())
 	if err != nil {
@@ -167,9 +158,9 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 }
 
 // parentsOf returns the parents of a proposed commit with this root; nil if the proposed branch already has it. own is the
-// tip of that branch, and ahead has its commits that the base lacks. The tree is that of the base with the edit applied.
-// The branch is never forced, so its tip is a parent until the base contains it. The tip of the base is always one: a Git
-// host does not merge a request that conflicts with its base.
+// tip of that branch, and ahead has its commits that the base lacks. The branch is never forced, so its tip is a parent
+// until the base contains it. The tip of the base always is: a Git host does not merge a request that conflicts with its
+// base.
 func parentsOf(ahead map[git.Hash]git.CommitHead, own, base, root git.Hash) []git.Hash {
 	switch at, ok := ahead[own]; {
 	case !ok:
@@ -189,8 +180,7 @@ func (a *applyLoop) targetBranch() string {
 	return a.remote.Branch
 }
 
-// setResult fills in the result: commit has the wanted content, or head proposes it against commit. made is the change that
-// was pushed or proposed; nil if the tip has it.
+// setResult fills in the result. made is the pushed or proposed change; nil if the tip has it.
 func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 	a.result = ApplyResult{Pushes: a.pushes, Commit: hexOrEmpty(commit), HeadCommit: hexOrEmpty(head), Committed: a.unconfirmed != nil}
 	if made == nil {
@@ -262,8 +252,7 @@ func packFolder(h *git.Hasher, pack *git.Pack, file *putFile, verify func(string
 	return nil
 }
 
-// retryUnanswered returns nil, to allow another attempt, after a transient failure. It returns the error after too many of
-// them.
+// retryUnanswered returns nil, for another attempt, after the first few transient failures.
 func (a *applyLoop) retryUnanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !git.Transient(err) {
 		return err

@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	// maxRecordDepth bounds the nesting of unknown members.
 	maxRecordDepth = 32
 	// leastObject and leastValue are the smallest sizes in bytes that Flotilla writes. Records with smaller values take
 	// many times their size in memory.
@@ -15,16 +14,16 @@ const (
 )
 
 const (
-	// maxRecords bounds the bytes of all assignment records read at once: enough for 600,000 folders.
+	// maxRecords bounds the bytes of assignment records in one read: enough for 600,000 folders.
 	maxRecords = 256 << 20
-	// maxClaims bounds the bytes of all claim records at a path: enough for 300,000 clusters.
+	// maxClaims bounds the bytes of claim records at a path: enough for 300,000 clusters.
 	maxClaims = 32 << 20
-	// maxVisited bounds the folders and records of one inventory: enough for ten fleets of 3,000 clusters.
+	// maxVisited bounds one inventory: enough for ten fleets of 3,000 clusters.
 	maxVisited = 500_000
 )
 
-// budget bounds the cost of one read. Git stores equal content once, so anybody with push access can fit billions of files
-// into a few kilobytes.
+// budget bounds the cost of one read. Git stores equal content once, so a push of a few kilobytes can contain billions of
+// files.
 type budget struct {
 	left    int
 	problem string
@@ -52,8 +51,7 @@ func (b *budget) spend(amount int) error {
 	return nil
 }
 
-// checkBounds rejects content that Flotilla never writes, before it is parsed. Anybody with push access may have written
-// it. It allocates nothing.
+// checkBounds rejects content that Flotilla never writes, before it is parsed. It allocates nothing.
 func checkBounds(content []byte, limit int) error {
 	if len(content) > limit {
 		return fmt.Errorf("the record is longer than %d MiB", limit>>20)

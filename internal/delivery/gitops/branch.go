@@ -10,24 +10,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Branch is the tip of a branch, read once for all owners. It stays the same when the branch moves on. It is safe for
-// concurrent use, with one request at a time.
+// Branch is the tip of a branch, read once for all owners. It is safe for concurrent use, with one request at a time.
 type Branch struct {
 	remote git.Remote
 	git    *git.Connector
 	lock   wait.Locks // held while the tip is in use
 	tip    *git.Tip
-	levels int      // of trees fetched everywhere
-	opened *layout  // directories opened to find owners; never edited
-	past   *lineage // history of the tip, or of a later one
+	levels int
+	opened *layout
+	past   *lineage
 
 	signers *git.Verifier // nil believes every record
 }
 
-// ReadBranch reads the tip of a branch, with the trees of the named owners. A missing branch or local repository is an
-// empty Branch.
+// ReadBranch reads the tip of a branch, with the trees of the owners. A missing branch or local repository is an empty
+// Branch.
 //
-// Errors: git.ErrNotFound, git.ErrUnauthorized, git.ErrUnreachable, git.ErrTooLarge, or an error about the remote.
+// Errors: errors of package git, or an error about the remote or the owners.
 func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners ...Owner) (*Branch, error) {
 	levels, err := 1, remote.Check()
 	for _, owner := range owners {
@@ -52,22 +51,22 @@ func (c *BranchClient) ReadBranch(ctx context.Context, remote git.Remote, owners
 	}, nil
 }
 
-// Tip returns the branch's commit in hex; "" if there is no branch.
+// Tip returns the commit in hex; "" if there is no branch.
 func (l *Branch) Tip() string { return hexOrEmpty(l.tip.Commit) }
 
-// IsMissing reports that the local repository does not exist. The first Apply creates it.
+// IsMissing reports that the local repository does not exist.
 func (l *Branch) IsMissing() bool { return l.tip.Missing }
 
 // Conflict returns an existing branch beside which Git cannot create this one; "" if there is none.
 func (l *Branch) Conflict() string { return l.tip.Conflict }
 
-// ConflictOf returns an existing branch beside which Git cannot create another one, such as a proposal branch.
+// ConflictOf is Conflict for another branch.
 func (l *Branch) ConflictOf(branch string) string { return l.tip.ConflictOf(branch) }
 
-// ReadOwner reads the trees of an owner's path, hosts and records, and no file. It also fetches them for all owners on the
-// way, whose views then need no request.
+// ReadOwner reads the trees of an owner's path, hosts and records, and no file. It fetches them for all owners on the way,
+// whose views then need no request.
 //
-// Errors: see ReadBranch, or *git.BlockedError, or an error about the owner.
+// Errors: see ReadBranch.
 func (l *Branch) ReadOwner(ctx context.Context, owner Owner) (*OwnerView, error) {
 	if err := owner.check(); err != nil {
 		return nil, describeError(l.remote, err)
@@ -100,10 +99,8 @@ func withTip[T any](ctx context.Context, l *Branch, do func() (T, error)) (resul
 	return result, describeError(l.remote, err)
 }
 
-// recordLevels is the depth of a records folder: itself, its owners, and their clusters.
 const recordLevels = 3
 
-// fetchOwners fetches the records and hosts of all owners that the directories on the way to a path show.
 func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	if err := l.opened.Open(ctx, []string{at}); err != nil {
 		return err
@@ -131,7 +128,6 @@ func (l *Branch) fetchOwners(ctx context.Context, at string) error {
 	return l.tip.Need(ctx, hosts)
 }
 
-// pathsOfOwners returns the fetched directories with a records folder, on the way to a path and beside it.
 func (l *Branch) pathsOfOwners(at string) []string {
 	var paths []string
 	var walk func(p string, left int)

@@ -9,39 +9,38 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// change is the complete effect of an edit on one tip. It is computed before any part is applied.
+// change is the effect of an edit on one tip. It is complete before any part is applied.
 type change struct {
 	edit      Edit
 	at        time.Time
 	abandoned []folder.Key // folders that stay without an owner
 	hosts     []string     // with a changed marker or record
 	adopted   []Conflict
-	formerly  string          // former name of the owner, if its records are handed over
-	claim     *claimChange    // nil for an edit of an owner
-	folders   []folder.Change // ordered by key
+	formerly  string       // former name of the owner, if its records are handed over
+	claim     *claimChange // nil for an edit of an owner
+	folders   []folder.Change
 
-	newHosts, renamedHosts, goneHosts int // subsets of hosts; the rest is repaired
+	newHosts, renamedHosts, goneHosts int // subsets of hosts
 
-	held bool // some hosts have another holder
+	held bool
 
-	atTip   map[string]git.Hash // the owner's records before the change, by host
+	atTip   map[string]git.Hash // before the change, by host
 	records map[string]git.Hash // and after it
 
-	remove []string // paths
+	remove []string
 	put    []putFile
 }
 
-// putFile is a file or a folder to write.
 type putFile struct {
 	path     string
 	id       git.Hash
 	content  []byte
 	isFolder bool
 	files    func() ([]git.File, error)
-	exists   bool // the repository has it already
+	exists   bool // in the repository already
 }
 
-// isEmpty reports whether the tip needs no commit. Records that differ only in their statements about a folder need none.
+// isEmpty reports whether the tip needs no commit. Records that differ only in statements about folders need none.
 func (c *change) isEmpty() bool {
 	if c.claim != nil {
 		return len(c.put)+len(c.remove) == 0

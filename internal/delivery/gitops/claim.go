@@ -14,63 +14,51 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrClaimHeld reports that the record of the claim belongs to another holder.
 var ErrClaimHeld = errors.New("the claim belongs to another Terraform state")
 
-// ErrClaimUnreadable reports that the record of another claim cannot be read. Its clusters are unknown, so no cluster is
-// surely free.
+// ErrClaimUnreadable reports an unreadable record of another claim. Its clusters are unknown, so none is surely free.
 var ErrClaimUnreadable = errors.New("the record of a claim cannot be read")
 
-// ErrClaimTwice reports that the records of two claims list the same cluster.
 var ErrClaimTwice = errors.New("the records of two claims list one cluster")
 
-// ClaimEdit is the target state of one claim.
+// ClaimEdit is the target state of one claim. Author, Subject, Release and Run are as in an Edit.
 type ClaimEdit struct {
-	// Name and Path identify the claim.
 	Name, Path string
-	// FormerName is the claim's former name at the same path, if it has one. Its record becomes the claim's in the same
-	// commit.
-	FormerName string
-	// Environment is a label in the record and the commit. It decides nothing.
+	// FormerName is the claim's former name at the same path. Its record becomes the claim's in the same commit.
+	FormerName  string
 	Environment string
-	// Holder is the new holder of the claim. Other holders then find it taken over.
+	// Holder is the new holder.
 	Holder string
-	// Holders are further holders whose records are the claim's own. A record without a holder has the holder "".
+	// Holders are further holders whose records are the claim's own, such as "" for a record without one.
 	Holders []string
 	// Adopt takes over the record of any holder.
 	Adopt bool
-	// Choose returns the claim's clusters for a tip, and is called again after a lost race. Its error is the error of the
-	// edit. Without it, the edit removes the claim's own record.
-	Choose func(ClaimTip) ([]string, error)
-	// Author is the author and committer.
-	Author git.Signature
-	// Subject begins the commit message. Default: "claim team-a: 2 taken, 1 released".
+	// Choose returns the clusters for a tip, again after a lost race. nil removes the claim's own record.
+	Choose  func(ClaimTip) ([]string, error)
+	Author  git.Signature
 	Subject string
-	// Release is the trailer Flotilla-Release, if not empty.
 	Release string
-	// Run is the trailer Flotilla-Run, if not empty.
-	Run string
+	Run     string
 }
 
-// ClaimTip has the claims of a tip, as one claim sees them.
+// ClaimTip has the claims of a tip as one claim sees them.
 type ClaimTip struct {
 	// Held are the clusters in the claim's own record, ordered by the time of taking.
 	Held []string
-	// Elsewhere maps the clusters of other claims to the names of those claims.
+	// Elsewhere maps the clusters of other claims to those claims.
 	Elsewhere map[string]string
 }
 
 // ClaimResult is the outcome of WriteClaim.
 type ClaimResult struct {
 	ApplyResult
-	// Clusters are the claim's clusters.
 	Clusters []string
-	// Record is the id of the record's blob in hex; "" without a record.
+	// Record is the id of the record's blob in hex.
 	Record string
 }
 
 // WriteClaim writes the choice of the edit into the claim's record, with one commit or none. The push is a compare-and-swap
-// on the tip that Choose saw: two claims never get the same cluster. It waits for other edits like Apply.
+// on the tip that Choose saw, so two claims never get the same cluster.
 //
 // Errors: see Apply, or ErrClaimHeld, ErrClaimUnreadable, ErrClaimTwice, or the error of Choose.
 func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit ClaimEdit) (ClaimResult, error) {
@@ -101,7 +89,6 @@ func (e ClaimEdit) check() error {
 	)
 }
 
-// claimChange is the part of a change that only claims have.
 type claimChange struct {
 	clusters        []string
 	record          string
@@ -192,14 +179,13 @@ func subtractNames(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// claimsAtTip has the claims at a path, as one of them sees them.
 type claimsAtTip struct {
-	own        Claim    // the claim's own record, under its name or else its former name
+	own        Claim    // under its name or else its former name
 	id         git.Hash // of the record with the claim's name
-	exists     bool     // a record with the claim's name exists
-	isOwn      bool     // it is the claim's own
-	isForeign  bool     // it belongs to another holder
-	isRenamed  bool     // the claim has a record under its former name
+	exists     bool
+	isOwn      bool
+	isForeign  bool
+	isRenamed  bool // it is under the former name
 	elsewhere  map[string]string
 	unreadable []string
 }
@@ -248,8 +234,7 @@ func (e *ClaimEdit) recordedName(s *claimsAtTip) string {
 	return e.FormerName
 }
 
-// isOwn reports whether the record of a name is the claim's own. A claim with a holder of its own replaces an unreadable
-// one.
+// isOwn reports whether a record is the claim's own. A claim with a holder replaces an unreadable one.
 func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
 	claim, ok := readable[name]
 	if !ok {

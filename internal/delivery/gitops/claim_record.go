@@ -11,30 +11,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// claimFormat is the format of written records. Members of a newer format survive, together with the format.
+// claimFormat is the format of written records. Members of a newer format survive, with the format.
 const claimFormat = 1
 
 const (
-	// claimsFolder is a sibling of the owners' records folders. Names of owners cannot begin with a dot.
+	// claimsFolder is beside the records folders of owners, whose names cannot begin with a dot.
 	claimsFolder = ".claims"
 	maxClaim     = 4 << 20 // bytes
 	// MaxClaimed is the largest number of clusters in a claim.
-	MaxClaimed = 10_000
-	// maxClaimText bounds the holder and the environment.
+	MaxClaimed   = 10_000
 	maxClaimText = 253
 )
 
 // Claim is the record of a claim.
 type Claim struct {
-	// Name and Path identify the claim.
-	Name, Path string
-	// Environment is a label. It decides nothing.
+	Name, Path  string
 	Environment string
 	// Holder is the random text of the Terraform state that has the claim; "" if the record has none.
 	Holder string
 	// Clusters are ordered by the time of taking.
 	Clusters []ClaimedCluster
-	// Record is the id of the record's blob in hex.
+	// Record is the id of the blob in hex.
 	Record string
 
 	format int
@@ -44,13 +41,13 @@ type Claim struct {
 // ClaimedCluster is one cluster of a claim.
 type ClaimedCluster struct {
 	Name string
-	// Since is the time of the commit that took the cluster; zero if the record has none.
+	// Since is the time of the commit that took the cluster, if known.
 	Since time.Time
 
 	more fields
 }
 
-// Names returns the names of the clusters, in order.
+// Names returns the names.
 func (c Claim) Names() []string {
 	names := make([]string, len(c.Clusters))
 	for i, cluster := range c.Clusters {
@@ -64,7 +61,7 @@ func claimsPath(at string) string { return path.Join(at, recordsFolder, claimsFo
 // ClaimRecordPath returns the path of a claim's record.
 func ClaimRecordPath(at, name string) string { return path.Join(claimsPath(at), name+recordSuffix) }
 
-// CheckClaim checks the name of a claim.
+// CheckClaim checks a name.
 func CheckClaim(name string) error {
 	if err := git.CheckName(name); err != nil {
 		return err
@@ -75,7 +72,6 @@ func CheckClaim(name string) error {
 	return nil
 }
 
-// encode writes the record canonically, in lines that give a readable diff.
 func (c Claim) encode() []byte {
 	b := append(appendHead(nil, c.format, c.Environment, c.Holder), `  "clusters": [`...)
 	for i, cluster := range c.Clusters {
@@ -94,7 +90,7 @@ func (c Claim) encode() []byte {
 	return append(c.more.encode(append(b, ']'), "  "), "\n}\n"...)
 }
 
-// parseClaim parses a record. Anybody with push access may have written it, so every name is checked.
+// parseClaim parses a record by anybody with push access, so it checks every name.
 func parseClaim(content []byte) (Claim, error) {
 	if err := checkBounds(content, maxClaim); err != nil {
 		return Claim{}, err
@@ -157,8 +153,6 @@ func checkClaimTexts(texts ...string) error {
 	return nil
 }
 
-// checkClusterName rejects names that [checkHost] rejects as hosts. Configurations put the names into file names and
-// addresses.
 func checkClusterName(name string) error {
 	if git.CheckSegment(name) != nil {
 		return fmt.Errorf("%.80q is not the name of a cluster", name)
@@ -166,7 +160,7 @@ func checkClusterName(name string) error {
 	return nil
 }
 
-// withClusters returns the claim with these clusters. New ones are taken at the time now.
+// withClusters returns the claim with these clusters. New ones are taken now.
 func (c Claim) withClusters(clusters []string, now time.Time) Claim {
 	had := make(map[string]ClaimedCluster, len(c.Clusters))
 	for _, cluster := range c.Clusters {

@@ -14,22 +14,19 @@ import (
 
 // Claims are all claims at one path of a branch.
 type Claims struct {
-	// Commit is the tip in hex; "" if there is no branch.
 	Commit string
-	// Claims are ordered by name.
 	Claims []Claim
-	// Unreadable has the paths of unreadable records, in order.
+	// Unreadable has paths.
 	Unreadable []string
 }
 
 // ClaimedTwice is a cluster in the records of several claims.
 type ClaimedTwice struct {
 	Path, Cluster string
-	// Claims are the names of the claims.
-	Claims []string
+	Claims        []string
 }
 
-// String names the cluster, the claims and their records.
+// String describes the cluster, its claims and their records.
 func (t ClaimedTwice) String() string {
 	listed := make([]string, len(t.Claims))
 	for i, name := range t.Claims {
@@ -38,7 +35,7 @@ func (t ClaimedTwice) String() string {
 	return fmt.Sprintf("cluster %q belongs to %s", t.Cluster, wording.List(listed, wording.Named))
 }
 
-// FindClaimedTwice returns the clusters that several claims at one path have, ordered by path and name.
+// FindClaimedTwice returns the clusters that several claims at one path have, in order.
 func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 	type place struct{ path, cluster string }
 	by := map[place][]string{}
@@ -64,8 +61,6 @@ func FindClaimedTwice(claims []Claim) []ClaimedTwice {
 }
 
 // ReadClaims reads the records of all claims at a path.
-//
-// Errors: see ReadBranch, or an error about the path.
 func (l *Branch) ReadClaims(ctx context.Context, at string) (Claims, error) {
 	return withTip(ctx, l, func() (Claims, error) {
 		entries, err := l.opened.openClaims(ctx, at)
@@ -91,7 +86,7 @@ func (w *layout) openClaims(ctx context.Context, at string) (map[string]git.Hash
 	return w.claimEntries(at), nil
 }
 
-// claimEntries lists the records of claims by name. Their folder must be open.
+// claimEntries lists the records in an open folder, by name.
 func (w *layout) claimEntries(at string) map[string]git.Hash {
 	entries := map[string]git.Hash{}
 	w.eachEntry(claimsPath(at), func(e git.Entry) {

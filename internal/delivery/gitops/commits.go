@@ -11,37 +11,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReportedCommit is a commit that a cluster reports, as found in the history of the branch.
+// ReportedCommit is a commit that a cluster reports.
 type ReportedCommit struct {
-	// ID is the full id; "" if the branch does not have the commit.
 	ID string
-	// Reason explains a missing ID: the branch does not have the commit, no longer has it, or the prefix is ambiguous.
+	// Reason explains an empty ID.
 	Reason string
-	// Time is the commit time.
-	Time time.Time
-	// Behind counts the commits of the branch that this one does not contain, and Since is the time of the oldest of them.
+	Time   time.Time
+	// Behind counts the commits of the branch that this one does not contain. Since is the time of the oldest.
 	Behind int
 	Since  time.Time
 	// Ahead reports that the branch got the commit after it was read.
 	Ahead bool
-	// Trees has the requested folders at the commit; missing ones are absent. Commits share the maps of equal hosts:
-	// callers must not change them.
+	// Trees has the requested folders that exist at the commit. Commits share maps, so callers must not change them.
 	Trees folder.Trees
 }
 
-// FindCommits looks up commits by full ids or prefixes of at least seven digits, with the trees of the wanted folders. It
-// fetches the history as far back as needed, then the missing trees with one request for each level, and no file. If a
-// commit is missing, it reads the branch once more. A commit that is still missing has a Reason.
-//
-// Errors: see ReadBranch.
+// FindCommits looks up commits by ids or prefixes of at least seven digits, with the trees of the wanted folders. It
+// fetches the history as far back as needed, then the missing trees with one request for each level. It reads the branch
+// once more if a commit is missing.
 func (v *OwnerView) FindCommits(ctx context.Context, ids []string, want folder.Trees) (map[string]ReportedCommit, error) {
 	return withTip(ctx, v.Branch, func() (map[string]ReportedCommit, error) { return v.findCommits(ctx, v.owner, ids, want) })
 }
 
-// ListRecentCommits fetches the branch again and returns its newest commits, newest first. A commit comes after all that
-// contain it.
-//
-// Errors: see ReadBranch.
+// ListRecentCommits fetches the branch again and returns its newest commits. A commit comes after all that contain it.
 func (l *Branch) ListRecentCommits(ctx context.Context, limit int) ([]string, error) {
 	return withTip(ctx, l, func() ([]string, error) {
 		if _, err := l.refetchTip(ctx); err != nil {
@@ -96,10 +88,9 @@ func (l *Branch) findCommits(ctx context.Context, owner Owner, ids []string, wan
 	return commits, nil
 }
 
-// minPrefix is the number of digits that git shows of a commit.
+// minPrefix is the number of digits that git shows.
 const minPrefix = 7
 
-// commitPrefix is an id, or a prefix of one, in lower case.
 type commitPrefix struct{ asked, digits string }
 
 func parsePrefix(id string) (commitPrefix, bool) {
@@ -109,8 +100,6 @@ func parsePrefix(id string) (commitPrefix, bool) {
 	return commitPrefix{asked: id, digits: strings.ToLower(id)}, true
 }
 
-// findPrefixes searches the fetched history, the last commits of the branch, its new commits, and finally its complete
-// history.
 func (l *Branch) findPrefixes(
 	ctx context.Context, sought []commitPrefix, commits map[string]ReportedCommit,
 ) (map[string]git.Hash, error) {
@@ -143,11 +132,9 @@ func (l *Branch) findPrefixes(
 	return found, nil
 }
 
-// maxTips bounds how often the history is read from a new tip while the branch keeps moving.
 const maxTips = 4
 
-// deepenHistory fetches more of the history. A server may refuse a tip that is no longer current; it then continues from
-// the new one.
+// deepenHistory fetches more of the history. A server may refuse a tip that is no longer current.
 func (l *Branch) deepenHistory(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := l.past.deepen(ctx)
@@ -160,7 +147,6 @@ func (l *Branch) deepenHistory(ctx context.Context) error {
 	}
 }
 
-// refetchTip reads the tip again and continues the history from there if the branch moved.
 func (l *Branch) refetchTip(ctx context.Context) (moved bool, err error) {
 	now, err := l.git.OpenPatiently(ctx, l.remote, 1)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 
 // Conflict is one wanted folder that the owner must not write.
 type Conflict struct {
-	// Key identifies the folder. It has no DeploymentTarget if the host itself would be inside another owner's folder.
+	// Key has no DeploymentTarget if the host itself would be inside another owner's folder.
 	folder.Key
-	// Folder is the path from the root of the repository.
+	// Folder is the path in the repository.
 	Folder string
-	// Owner is the name of the owner whose record lists the folder; "" if the folder has files and is in no record.
-	Owner string
-	// OwnerPath is the path of that owner.
+	// Owner and OwnerPath are the owner whose record lists the folder; "" if the folder has files and is in no record.
+	Owner     string
 	OwnerPath string
 	// Record is the owner's own record, if it lists the folder as well.
 	Record string
@@ -43,8 +42,7 @@ func (c Conflict) String() string {
 	return text
 }
 
-// IsAdoptable reports whether Edit.Adopt takes the folder over. It does not if another owner's folder or path is inside the
-// folder, or around it.
+// IsAdoptable reports whether Edit.Adopt takes the folder over: no other owner's folder or path is in or around it.
 func (c Conflict) IsAdoptable() bool {
 	from := Owner{Name: c.Owner, Path: c.OwnerPath}
 	host, target, inside := from.splitFolder(c.Folder)
@@ -55,7 +53,6 @@ func (o Owner) newConflict(k folder.Key, by Owner) Conflict {
 	return Conflict{Key: k, Folder: o.folderPath(k.Host, k.DeploymentTarget), Owner: by.Name, OwnerPath: by.Path}
 }
 
-// listOwners returns the names of the owners at a path. The records folder must be open.
 func (w *layout) listOwners(at string) []string {
 	var names []string
 	w.eachEntry(path.Join(at, recordsFolder), func(e git.Entry) {
@@ -67,8 +64,7 @@ func (w *layout) listOwners(at string) []string {
 	return names
 }
 
-// splitFolder splits a folder below the owner's path into host and deployment target, which is "" on the level of hosts.
-// inside is false elsewhere.
+// splitFolder splits a folder below the owner's path. target is "" on the level of hosts.
 func (o Owner) splitFolder(folder string) (host, target string, inside bool) {
 	rest := folder
 	if o.Path != "" {

@@ -12,60 +12,53 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Edit is the target state of one owner: these hosts and folders, and no others of its own. An Edit without hosts removes
-// everything.
+// Edit is the target state of one owner: these hosts and folders, and no others of its own.
 type Edit struct {
 	Owner Owner
-	// FormerName is the owner's former name at the same path, if it has one. The edit renames its records and markers. No
-	// folder changes for that.
+	// FormerName is the owner's former name at the same path. The edit renames its records and markers, and changes no
+	// folder.
 	FormerName string
-	// Hosts has all hosts of the fleet, including those without folders.
-	Hosts FolderEdits
-	// Renames maps former names of hosts to present ones. Folders and records move. The former host's folder vanishes with
-	// its marker: an agent whose folder vanishes removes nothing.
+	Hosts      FolderEdits
+	// Renames maps former names of hosts to present ones. Folders and records move, and the former host's folder vanishes
+	// with its marker: an agent whose folder vanishes removes nothing.
 	Renames folder.Renames
-	// FormerHosts has the renames of earlier edits. A rollback may name a commit from before them.
+	// FormerHosts has the renames of earlier edits, for rollbacks to commits before them.
 	FormerHosts folder.Renames
 	// Holder is the random text of the Terraform state that has the owner from now on. "" keeps the recorded holder.
 	Holder string
-	// TakesOver allows the edit to write over records of another holder. Otherwise they are an ErrOtherHolder.
+	// TakesOver allows writing over records of another holder, in place of an ErrOtherHolder.
 	TakesOver bool
-	// Written are the folders as the state has them. Unwanted ones may be removed even if the records have lost them.
+	// Written are the folders in the state. Unwanted ones may be removed even if the records have lost them.
 	Written folder.Trees
-	// Seen are the owner's folders as the plan saw them; nil if it did not look. A folder to be written or removed with
-	// neither the seen nor the wanted content is a *ChangedError. A folder that the plan saw as wanted stays, even if
-	// others changed it since.
+	// Seen are the owner's folders as the plan saw them, if it looked. A folder to be changed with neither the seen nor the
+	// wanted content is a *ChangedError. A folder that the plan saw as wanted stays, even if others changed it since.
 	Seen folder.Trees
-	// Remove has the folders that the plan showed as removed. The edit may remove no others. Its trees mean nothing. Other unwanted
-	// folders are an ErrUnplanned.
+	// Remove has the only folders that the edit may remove, because the plan showed it. Other unwanted ones are an
+	// ErrUnplanned.
 	Remove folder.Trees
-	// LeaveOthers, for a destroy, keeps unwanted folders that are not in Remove, and hosts with another holder, in place of
-	// an ErrUnplanned.
+	// LeaveOthers, for a destroy, keeps unwanted folders outside Remove and hosts with another holder, in place of an
+	// error.
 	LeaveOthers bool
-	// Records has the ids of the owner's records by host, from the ApplyResult that wrote Written. It saves reading
-	// unchanged hosts, and repairs records changed by hand.
+	// Records has the ids of the owner's records, from the ApplyResult that wrote Written. It saves reading unchanged
+	// hosts, and repairs records changed by hand.
 	Records map[string]string
-	// Author is the author and committer.
+	// Author is the author and committer. Default: Flotilla.
 	Author git.Signature
-	// Subject begins the commit message. Default: "dev: 2 added, 1 changed, 1 removed". It may have several paragraphs.
+	// Subject begins the commit message, and may have several paragraphs. Default: "dev: 2 added, 1 changed, 1 removed".
 	Subject string
-	// Release is the trailer Flotilla-Release, if not empty.
+	// Release, Source and Run become trailers. Records of changed folders have Source, too.
 	Release string
-	// Source is the trailer Flotilla-Source, and is in the records of changed folders, if not empty.
-	Source folder.Source
-	// Run is the trailer Flotilla-Run, if not empty.
-	Run string
-	// Abandon ends the ownership: folders and markers stay, and the owner's records are removed, unless they have another
-	// holder. Hosts must be empty.
+	Source  folder.Source
+	Run     string
+	// Abandon ends the ownership: only the owner's records are removed, unless they have another holder. Hosts must be
+	// empty.
 	Abandon bool
-	// Adopt takes over folders of other owners, and folders with files that are in no record. Without it they are an
-	// ErrConflict.
+	// Adopt takes over folders of other owners, and filled folders in no record, in place of an ErrConflict.
 	Adopt bool
-	// Head is the branch of a pull request, if not empty: the commit goes there, as the remote's tip with this edit
-	// applied. Head belongs to this edit, and changes by others on it are reverted.
+	// Head is the branch of a pull request, which gets the commit. It belongs to this edit: changes by others are reverted.
 	Head string
 
-	// Verify checks the files of a folder at a path of the repository before the push; nil accepts all.
+	// Verify checks the files of a folder before the push, if set.
 	Verify func(at string, files []git.File) error
 
 	claim *ClaimEdit
@@ -96,37 +89,33 @@ func (f FolderEdits) clone() FolderEdits {
 	return clone
 }
 
-// FolderAction is the action of an edit on a folder.
+// FolderAction is an action on a folder.
 type FolderAction string
 
-// The actions.
+// Actions of an edit.
 const (
-	// Write writes the content of Tree and Files.
 	Write FolderAction = ""
-	// Keep leaves the folder and its record as they are at the tip, even if the folder is missing or another owner has it.
+	// Keep leaves the folder and its record as they are, even if the folder is missing or another owner has it.
 	Keep FolderAction = "keep"
-	// RollBack restores the content of the folder in the commit From.
+	// RollBack restores the folder of the commit From.
 	RollBack FolderAction = "roll back"
-	// Relocate changes only objects that name the place of the folder. Tree and Files have them at the present place. The
-	// record stays.
+	// Relocate changes only objects that name the place of the folder, to the present place. The record stays.
 	Relocate FolderAction = "relocate"
-	// move moves the folder from a former name of its host.
-	move FolderAction = "move"
+	move     FolderAction = "move"
 )
 
-// FolderEdit is one assignment in an edit.
+// FolderEdit is one assignment.
 type FolderEdit struct {
 	Action FolderAction
-	// Tree is git.TreeID of the files, or the tree to roll back to. It has no meaning for a kept folder.
+	// Tree is git.TreeID of the files, or the tree to roll back to. Kept folders have none.
 	Tree string
-	// From is the commit of a rollback in hex, in the history of the branch.
+	// From is the commit of a rollback.
 	From string
-	// FromTree is the folder's tree in From if it differs from Tree, since objects name the place of the folder.
+	// FromTree is the tree in From if objects name the place of the folder, so that it differs from Tree.
 	FromTree string
-	// Files renders the files of a written or relocated folder. It is called only for a write, and again after a lost race.
+	// Files renders a written or relocated folder. It is called only for a write, and again after a lost race.
 	Files func() ([]git.File, error)
-	// Record describes the folder. A rollback takes the record of its commit, and a kept folder keeps its record, if there
-	// is one.
+	// Record describes the folder. Rollbacks and kept folders use existing records instead.
 	Record folder.Record
 }
 
@@ -217,7 +206,6 @@ func (e Edit) checkHost(host string) error {
 		return err
 	}
 	targets := slices.Sorted(maps.Keys(e.Hosts[host]))
-	// The marker is a sibling of the folders.
 	if err := checkNamesFold(fmt.Sprintf("on host %q", host), append(slices.Clone(targets), e.Owner.Name+markerSuffix)); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrConflict reports a folder of another owner, or with files of others.
 	ErrConflict = errors.New("folder does not belong to this assignment")
-	// ErrUnplanned reports folders of the owner on the branch that the edit neither wants nor may remove.
+	// ErrUnplanned reports folders of the owner that the edit neither wants nor may remove.
 	ErrUnplanned = errors.New("folders that the plan did not show")
 	// ErrRace reports that others moved the branch before each push, up to the limit.
 	ErrRace = errors.New("others kept moving the branch")
@@ -31,7 +31,6 @@ func (e *completeError) Unwrap() error { return e.of }
 
 func newCompleteError(err error) error { return &completeError{err.Error(), err} }
 
-// joinTexts joins the texts of the first few values, and the number of the others.
 func joinTexts[T any](all []T, text func(T) string) string {
 	var texts []string
 	for _, one := range all[:min(len(all), wording.Named)] {
@@ -43,17 +42,16 @@ func joinTexts[T any](all []T, text func(T) string) string {
 	return strings.Join(texts, "; ")
 }
 
-// ChangedError is an ErrUnplanned with every folder to be written or removed that is not as the plan saw it, in order.
+// ChangedError is an ErrUnplanned with the changed folders.
 type ChangedError struct {
 	Folders []ChangedFolder
 }
 
-// ChangedFolder is one folder of a ChangedError.
 type ChangedFolder struct {
 	folder.Key
-	// Folder is the path from the root of the repository.
+	// Folder is the path in the repository.
 	Folder string
-	// Commit is the last commit that changed the folder; "" if unknown. Apply does not set it.
+	// Commit is the last commit that changed the folder, if known. Apply does not set it.
 	Commit string
 }
 

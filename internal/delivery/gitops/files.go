@@ -12,12 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ReadFiles returns the files of folders by their trees, regardless of the tip, ordered by name; names in subfolders have
-// slashes. The content of a symbolic link is its target, and a submodule has none. It fetches only files that wanted
-// selects by name and known does not return by id; either may be nil. It takes one request for the trees and one for the
-// files.
-//
-// Errors: see ReadBranch, or a plain one if the repository no longer has a tree.
+// ReadFiles returns the files of folders by their trees, regardless of the tip, ordered by path. A symbolic link has its
+// target as content, and a submodule none. It fetches only files that wanted selects by path and known does not return by
+// id; either may be nil. It takes one request for the trees and one for the files.
 func (v *OwnerView) ReadFiles(
 	ctx context.Context, folders folder.Trees, wanted func(name string) bool, known func(git.Hash) (content []byte, ok bool),
 ) (map[folder.Key][]git.File, error) {
@@ -81,14 +78,12 @@ func (v *OwnerView) ReadFiles(
 	})
 }
 
-// folderEntry is a folder with the empty name, or an entry inside it.
 type folderEntry struct {
 	of   folder.Key
 	name string
 	git.Entry
 }
 
-// folderError is an error about a folder or an entry inside it.
 type folderError struct {
 	at folderEntry
 	error

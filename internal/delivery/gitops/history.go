@@ -14,23 +14,21 @@ import (
 
 // HistoryFilter narrows a history. The zero value is the last 100 commits.
 type HistoryFilter struct {
-	// Host and DeploymentTarget select folders; "" is all.
 	Host, DeploymentTarget string
-	// Since excludes older commits; the zero time excludes none.
+	// Since excludes older commits, unless zero.
 	Since time.Time
-	// Limit is the largest number of commits; 0 is 100.
 	Limit int
 }
 
-// History has the commits that changed folders of an owner, newest first.
+// History is ordered from the newest commit.
 type History struct {
 	Commits []HistoryCommit
 	// Complete reports that neither Limit nor the bound of 16,384 visited commits ended the walk.
 	Complete bool
 }
 
-// HistoryCommit is one commit of the branch that changed owned folders, or a merge that did. A merge without trailers has
-// the trailers of its merged commits.
+// HistoryCommit is a commit or merge that changed owned folders. A merge without trailers has the trailers of its merged
+// commits.
 type HistoryCommit struct {
 	Commit  string
 	Author  git.Signature
@@ -39,13 +37,11 @@ type HistoryCommit struct {
 	// Owners are the assignments in the trailers, or else those whose records changed with the folders; none for a change
 	// by hand.
 	Owners []string
-	// Signed reports whether one of the allowed keys signed the commit; nil without allowed keys.
+	// Signed reports whether an allowed key signed the commit; nil without allowed keys.
 	Signed *bool
-	// Release is the last trailer Flotilla-Release.
+	// Release, Source and Run are the last trailers of that name.
 	Release string
-	// Source is the last trailer Flotilla-Source.
-	Source folder.Source
-	// Run is the last trailer Flotilla-Run.
+	Source  folder.Source
 	Run     string
 	Changes []HistoryChange
 }
@@ -58,11 +54,8 @@ type HistoryChange struct {
 
 const defaultHistory = 100
 
-// ReadHistory walks the branch back along first parents, and returns the commits that changed folders in the owner's
-// records, or of every owner at Owner.Path if it has no name. It fetches commits, changed trees, and the records of changed
-// hosts. A server without access to single objects sends complete commits.
-//
-// Errors: see ReadBranch.
+// ReadHistory returns the commits along first parents that changed folders in the owner's records, or of every owner at
+// Owner.Path if it has no name. It fetches commits, changed trees, and records of changed hosts.
 func (c *BranchClient) ReadHistory(ctx context.Context, remote git.Remote, owner Owner, filter HistoryFilter) (History, error) {
 	history, err := c.readHistory(ctx, remote, owner, filter)
 	return history, describeError(remote, err)
@@ -98,7 +91,6 @@ func (c *BranchClient) readHistory(ctx context.Context, remote git.Remote, owner
 	return w.readAll(ctx)
 }
 
-// historyWalk reads a history.
 type historyWalk struct {
 	pastTrees
 	owner   Owner
@@ -111,7 +103,7 @@ type historyWalk struct {
 
 type step struct {
 	commit        git.Hash
-	before, after git.Hash // root trees; before is zero for the first commit
+	before, after git.Hash // root trees
 }
 
 func (w *historyWalk) readAll(ctx context.Context) (History, error) {
@@ -138,7 +130,6 @@ func (w *historyWalk) readAll(ctx context.Context) (History, error) {
 	}
 }
 
-// nextSteps continues through the fetched commits. old reports that it reached Since.
 func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	for !w.next.IsZero() {
 		head, ok := w.commits[w.next]
@@ -163,8 +154,7 @@ func (w *historyWalk) nextSteps() (steps []step, old bool) {
 	return steps, false
 }
 
-// readSteps finds the changes of each step. It fetches missing trees for all steps together, with one request for each
-// level.
+// readSteps fetches missing trees of all steps with one request for each level.
 func (w *historyWalk) readSteps(ctx context.Context, steps []step) error {
 	for {
 		w.missing = nil
@@ -259,8 +249,8 @@ func (w *historyWalk) findChanges(s step) []HistoryChange {
 	return changes
 }
 
-// findOwnerChanges compares the changed hosts of one owner. While objects are missing, it only collects those of all hosts:
-// a missing object would look removed.
+// findOwnerChanges compares the changed hosts of one owner. While objects are missing, it only collects them: a missing
+// object would look removed.
 func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []HistoryChange {
 	known := len(w.missing)
 	was, is := w.recordIDs(before, owner), w.recordIDs(after, owner)
@@ -301,14 +291,12 @@ func (w *historyWalk) findOwnerChanges(owner string, before, after git.Hash) []H
 	return changes
 }
 
-// hostChange is a host whose record or folder differs, with the trees of the folder and the ids of the record.
 type hostChange struct {
 	host                      string
 	treeBefore, treeAfter     git.Hash
 	recordBefore, recordAfter git.Hash
 }
 
-// isOneSided reports whether the owner has the host on one side only.
 func (c hostChange) isOneSided() bool { return c.recordBefore.IsZero() != c.recordAfter.IsZero() }
 
 func (w *historyWalk) compareFolders(c hostChange) []folderChange {
@@ -340,7 +328,6 @@ func (w *historyWalk) compareFolders(c hostChange) []folderChange {
 	return changes
 }
 
-// recordedTree returns the tree of a recorded folder; zero if it is not recorded, or missing.
 func (w *historyWalk) recordedTree(host git.Hash, recorded map[string]folderRecord, target string) git.Hash {
 	if _, ok := recorded[target]; !ok {
 		return git.Hash{}

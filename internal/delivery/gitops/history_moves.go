@@ -8,13 +8,12 @@ import (
 // folderChange is a change with the facts that identify a move to another host.
 type folderChange struct {
 	folder.Change
-	oldTree, newTree git.Hash // trees; zero for none
-	treeBefore       string   // from the record after the change
-	isOneSided       bool     // the host is on one side only
+	oldTree, newTree git.Hash
+	treeBefore       string
+	isOneSided       bool
 }
 
-// pairMoves combines a folder that vanishes with its host and the same folder that appears with another: the host was
-// renamed.
+// pairMoves combines a folder that vanishes with its host and the same folder on a new host: the host was renamed.
 func pairMoves(changes []folderChange) []folder.Change {
 	type identity struct{ deploymentTarget, tree string }
 	gone := map[identity]*folderChange{}

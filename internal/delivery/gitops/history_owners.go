@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// listMerged returns the fetched commits that each merge brought to the branch, newest first. A commit belongs to the
-// oldest merge that contains it.
+// listMerged returns the commits that each merge brought, newest first. A commit belongs to the oldest merge that contains
+// it.
 func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 	var line []git.Hash
 	for at := w.Commit; ; {
@@ -51,7 +51,6 @@ func (w *historyWalk) listMerged() map[git.Hash][]git.Hash {
 	return merged
 }
 
-// addMergedTrailers gives a merge the trailers of its merged commits. The newest take precedence.
 func (w *historyWalk) addMergedTrailers(commit *HistoryCommit, merged []git.Hash) {
 	for _, id := range merged {
 		text, ok := w.CommitText(id)
@@ -90,7 +89,7 @@ func (w *historyWalk) addOwnersByRecords(commit *HistoryCommit, s step, changes 
 	slices.Sort(commit.Owners)
 }
 
-// parseCommit parses a commit except for its time. It skips malformed parts.
+// parseCommit skips malformed parts.
 func parseCommit(content []byte) HistoryCommit {
 	header, message, _ := bytes.Cut(content, []byte("\n\n"))
 	var c HistoryCommit

@@ -15,11 +15,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// HolderLength is the length of a holder in bytes. Records have it in hex. Any other text was written by hand, and is no
-// holder.
+// HolderLength is the length of a holder in bytes. Records have it in hex; any other text is no holder.
 const HolderLength = 8
 
-// ErrOtherHolder reports that another holder has the owner's records.
 var ErrOtherHolder = errors.New("the records have another holder")
 
 func isHolder(text string) bool {
@@ -36,7 +34,7 @@ type RecordCommit struct {
 	Run    string
 }
 
-// String names the commit, the run and the configuration.
+// String describes the commit.
 func (w RecordCommit) String() string {
 	if w.Commit == "" {
 		return "a commit that is older than those that can be read"
@@ -53,8 +51,6 @@ func (w RecordCommit) String() string {
 
 // FindOtherHolder returns the newest commit that changed a record with a holder other than this one, which may be "". It
 // skips records with a known id, and those without a signature by an allowed key.
-//
-// Errors: see ReadBranch.
 func (v *OwnerView) FindOtherHolder(
 	ctx context.Context, holder string, known map[string]string,
 ) (writer RecordCommit, found bool, err error) {
@@ -94,7 +90,6 @@ func (v *OwnerView) findOtherHolder(ctx context.Context, holder string, known ma
 	return RecordCommit{newest.String(), past.heads[newest].Time, commit.Author, commit.Source, commit.Run}, true, nil
 }
 
-// findNearest returns the first of the commits on the way back from the tip, or else the latest one.
 func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	for at, ok := l.tip.Commit, true; ok; {
 		if slices.Contains(commits, at) {
@@ -110,7 +105,7 @@ func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	})
 }
 
-// readHolders returns the valid holders in records, by host. Records with a known id are not read.
+// readHolders returns the valid holders in records without a known id, by host.
 func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
 	changed := maps.Clone(entries)
 	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
@@ -124,8 +119,7 @@ func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, k
 	return held, err
 }
 
-// checkHolder fails if the owner's records have another holder than the edit. proposed, if not nil, is the tip of the pull
-// request's branch.
+// checkHolder fails if records, on the tip or proposed, have another holder than the edit.
 func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 	if s.edit.TakesOver || s.edit.Holder == "" {
 		return nil
@@ -153,8 +147,7 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 	return cmp.Or(check(s.layout, s.atTip), check(s.layout, s.formerAtTip))
 }
 
-// findHeldByOthers returns the hosts whose records have another holder. It does not read records with a known id.
-// Unreadable records have no holder.
+// findHeldByOthers returns the hosts whose records have another holder, among those without a known id.
 func (w *layout) findHeldByOthers(
 	ctx context.Context,
 	entries map[string]git.Hash,
@@ -176,7 +169,7 @@ func (w *layout) findHeldByOthers(
 	return held, err
 }
 
-// skipHeldHosts excludes hosts with another holder from a destroy. proposed, if not nil, counts like the tip.
+// skipHeldHosts excludes hosts with another holder, on the tip or proposed, from a destroy.
 func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	held, err := s.findHeldByOthers(ctx, s.atTip, s.edit.Records, s.edit.Holder)
 	if err != nil {
@@ -205,9 +198,7 @@ func (s *staging) skipHeldHosts(ctx context.Context, proposed *layout) error {
 	return nil
 }
 
-// FindHeldByOthers returns the hosts at the tip whose records have another holder. It reads the records without a known id.
-//
-// Errors: see ReadBranch.
+// FindHeldByOthers returns the hosts whose records, among those without a known id, have another holder.
 func (v *OwnerView) FindHeldByOthers(ctx context.Context, holder string, known map[string]string) (map[string]bool, error) {
 	return withTip(ctx, v.Branch, func() (map[string]bool, error) { return v.work.findHeldByOthers(ctx, v.records, known, holder) })
 }

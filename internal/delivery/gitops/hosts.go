@@ -15,8 +15,8 @@ import (
 // hostStaging computes the markers and records of a change.
 type hostStaging struct {
 	*staging
-	marker   git.Hash              // of a host in use
-	proposed map[string]hostRecord // records on the branch of the pull request
+	marker   git.Hash
+	proposed map[string]hostRecord
 }
 
 // readProposed reads the owner's records on the branch of the pull request. Proposed folders keep their time, so an
@@ -93,8 +93,7 @@ func (s *hostStaging) wantedRecord(host string) hostRecord {
 	return record
 }
 
-// newFolderRecord returns the record of a written folder. If the folder already has that tree in the record, its time of
-// change stays.
+// newFolderRecord returns the record of a written folder. The time of change stays if the record already has the tree.
 func (s *hostStaging) newFolderRecord(k folder.Key, folder FolderEdit) folderRecord {
 	prior, known := s.priorRecord(k)
 	record := wantedFolderRecord(folder)
@@ -122,7 +121,6 @@ func wantedFolderRecord(folder FolderEdit) folderRecord {
 	return record
 }
 
-// keptRecord returns the record of a kept folder: the present one, or the edit's if that was lost.
 func (s *hostStaging) keptRecord(k folder.Key, record folder.Record) (folderRecord, bool) {
 	prior, ok := s.priorRecord(k)
 	if wanted := s.edit.Hosts[k.Host][k.DeploymentTarget]; wanted.Action == Relocate {
@@ -242,8 +240,7 @@ func (s *hostStaging) stageFormerHosts() {
 	}
 }
 
-// markLeft makes the marker of a host say that nothing is left there, unless the folder is missing, or others wrote the
-// marker and own is false.
+// markLeft makes the marker say that nothing is left on a host. own is false if others may have written the marker.
 func (s *hostStaging) markLeft(host string, own bool) bool {
 	text := s.edit.Owner.leftText()
 	left := git.NewHasher().Blob(text)

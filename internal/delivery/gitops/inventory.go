@@ -16,53 +16,44 @@ import (
 // InventoryFilter narrows an inventory. The zero value is everything.
 type InventoryFilter struct {
 	// Path is where the search begins. It covers InventoryLevels levels of folders below.
-	Path string
-	// Owner and Host match exactly.
+	Path        string
 	Owner, Host string
 	// Cluster selects the folders of a cluster and of its type. ClusterType selects a type and its clusters, or gives the
 	// type of Cluster.
 	Cluster, ClusterType string
-	// Workload and Workspace match exactly.
-	Workload, Workspace string
+	Workload, Workspace  string
 }
 
-// InventoryLevels is the depth of the search for owners below a path.
 const InventoryLevels = 3
 
-// Inventory lists folders on a branch from the records of its owners.
+// Inventory lists folders on a branch from the records of its owners. Every list is in order.
 type Inventory struct {
-	// Commit is the tip in hex; "" if there is no branch.
 	Commit string
-	// Owners has all owners, regardless of the filter, ordered by path and name.
-	Owners []Owner
-	// Assignments are ordered by path, owner, host and deployment target.
+	// Owners and Claims ignore the filter.
+	Owners      []Owner
 	Assignments []InventoryAssignment
-	// Claims has all claims, regardless of the filter, ordered by path and name.
-	Claims []Claim
-	// Unreadable has the paths of unreadable records: first of owners, then of claims, each in order.
+	Claims      []Claim
+	// Unreadable has the paths of records: first of owners, then of claims.
 	Unreadable []string
-	// Unsigned has the records without a signature by an allowed key, those with a known commit first, then by path.
+	// Unsigned has the records without a signature by an allowed key, those with a known commit first.
 	Unsigned []UnsignedRecord
-	// TypeUnknown reports that no record names the type of the filter's cluster. The folders of the type are then missing.
+	// TypeUnknown reports that no record names the type of the filter's cluster, so its folders are missing.
 	TypeUnknown bool
-	// Names are all names in the records, in order, for suggestions.
+	// Names are all names in the records.
 	Names struct{ Hosts, Workloads, Workspaces []string }
 }
 
-// InventoryAssignment is one folder in a record.
+// InventoryAssignment is one folder.
 type InventoryAssignment struct {
-	// Owner is the owner of the record, with the environment in the record.
 	Owner Owner
 	folder.Key
 	FolderRecord
-	// Commit is the last commit that changed the folder, if it is among the newest commits of the branch.
+	// Commit is the last commit that changed the folder, if it is among the newest of the branch.
 	Commit string
 }
 
-// ReadInventory reads the records that match the filter. It fetches trees down to InventoryLevels, the records, and commits
-// as far back as needed to date folders and check signatures; no other file.
-//
-// Errors: see ReadBranch, or an error about the path.
+// ReadInventory reads the records that match the filter. It fetches trees, records, and commits as far back as needed to
+// date folders and check signatures.
 func (l *Branch) ReadInventory(ctx context.Context, filter InventoryFilter) (Inventory, error) {
 	return withTip(ctx, l, func() (Inventory, error) {
 		if err := git.CheckPath(filter.Path); err != nil {
@@ -103,7 +94,7 @@ func (l *inventoryReader) read(ctx context.Context) error {
 	return l.dateInventory(ctx, l.found.Assignments)
 }
 
-// findOwners finds owners at a path and below, and directories with records. It does not search the folders of hosts.
+// findOwners finds owners and directories with records at a path and below, but not in the folders of hosts.
 func (l *inventoryReader) findOwners(ctx context.Context, begin string) (owners []Owner, directories []string, err error) {
 	if err := l.opened.Open(ctx, []string{begin}); err != nil {
 		return nil, nil, err
@@ -189,7 +180,6 @@ func compareOwners(a, b Owner) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Name, b.Name))
 }
 
-// fetchFolders fetches folders whose parents are open, with one request.
 func (l *Branch) fetchFolders(ctx context.Context, folders []string) error {
 	var ids []git.Hash
 	for _, folder := range folders {
@@ -209,8 +199,6 @@ func (l *Branch) openFolders(ctx context.Context, folders []string) error {
 	return err
 }
 
-// openOwners opens the records folders of open folders, and lists their owners, with one request if the server sends
-// several levels of trees at once.
 func (l *Branch) openOwners(ctx context.Context, folders []string) ([]Owner, error) {
 	var directories []string
 	var ids []git.Hash
@@ -254,8 +242,6 @@ type ownedRecord struct {
 	record hostRecord
 }
 
-// readFilteredRecords reads the records of hosts that can match the filter. It determines the type of the filter's cluster
-// if the filter has none.
 func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owner) ([]ownedRecord, error) {
 	filter := &l.filter
 	hosts := map[string]bool{}
@@ -284,7 +270,6 @@ func (l *inventoryReader) readFilteredRecords(ctx context.Context, owners []Owne
 	})
 }
 
-// canBeOn reports whether the name of a host can match the cluster or the cluster type.
 func (f *InventoryFilter) canBeOn(host string) bool {
 	cluster, isCluster := strings.CutPrefix(host, clustersHost+"/")
 	switch {
@@ -298,7 +283,6 @@ func (f *InventoryFilter) canBeOn(host string) bool {
 	return true
 }
 
-// findClusterType returns the cluster type in the records of a cluster; the most recent one if they differ.
 func findClusterType(records []ownedRecord) string {
 	var told folderRecord
 	for _, r := range records {

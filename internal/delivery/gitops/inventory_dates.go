@@ -8,12 +8,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// maxInventoryDepth bounds the commits that an inventory reads back. If trees come with commits, it reads only the first
-// step.
+// maxInventoryDepth bounds the commits to read. If trees come with commits, only the first step is read.
 const maxInventoryDepth = 1 << 10
 
-// dateInventory finds the commits that changed folders last, by owner and time in the record. It skips a time with several
-// commits.
+// dateInventory finds the commits that changed folders last, by owner and time in the record. It skips ambiguous times.
 func (l *inventoryReader) dateInventory(ctx context.Context, assignments []InventoryAssignment) error {
 	wanted := map[time.Time]bool{}
 	var oldest time.Time
@@ -42,7 +40,6 @@ func (l *inventoryReader) dateInventory(ctx context.Context, assignments []Inven
 	return nil
 }
 
-// isDeep reports that an inventory reads no more commits.
 func (l *lineage) isDeep() bool {
 	limit := maxInventoryDepth
 	if l.tip.MaxPast() < git.LastDepth {
@@ -51,12 +48,10 @@ func (l *lineage) isDeep() bool {
 	return l.isExhausted() || l.depth >= limit
 }
 
-// hasReached reports that all commits since a moment were fetched.
 func (l *lineage) hasReached(moment time.Time) bool {
 	return slices.ContainsFunc(l.times, moment.After)
 }
 
-// madeBy identifies the commits of an owner at one moment.
 type madeBy struct {
 	at    time.Time
 	owner string

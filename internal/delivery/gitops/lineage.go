@@ -15,13 +15,13 @@ import (
 
 // lineage is the fetched history of a tip.
 type lineage struct {
-	tip        *git.Tip // the Branch's, or a later one
+	tip        *git.Tip
 	heads      map[git.Hash]git.CommitHead
 	numbers    map[git.Hash]int // index of each commit in parents and times
 	parents    [][]int
 	times      []time.Time
-	depth      int  // of the fetched history; 0 before the first fetch
-	isComplete bool // the history is complete
+	depth      int // of the fetched history; 0 before the first fetch
+	isComplete bool
 }
 
 func newLineage(tip *git.Tip) *lineage {
@@ -69,8 +69,6 @@ func (l *lineage) setHeads(heads map[git.Hash]git.CommitHead) {
 	}
 }
 
-// matchPrefixes adds the commits that were fetched to found, and returns the missing ones. An ambiguous prefix gets a
-// reason.
 func (l *lineage) matchPrefixes(sought []commitPrefix, found map[string]git.Hash, commits map[string]ReportedCommit) []commitPrefix {
 	clear(found)
 	var missing []commitPrefix
@@ -115,9 +113,8 @@ func (l *lineage) explainMissing(id string) string {
 	return fmt.Sprintf("commit %s is not in the history of the branch, which may have been rewritten", id)
 }
 
-// measureLag returns a function that counts the commits of a tip that a commit does not contain, with the time of the
-// oldest. ahead reports that the tip does not contain the commit. The present tip replaces one that a rewritten branch has
-// lost.
+// measureLag returns a function that counts the commits of a tip that a commit does not contain. ahead reports that the tip
+// does not contain the commit. The present tip replaces one that a rewritten branch has lost.
 func (l *lineage) measureLag(tip git.Hash) func(commit git.Hash) (behind int, since time.Time, ahead bool) {
 	number, ok := l.numbers[tip]
 	if !ok {
@@ -154,7 +151,7 @@ func (l *lineage) listNewest(limit int) []string {
 	newestFirst := func(a, b int) int {
 		return cmp.Or(l.times[b].Compare(l.times[a]), bytes.Compare(ids[a][:], ids[b][:]))
 	}
-	// children counts the commits that are children of each one and not taken yet.
+	// children counts those not taken yet.
 	children := make([]int, len(l.times))
 	for _, parents := range l.parents {
 		for _, parent := range parents {

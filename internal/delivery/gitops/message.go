@@ -8,8 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxListed bounds the keys under one heading. The first deployment of a fleet has 20,000, and servers show messages in
-// full.
+// maxListed bounds the keys under one heading. A first deployment has 20,000, and servers show messages in full.
 const maxListed = 500
 
 func (c *change) message() string {
@@ -62,7 +61,6 @@ func (c *change) hostCounts() (counts []string) {
 	return counts
 }
 
-// rollbackText counts the folders rolled back, and names the commit if there is only one.
 func (c *change) rollbackText(back []folder.Key) string {
 	commits := map[string]bool{}
 	for _, k := range back {
@@ -74,7 +72,6 @@ func (c *change) rollbackText(back []folder.Key) string {
 	return fmt.Sprintf("%d rolled back to %s", len(back), c.rollbackCommit(back[0]))
 }
 
-// rollbackCommit returns the abbreviated commit that a folder is rolled back to.
 func (c *change) rollbackCommit(k folder.Key) string {
 	const short = 12
 	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]

@@ -13,14 +13,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Owner is one flotilla_assignment as the repository identifies it.
+// Owner is one flotilla_assignment. Name and Path identify it.
 type Owner struct {
-	// Name and Path identify the owner.
 	Name string
-	// Environment is a label in records and commits. It decides nothing.
+	// Environment is only a label.
 	Environment string
-	// Path contains the owner's folders; "" is the root of the repository.
-	Path string
+	Path        string
 }
 
 func (o Owner) check() error {
@@ -46,7 +44,7 @@ func (o Owner) markerPath(host string) string { return path.Join(o.Path, host, o
 
 func (o Owner) recordsPath() string { return path.Join(o.Path, recordsFolder, o.Name) }
 
-// RecordPath returns the path of the owner's record on a host.
+// RecordPath returns the path of a record.
 func (o Owner) RecordPath(host string) string { return path.Join(o.recordsPath(), host+recordSuffix) }
 
 func (o Owner) markerText() []byte {
@@ -74,12 +72,11 @@ func checkHost(host string) error {
 	return nil
 }
 
-// recordEntries returns the blobs of an owner's records by host. The records folder and its clusters must be open.
+// recordEntries returns an owner's records by host. The records folder and its clusters must be open.
 func (w *layout) recordEntries(records string) map[string]git.Hash {
 	return listRecords(records, w.eachEntry)
 }
 
-// listRecords returns the records in a folder by host. each iterates over the entries of a folder.
 func listRecords(records string, each func(at string, do func(git.Entry))) map[string]git.Hash {
 	hosts := map[string]git.Hash{}
 	list := func(at, prefix string) {
@@ -101,7 +98,7 @@ func (w *layout) eachEntry(at string, do func(git.Entry)) {
 	}
 }
 
-// readRecords fetches and parses records, by host. It omits unreadable ones.
+// readRecords omits unreadable records.
 func (w *layout) readRecords(ctx context.Context, entries map[string]git.Hash) (map[string]hostRecord, error) {
 	if err := w.Need(ctx, slices.Collect(maps.Values(entries))); err != nil {
 		return nil, err

@@ -15,19 +15,18 @@ import (
 type ownerTip struct {
 	*layout
 	edit Edit
-	want folder.Trees // the folders that the edit writes, with their trees
+	want folder.Trees // written folders, with their trees
 
-	atTip       map[string]git.Hash         // ids of the owner's records by host
-	formerAtTip map[string]git.Hash         // the same under the owner's former name
-	recorded    map[string]hostRecord       // the records that were read
-	formerly    map[string]hostRecord       // the same under the owner's former name
+	atTip       map[string]git.Hash // by host
+	formerAtTip map[string]git.Hash // under the owner's former name
+	recorded    map[string]hostRecord
+	formerly    map[string]hostRecord
 	skipped     map[string]bool             // hosts whose record need not be read
 	owned       map[folder.Key]bool         // folders in the records, or only in the state
-	taken       map[folder.Key]folderRecord // former owners' records of folders that are taken over
+	taken       map[folder.Key]folderRecord // former owners' records
 	encoded     []byte
 }
 
-// openOwnerTip opens the hosts and records of an edit's owner, and resolves folders that are rolled back, kept or moved.
 func openOwnerTip(ctx context.Context, w *layout, edit Edit, proposed *layout) (*ownerTip, error) {
 	edit, err := resolveRollbacks(ctx, w, edit)
 	if err != nil {
@@ -55,7 +54,6 @@ func (s *ownerTip) formerOwner() Owner {
 	return former
 }
 
-// ownNames returns the names under which the owner's records are.
 func (s *ownerTip) ownNames() []string {
 	if s.edit.FormerName == "" {
 		return []string{s.edit.Owner.Name}
@@ -65,8 +63,8 @@ func (s *ownerTip) ownNames() []string {
 
 func (s *ownerTip) ownership() *ownership { return &ownership{s.layout, s.edit.Owner, s.ownNames()} }
 
-// readOwnRecords reads the folders in the owner's records. It skips hosts with the wanted folders, if the state knows the
-// record or the edit would write the same.
+// readOwnRecords reads the owner's records. It skips hosts with the wanted folders, if the state knows the record or the
+// edit would write the same.
 func (s *ownerTip) readOwnRecords(ctx context.Context) error {
 	s.owned, s.skipped = map[folder.Key]bool{}, map[string]bool{}
 	read := func(entries map[string]git.Hash) (map[string]hostRecord, error) {
@@ -116,7 +114,7 @@ func (s *ownerTip) isAsLeft(host string, id git.Hash) bool {
 	return true
 }
 
-// isRight reports whether a host has the wanted folders and record. It takes a third of the time of parsing the record.
+// isRight reports whether a host has the wanted folders and record, in a third of the time of parsing the record.
 func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	content, err := s.Blob(id)
 	if err != nil || !s.hasWanted(host) {
@@ -148,7 +146,6 @@ func (s *ownerTip) isRight(host string, id git.Hash) bool {
 	return bytes.Equal(s.encoded, content) && folder.CheckText(record.Holder) == nil
 }
 
-// hasWanted reports whether a host has the wanted folders, and the state has no others.
 func (s *ownerTip) hasWanted(host string) bool {
 	wanted, ok := s.edit.Hosts[host]
 	if !ok {
@@ -184,7 +181,6 @@ func (s *ownerTip) treeOf(k folder.Key) (git.Hash, bool) {
 	return s.folderTree(s.edit.Owner, k)
 }
 
-// isOwn reports whether the owner already has the host.
 func (s *ownerTip) isOwn(host string) bool {
 	_, recorded := s.atTip[host]
 	_, formerly := s.formerAtTip[host]

@@ -55,8 +55,8 @@ func (o *ownership) findConflicts(
 	return found, nil
 }
 
-// findHostConflicts finds new hosts without folders inside another owner's folder: a marker there would change that folder.
-// Hosts with folders conflict through those.
+// findHostConflicts finds new hosts without folders inside another owner's folder, which a marker would change. Hosts with
+// folders conflict through those.
 func (o *ownership) findHostConflicts(ctx context.Context, want folder.Trees, known ...map[string]git.Hash) ([]Conflict, error) {
 	var keys []folder.Key
 	for _, host := range slices.Sorted(maps.Keys(want)) {
@@ -79,7 +79,8 @@ func (o *ownership) findFilled(keys []folder.Key, want folder.Trees) []string {
 	return folders
 }
 
-// findHostConflicts finds new hosts without folders inside another owner's folder, which a marker would change.
+// findOwnersInside finds owners at or below the folders. It reads all trees there: Flotilla's folders are flat, so nested
+// ones are rare.
 func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map[string]Owner, error) {
 	inside := map[string]Owner{}
 	at := map[string]string{}
@@ -115,8 +116,6 @@ func (o *ownership) findOwnersInside(ctx context.Context, folders []string) (map
 	return inside, nil
 }
 
-// findOwnersInside finds owners at or below the folders. It reads all trees of the folders: Flotilla's are flat, so nested
-// ones are rare.
 func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[folder.Key]Owner, error) {
 	above, err := o.openAbove(ctx, keys)
 	if err != nil {
@@ -140,7 +139,6 @@ func (o *ownership) findListings(ctx context.Context, keys []folder.Key) (map[fo
 	return o.matchListings(ctx, others, keys)
 }
 
-// openAbove opens the records folder of every directory above the folders, and returns the directories from the root down.
 func (o *ownership) openAbove(ctx context.Context, keys []folder.Key) ([]string, error) {
 	seen := map[string]bool{}
 	for _, k := range keys {
@@ -210,7 +208,6 @@ func (o *ownership) matchListings(ctx context.Context, others []Owner, keys []fo
 	return listed, nil
 }
 
-// listing is a folder that may be in a record of another owner.
 type listing struct {
 	key    folder.Key
 	other  Owner
@@ -235,8 +232,7 @@ func (o *ownership) findListedByOthers(ctx context.Context, keys []folder.Key) (
 	return found, nil
 }
 
-// checkPathsFree checks that no file is in place of a folder. On a host of the owner, that is drift. The owner and the
-// hosts must be open.
+// checkPathsFree checks that no file is in place of a folder. On a host of the owner, that is drift.
 func (o *ownership) checkPathsFree(want folder.Trees, isOwn func(host string) bool) error {
 	for _, host := range slices.Sorted(maps.Keys(want)) {
 		at := path.Join(o.owner.Path, host)

@@ -11,11 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ownershipCheck finds folders of an edit that belong to other owners, and takes them over if the edit adopts them.
+// ownershipCheck finds folders of an edit that belong to other owners, or takes them over.
 type ownershipCheck struct{ *staging }
 
-// checkFolders checks the folders outside the owner's records: wanted ones must not belong to another owner, and those that only the
-// state has are left to the owner whose record lists them. Then it finds folders that the plan did not show.
+// checkFolders checks the folders outside the owner's records: wanted ones must not belong to another owner, and those only
+// in the state are left to the owner whose record lists them. Then it finds folders that the plan did not show.
 func (s *ownershipCheck) checkFolders(ctx context.Context) error {
 	known := map[folder.Key]bool{}
 	var lost, wanted []folder.Key
@@ -75,8 +75,8 @@ func (s *ownershipCheck) checkFolders(ctx context.Context) error {
 	return nil
 }
 
-// takeOver takes over conflicts that are a whole folder of another owner, or a folder in no record, and returns the rest.
-// It rewrites the former owner's records in the same commit, and nothing else of that owner.
+// takeOver takes over whole folders of other owners and folders in no record, and returns the other conflicts. Of the
+// former owner, it rewrites the records in the same commit, and nothing else.
 func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	type ownedHost struct {
 		owner Owner
@@ -111,7 +111,7 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 		}
 		delete(record.DeploymentTargets, target)
 		s.change.adopted = append(s.change.adopted, c)
-		s.taken[c.Key] = folder // the former owner's record
+		s.taken[c.Key] = folder
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
 		return folder.Key.Compare(
@@ -129,7 +129,6 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 	return left, nil
 }
 
-// readRecordOf reads a record of another owner, which the search for conflicts has fetched.
 func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, error) {
 	e, ok := s.Lookup(owner.RecordPath(host))
 	if !ok {
@@ -142,8 +141,8 @@ func (s *ownershipCheck) readRecordOf(owner Owner, host string) (hostRecord, err
 	return parseRecord(content)
 }
 
-// dropDisputed drops folders in records of other owners from those that would be removed, or that only the owner's record
-// makes its own. Wanted ones are conflicts, and removed ones are without Adopt and LeaveOthers.
+// dropDisputed drops folders that another owner's record lists, too. Wanted ones are conflicts, and removed ones are
+// without Adopt and LeaveOthers.
 func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	var keys []folder.Key
 	for k := range s.owned {
@@ -181,7 +180,7 @@ func (s *ownershipCheck) dropDisputed(ctx context.Context) ([]Conflict, error) {
 	return found, nil
 }
 
-// findOthersInside finds folders to be written or removed in which another owner has written since. They must stay.
+// findOthersInside finds folders to be changed in which another owner has written since.
 func (s *ownershipCheck) findOthersInside(ctx context.Context) ([]Conflict, error) {
 	var drifted []folder.Key
 	var folders []string

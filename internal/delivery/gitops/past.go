@@ -6,14 +6,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// pastTrees reads trees of several commits, and collects missing ones, to fetch them with one request.
+// pastTrees reads trees of several commits, and collects missing ones to fetch with one request.
 type pastTrees struct {
 	*git.Tip
 	missing []git.Hash
 	parsed  map[git.Hash][]git.Entry
 }
 
-// readEntries parses a tree. A missing one is collected, and has no entries yet.
 func (p *pastTrees) readEntries(id git.Hash) []git.Entry {
 	if id.IsZero() || id == git.EmptyTree {
 		return nil

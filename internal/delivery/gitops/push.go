@@ -8,8 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// push pushes the commit, which moves the branch from old, and finds out whether the server applied it. base is the tip of
-// the change.
+// push moves the branch from old to the commit, and finds out whether the server applied it.
 func (a *applyLoop) push(ctx context.Context, base, old, commit git.Hash, pack *git.Pack, c *change) (done bool, err error) {
 	if err := a.waitForSilence(ctx); err != nil {
 		return false, err

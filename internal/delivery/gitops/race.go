@@ -13,32 +13,28 @@ import (
 //
 //   - The first attempt does not wait.
 //   - A late attempt is followed by a random wait of at most one and a half times its duration. Each commit leaves one
-//     competitor less, so the limit does not grow by itself. Attempts that share processors take longer, and so does the
-//     wait.
+//     competitor less, so the limit does not grow by itself.
 //   - After five lost pushes, a push waits until the branch has not moved for some time. A lost push costs the server and
 //     all writers as much as a successful one.
 //
-// All waits are multiples of times measured with this server: no fixed wait suits fast and slow ones, and hooks may make a
-// push much slower than other requests. race_simulation_internal_test.go holds the figures.
+// All waits are multiples of times measured with this server: no fixed wait suits fast and slow ones.
+// race_simulation_internal_test.go holds the figures.
 type race struct {
 	began      time.Time
 	pushed     time.Duration
-	moved      int // attempts that found a new tip before their push
-	lost       int // pushes that lost to another writer
-	unanswered int // consecutive requests without a valid answer
+	moved      int // a new tip before the push
+	lost       int // a new tip at the push
+	unanswered int // consecutive invalid answers
 }
 
 const (
 	// maxMoves bounds how often others may move the branch first. Contexts with a deadline end sooner.
-	maxMoves = 1000
-	// maxUnanswered bounds consecutive requests without a valid answer while the branch does not move.
+	maxMoves      = 1000
 	maxUnanswered = 4
-	// firstWait is the smallest limit of a wait after a request without a valid answer.
-	firstWait = 50 * time.Millisecond
-	lastWait  = 15 * time.Second
-	// listenAfter is the number of lost pushes after which a push waits for silence.
-	listenAfter = 5
-	// longestPush caps the measured duration of a push, since concurrent pushes take longer than later ones.
+	firstWait     = 50 * time.Millisecond
+	lastWait      = 15 * time.Second
+	listenAfter   = 5
+	// longestPush caps the measured push, since concurrent pushes take longer than later ones.
 	longestPush = 2 * time.Second
 )
 
@@ -49,8 +45,8 @@ func (r *race) waitLimit(took time.Duration) time.Duration {
 	return min(took*3/2, lastWait)
 }
 
-// silenceLimits returns how long the branch must not have moved before the next push, and the limit of a random wait beyond
-// that, in an attempt that has taken took.
+// silenceLimits returns how long the branch must not have moved before the next push, and the limit of a random wait
+// beyond.
 func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	if r.lost < listenAfter {
 		return 0, 0
@@ -59,7 +55,6 @@ func (r *race) silenceLimits(took time.Duration) (least, more time.Duration) {
 	return took / 3, took * 2 / 3
 }
 
-// waitForSilence waits before a push that follows lost ones. The push itself then detects whether the branch has moved.
 func (a *applyLoop) waitForSilence(ctx context.Context) error {
 	least, more := a.race.silenceLimits(time.Since(a.race.began))
 	if more == 0 {
@@ -68,7 +63,7 @@ func (a *applyLoop) waitForSilence(ctx context.Context) error {
 	return a.sleep(ctx, "waits until the branch has not moved for a while", least, more)
 }
 
-// sleep waits for least and a random part of more. Without randomness, processes that collided once would collide again.
+// sleep waits for least and a random part of more, so that processes that collided do not collide again.
 func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Duration) error {
 	d := least + rand.N(more+1)
 	a.client.options.Git.Log(ctx, a.remote, why, map[string]any{
@@ -77,7 +72,6 @@ func (a *applyLoop) sleep(ctx context.Context, why string, least, more time.Dura
 	return wait.For(ctx, d)
 }
 
-// countOvertaken counts an attempt that lost to another writer, at its push or before.
 func (a *applyLoop) countOvertaken(pushed bool) error {
 	a.race.unanswered = 0
 	if pushed {

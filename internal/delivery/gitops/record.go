@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// recordFormat is the format of written records. Members of a newer format survive, together with the format.
+// recordFormat is the format of written records. Members of a newer format survive, with the format.
 const recordFormat = 1
 
 // maxRecord fits 10,000 folders on one host.
@@ -25,21 +25,17 @@ const maxRecord = 12 << 20
 type FolderRecord struct {
 	folder.Record
 	// Tree is the folder as its owner last wrote it.
-	Tree string
-	// TreeBefore is the tree before that; "" for a new folder.
+	Tree       string
 	TreeBefore string
-	// Changed is the time of the commit with Tree; zero if the record has none.
+	// Changed is the time of the commit with Tree, and Source its origin, if the record has them.
 	Changed time.Time
-	// Source is the origin of that change.
-	Source folder.Source
+	Source  folder.Source
 }
 
-// hostRecord is the file with an owner's folders on one host.
 type hostRecord struct {
-	Format      int    `json:"format"`
-	Environment string `json:"environment,omitempty"`
-	Holder      string `json:"holder,omitempty"`
-	// Formerly and OwnerFormerly are former names of the host and of the owner, in order.
+	Format            int                     `json:"format"`
+	Environment       string                  `json:"environment,omitempty"`
+	Holder            string                  `json:"holder,omitempty"`
 	Formerly          []string                `json:"formerly,omitempty"`
 	OwnerFormerly     []string                `json:"owner_formerly,omitempty"`
 	DeploymentTargets map[string]folderRecord `json:"deployment_targets"`
@@ -64,7 +60,7 @@ func (f folderRecord) toPublic() FolderRecord {
 	return FolderRecord{Record: f.Record, Tree: f.Tree, TreeBefore: f.TreeBefore, Changed: changed, Source: f.Source}
 }
 
-// hasSameMeaning reports whether two records say the same, in any format.
+// hasSameMeaning ignores the format.
 func (r hostRecord) hasSameMeaning(as hostRecord) bool {
 	return r.Environment == as.Environment && r.Holder == as.Holder && r.hasSameNames(as) &&
 		maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, folderRecord.hasSameMeaning)
@@ -90,8 +86,7 @@ func (r hostRecord) renames(host string) folder.Renames {
 	return renames
 }
 
-// encode writes a record canonically, for readable diffs. encoding/json would take as long for the records of many hosts as
-// the rest of an apply.
+// addNames adds former names, except the owner's present name and present names of hosts.
 func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(name string) bool) {
 	merge := func(to *[]string, names []string, drop func(name string) bool) {
 		merged := slices.DeleteFunc(slices.Concat(*to, names), drop)
@@ -102,14 +97,14 @@ func (r *hostRecord) addNames(hosts, owners []string, own string, isHost func(na
 	merge(&r.OwnerFormerly, owners, func(name string) bool { return name == "" || name == own })
 }
 
-// hasSameFolders reports whether two records list the same folders with the same trees.
 func (r hostRecord) hasSameFolders(as hostRecord) bool {
 	return maps.EqualFunc(r.DeploymentTargets, as.DeploymentTargets, func(a, b folderRecord) bool {
 		return strings.EqualFold(a.Tree, b.Tree)
 	})
 }
 
-// addNames adds former names of the host and of the owner, except the owner's present name and present names of hosts.
+// encode writes a record canonically, for readable diffs. encoding/json would take as long for the records of many hosts as
+// the rest of an apply.
 func (r hostRecord) encode() []byte {
 	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
 	return r.encodeFolders(
@@ -119,7 +114,6 @@ func (r hostRecord) encode() []byte {
 	)
 }
 
-// encodeFolders appends the record with these deployment targets, in order.
 func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {
 	b = appendHead(b, r.Format, r.Environment, r.Holder)
 	b = appendList(b, "  ", "formerly", r.Formerly, appendText)
@@ -140,7 +134,6 @@ func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target
 	return append(r.more.encode(append(b, '}'), "  "), "\n}\n"...)
 }
 
-// appendHead appends the beginning of a record, of an owner or of a claim.
 func appendHead(b []byte, format int, environment, holder string) []byte {
 	b = fmt.Appendf(b, "{\n  \"format\": %d,\n", format)
 	if environment != "" {
@@ -226,8 +219,7 @@ func appendList[T any](b []byte, indent, name string, values []T, value func([]b
 	return append(append(append(b, '\n'), indent...), "],\n"...)
 }
 
-// manifestsMembers are the members of manifests in order; the first two are always written. pinMembers are the members of the
-// pin.
+// The members in order.
 var (
 	manifestsMembers = []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest"}
 	pinMembers       = []string{"commit", "version", "digest"}
@@ -243,7 +235,7 @@ func appendManifests(b []byte, m *folder.Manifests) []byte {
 	return append(b, '}')
 }
 
-// appendMembers appends the members with a value, and the first always ones.
+// appendMembers appends the members with a value, and always the first ones.
 func appendMembers(b []byte, names, values []string, always int) []byte {
 	separator := ""
 	for i, name := range names {
@@ -268,7 +260,6 @@ func compareObjects(a, b folder.ObjectRef) int {
 	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// appendText quotes text like encoding/json, without HTML escapes.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
@@ -288,8 +279,8 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
-// parseRecord parses a record. Anybody with push access may have written it, so names are checked like paths: a record
-// never causes changes outside its host's folder.
+// parseRecord parses a record by anybody with push access. It checks names like paths, so a record never causes changes
+// outside its host's folder.
 func parseRecord(content []byte) (hostRecord, error) {
 	if err := checkBounds(content, maxRecord); err != nil {
 		return hostRecord{}, err
@@ -385,7 +376,6 @@ func (f *folderRecord) knownMembers() map[string]any {
 	}
 }
 
-// unknownMembers returns the members that this version never writes.
 func (f *folderRecord) unknownMembers() fields {
 	if f.more == nil {
 		return nil

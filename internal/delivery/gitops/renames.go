@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ErrHostNotEmpty reports files of others in the former folder of a renamed host. The folder would stay, and its agents
-// would remove the moved content.
+// ErrHostNotEmpty reports files of others in the folder of a renamed host. It would stay, and its agents would remove the
+// moved content.
 var ErrHostNotEmpty = errors.New("others have something in the folder of a host that has another name now")
 
 func (s *hostStaging) removeMarker(host string, own bool) {
@@ -25,7 +25,6 @@ func (s *hostStaging) removeMarker(host string, own bool) {
 	}
 }
 
-// checkVanishes fails if something would be left in the folder of a renamed host.
 func (s *staging) checkVanishes() error {
 	for _, host := range slices.Sorted(maps.Keys(s.edit.Renames)) {
 		_, recorded := s.atTip[host]
@@ -49,7 +48,7 @@ func (s *staging) checkVanishes() error {
 	return nil
 }
 
-// FindForeignEntries returns the paths in the hosts' folders that are not folders of the owner.
+// FindForeignEntries returns the paths in the hosts' folders that are neither folders nor markers of the owner.
 func (v *OwnerView) FindForeignEntries(ctx context.Context, own folder.Trees) ([]string, error) {
 	return withTip(ctx, v.Branch, func() (found []string, err error) {
 		hosts := slices.Sorted(maps.Keys(own))

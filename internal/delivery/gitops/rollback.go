@@ -13,9 +13,7 @@ import (
 )
 
 // ReadFoldersAt returns the owner's folders at a commit in the branch's history, as rollbacks to them. names are the
-// owner's former names. It reads records and trees, and no other file.
-//
-// Errors: git.ErrCommit, or see ReadBranch.
+// owner's former names. It fetches records and trees only.
 func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...string) (FolderEdits, error) {
 	return withTip(ctx, v.Branch, func() (FolderEdits, error) {
 		at, formerly, err := v.work.openPast(ctx, v.owner, commit, names)
@@ -43,7 +41,7 @@ func (v *OwnerView) ReadFoldersAt(ctx context.Context, commit string, names ...s
 	})
 }
 
-// openPast opens a commit, under the first name of the owner with records there: the present one, names, or former names in
+// openPast opens a commit under the first name of the owner with records there: the present one, names, or former names in
 // the records at the tip.
 func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names []string) (at *pastCommit, formerly string, err error) {
 	at, err = w.openCommit(ctx, owner, commit)
@@ -75,16 +73,15 @@ func (w *layout) openPast(ctx context.Context, owner Owner, commit string, names
 	return at, "", nil
 }
 
-// past is a commit in the branch's history as one owner sees it.
+// pastCommit is a commit in the branch's history as one owner sees it.
 type pastCommit struct {
 	*layout
 	owner   Owner
 	commit  string
 	entries map[string]git.Hash
-	records map[string]hostRecord // the readable ones
+	records map[string]hostRecord
 }
 
-// openTree opens a commit that the branch contains.
 func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	id, err := git.ParseID(commit)
 	if err != nil {
@@ -97,7 +94,6 @@ func (w *layout) openTree(ctx context.Context, commit string) (*layout, error) {
 	return newLayout(w.At(id, root)), nil
 }
 
-// openCommit opens a commit that the branch contains, and reads the owner's records.
 func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*pastCommit, error) {
 	work, err := w.openTree(ctx, commit)
 	if err != nil {
@@ -112,8 +108,7 @@ func (w *layout) openCommit(ctx context.Context, owner Owner, commit string) (*p
 	return at, err
 }
 
-// checkFilesOnly checks that folders contain only files and folders, as Apply writes them. A link or a submodule may have
-// been added by hand.
+// checkFilesOnly checks that folders contain only files and folders. Links and submodules were added by hand.
 func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) error {
 	slices.SortFunc(keys, folder.Key.Compare)
 	level := make([]folderEntry, len(keys))
@@ -142,7 +137,7 @@ func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) erro
 	return err
 }
 
-// resolveRollbacks completes the rollbacks of an edit with the records of their commits. It fetches none of their files.
+// resolveRollbacks completes the rollbacks of an edit with the records of their commits.
 func resolveRollbacks(ctx context.Context, w *layout, edit Edit) (Edit, error) {
 	back := map[string][]folder.Key{}
 	for k, wanted := range folder.All(edit.Hosts) {

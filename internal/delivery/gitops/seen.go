@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// keepUnseen keeps folders that were changed after the plan saw them with the wanted content: the plan did not announce a
-// write. An existing proposal is made anew as a whole, so it ignores Seen.
+// keepUnseen keeps folders that were changed after the plan saw them with the wanted content: it announced no write. An
+// existing proposal is made anew as a whole, so it ignores Seen.
 func keepUnseen(w *layout, edit Edit, proposed *layout) Edit {
 	if proposed != nil {
 		edit.Seen = nil
@@ -68,8 +68,6 @@ func (s *staging) checkSeen() error {
 	return e
 }
 
-// isSeen reports whether a folder is as the plan saw it. The ownership check decides about folders of others that the plan
-// did not see.
 func (s *ownerTip) isSeen(k folder.Key) bool {
 	seen, was := s.edit.Seen[k.Host][k.DeploymentTarget]
 	now, there := s.treeOf(k)

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// stageEdit computes the change of an edit at a tip. proposed is the tip of the pull request's branch, if there is one. It
-// only reads.
+// stageEdit computes the change of an edit at a tip, without writing. proposed is the tip of the pull request's branch, or
+// nil.
 func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
 	if edit.claim != nil {
 		return stageClaim(ctx, w, edit, now)
@@ -62,7 +62,6 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	return s.change, nil
 }
 
-// checkHolders fails if another state holds the records. A destroy skips the hosts of that state instead.
 func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
 	if s.edit.LeaveOthers || s.edit.Abandon {
 		return s.skipHeldHosts(ctx, proposed)
@@ -70,15 +69,13 @@ func (s *staging) checkHolders(ctx context.Context, proposed *layout) error {
 	return s.checkHolder(ctx, proposed)
 }
 
-// staging computes the change of an edit at a tip, in steps that share an ownerTip.
 type staging struct {
 	*ownerTip
-	now     string // time of the commit, as in records
+	now     string // as in records
 	change  *change
 	staying map[folder.Key]bool // folders that are neither wanted nor removed
 }
 
-// stageAbandon removes only the owner's records.
 func (s *staging) stageAbandon() {
 	remove := func(owner Owner, records map[string]git.Hash) {
 		for _, host := range slices.Sorted(maps.Keys(records)) {
@@ -96,7 +93,6 @@ func (s *staging) stageAbandon() {
 	slices.SortFunc(s.change.abandoned, folder.Key.Compare)
 }
 
-// findUnplanned returns existing folders that are neither wanted nor may be removed. If the edit leaves others, they stay.
 func (s *staging) findUnplanned() []folder.Key {
 	var unplanned []folder.Key
 	for k := range s.owned {
@@ -138,7 +134,7 @@ func (s *staging) stageFolders() {
 		if _, ok := s.edit.Hosts[k.Host][k.DeploymentTarget]; ok || s.staying[k] {
 			continue
 		}
-		if _, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok { // a folder, or a file in its place
+		if _, ok := s.hostDirectory(s.edit.Owner, k.Host).Look(k.DeploymentTarget); ok {
 			if !moved[k] {
 				s.addChange(folder.Change{Key: k, Action: folder.Removed})
 			}

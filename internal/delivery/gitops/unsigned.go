@@ -12,16 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// UnsignedRecord is a record whose last change none of the allowed keys has signed.
+// UnsignedRecord is a record whose last change no allowed key has signed.
 type UnsignedRecord struct {
-	// Record is the path of the record.
 	Record string
-	// Commit made the last change; "" if it is older than the commits that were read.
+	// Commit made the last change; "" if it is older than the read history.
 	Commit string
 	read   int
 }
 
-// String names the record and the commit.
+// String describes the record and the commit.
 func (u UnsignedRecord) String() string {
 	if u.Commit == "" {
 		return fmt.Sprintf("the record %q was changed before the last %d commits, so that it is not known who signed it", u.Record, u.read)
@@ -29,7 +28,6 @@ func (u UnsignedRecord) String() string {
 	return fmt.Sprintf("the record %q was changed by commit %s, which none of allowed_signers has signed", u.Record, u.Commit)
 }
 
-// compareUnsigned orders records with a known commit first.
 func compareUnsigned(a, b UnsignedRecord) int {
 	if (a.Commit == "") != (b.Commit == "") {
 		return cmp.Compare(len(b.Commit), len(a.Commit))
@@ -38,9 +36,7 @@ func compareUnsigned(a, b UnsignedRecord) int {
 }
 
 // FindUnsigned returns the hosts whose record was last changed without a signature by an allowed key, each with a sentence.
-// Records with a known id need no signature. It reads commits as far back as needed, and nothing without allowed keys.
-//
-// Errors: see ReadBranch.
+// Records with a known id need none. It reads commits as far back as needed.
 func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	for host, record := range known {
@@ -53,8 +49,6 @@ func (v *OwnerView) FindUnsigned(ctx context.Context, known map[string]string) (
 }
 
 // FindUnsignedClaims is OwnerView.FindUnsigned for claims, by name.
-//
-// Errors: see ReadClaims.
 func (l *Branch) FindUnsignedClaims(ctx context.Context, at string, names []string) (map[string]string, error) {
 	found, err := withTip(ctx, l, func() (map[string]UnsignedRecord, error) {
 		entries, err := l.opened.openClaims(ctx, at)
@@ -94,7 +88,6 @@ func (l *inventoryReader) findUnsignedIn(ctx context.Context, records []ownedRec
 	return slices.SortedFunc(maps.Values(found), compareUnsigned), err
 }
 
-// findUnsigned returns the files whose last change none of the allowed keys has signed. files maps arbitrary keys to paths.
 func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map[string]UnsignedRecord, error) {
 	unsigned := map[string]UnsignedRecord{}
 	if l.signers == nil || len(files) == 0 {
@@ -117,7 +110,7 @@ func (l *Branch) findUnsigned(ctx context.Context, files map[string]string) (map
 	return unsigned, nil
 }
 
-// findChangers returns the commits that last changed files. It omits a file if the readable history does not tell.
+// findChangers returns the commits that last changed files, if the readable history tells. files has paths by any key.
 func (l *Branch) findChangers(ctx context.Context, files map[string]string) (changed map[string]git.Hash, past *lineage, err error) {
 	past, changed = newLineage(l.tip), map[string]git.Hash{}
 	for {
@@ -148,8 +141,7 @@ func (l *Branch) findChangers(ctx context.Context, files map[string]string) (cha
 }
 
 // findChanger returns the commit that last changed a file, as seen from a commit. At a merge, it follows the side that the
-// file came from, unless another side changed the file later: then the merge restored it. It fails if the fetched commits
-// do not tell. known has earlier results, zero for failures.
+// file came from, unless another side changed the file later: then the merge restored it. known has earlier results.
 func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known map[git.Hash]git.Hash) (git.Hash, bool) {
 	start := at
 	for {
@@ -174,7 +166,7 @@ func (l *lineage) findChanger(reader *pastTrees, file string, at git.Hash, known
 	}
 }
 
-// findSides returns the first parent with the same file, zero if there is none, and the parents with another one.
+// findSides returns the first parent with the same file, if any, and the parents with another one.
 func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from git.Hash, others []git.Hash, ok bool) {
 	head, ok := l.heads[at]
 	if !ok {
@@ -195,7 +187,7 @@ func (l *lineage) findSides(reader *pastTrees, file string, at git.Hash) (from g
 	return from, others, true
 }
 
-// findMergeChanger returns the changer of a file at a merge of sides that differ in it; zero if unknown.
+// findMergeChanger returns the changer at a merge of sides that differ; zero if unknown.
 func (l *lineage) findMergeChanger(
 	reader *pastTrees, file string, at, from git.Hash, others []git.Hash, known map[git.Hash]git.Hash,
 ) git.Hash {

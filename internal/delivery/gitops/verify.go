@@ -11,7 +11,6 @@ import (
 )
 
 // verifyMoved verifies moved and rolled back folders with final objects. Written folders are verified when they are packed.
-// It fetches only the files beside the final objects.
 func (c *change) verifyMoved(ctx context.Context, w *layout) error {
 	if c.edit.Verify == nil {
 		return nil

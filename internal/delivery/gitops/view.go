@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// layout is the tree of a tip with owners' hosts, folders, markers and records. It may be edited.
 type layout struct{ *git.Tree }
 
 func newLayout(t *git.Tip) *layout { return &layout{t.Tree()} }
@@ -25,7 +24,6 @@ type OwnerView struct {
 	records map[string]git.Hash
 }
 
-// treeLevels returns the depth of the folders of cluster types: the levels of the path, the hosts, and their folders.
 func (o Owner) treeLevels() int {
 	if o.Path == "" {
 		return 2
@@ -33,8 +31,7 @@ func (o Owner) treeLevels() int {
 	return strings.Count(o.Path, "/") + 3
 }
 
-// openOwner opens the owner's path, its records, and the folders of the recorded and the given hosts. It returns the
-// records by host.
+// openOwner opens the owner's path, its records, and the recorded and given hosts. It returns the records by host.
 func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (map[string]git.Hash, error) {
 	directories := []string{owner.Path, path.Join(owner.recordsPath(), clustersHost)}
 	for _, host := range hosts {
@@ -54,11 +51,10 @@ func (w *layout) openOwner(ctx context.Context, owner Owner, hosts []string) (ma
 	return records, w.Open(ctx, directories)
 }
 
-// OwnerNames returns the owners with records at the owner's path, in order.
+// OwnerNames returns the owners at the owner's path, in order.
 func (v *OwnerView) OwnerNames() []string { return v.work.listOwners(v.owner.Path) }
 
-// ReadTrees returns the trees of folders at the tip, regardless of markers and records. Missing folders are absent. It
-// fetches only the trees of hosts without a record.
+// ReadTrees returns the trees of folders that exist at the tip, recorded or not.
 func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Trees, error) {
 	return withTip(ctx, v.Branch, func() (folder.Trees, error) {
 		directories := make([]string, 0, len(want))
@@ -83,8 +79,8 @@ func (v *OwnerView) ReadTrees(ctx context.Context, want folder.Trees) (folder.Tr
 	})
 }
 
-// FindTouched returns the hosts with a missing or changed marker or record, in order. known has the ids of the records, as
-// in ApplyResult.Records; for "", the record only has to exist. It fetches nothing.
+// FindTouched returns the hosts with a missing or changed marker or record, in order. known has the ids of the records, ""
+// for any. It fetches nothing.
 func (v *OwnerView) FindTouched(known map[string]string) []string {
 	var touched []string
 	marker := git.NewHasher().Blob(v.owner.markerText())
@@ -116,21 +112,18 @@ func (w *layout) hasMarker(owner Owner, host string, marker git.Hash) bool {
 
 // OwnerSnapshot is an owner's content in one commit.
 type OwnerSnapshot struct {
-	// Tip is the commit in hex; "" if there is no branch or no repository.
-	Tip string
-	// Holder is the holder in the records; "" if there is none.
-	Holder string
-	// Records are the records of the folders.
+	// Tip is the commit in hex; "" if there is no branch.
+	Tip     string
+	Holder  string
 	Records map[folder.Key]FolderRecord
 	// Trees are the present trees of the recorded folders. A missing folder is absent, its host is not.
-	Trees folder.Trees
-	// Former has the former names in the records.
+	Trees  folder.Trees
 	Former folder.Former
 	// Unreadable has the paths of unreadable records, in order.
 	Unreadable []string
 }
 
-// Label returns the owner's name in the labels of rendered objects, if it differs from the owner's own.
+// Label returns the owner's name in the labels of rendered objects, if it has another one.
 func (w OwnerSnapshot) Label() string {
 	label := ""
 	for _, record := range w.Records {
@@ -141,8 +134,6 @@ func (w OwnerSnapshot) Label() string {
 
 // ReadRecords reads the owner's records at a commit in the branch's history, or at the tip if commit is "". It omits
 // unreadable ones.
-//
-// Errors: git.ErrCommit if the commit is not in the history, or see ReadBranch.
 func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapshot, error) {
 	return withTip(ctx, v.Branch, func() (OwnerSnapshot, error) {
 		at := &pastCommit{layout: v.work, owner: v.owner, commit: v.Tip(), entries: v.records}
@@ -181,12 +172,9 @@ func (v *OwnerView) ReadRecords(ctx context.Context, commit string) (OwnerSnapsh
 	})
 }
 
-// FindConflicts returns the wanted folders that Apply would refuse to write at this tip, in order: folders in another
-// owner's records, whole or in part, and folders with unwanted content in no record. want has the trees, "" for unknown
-// ones. Folders in previously, and in the records of the owner's former name, are the owner's own unless another owner's
-// record lists them.
-//
-// Errors: *git.BlockedError if a file is in the way.
+// FindConflicts returns the wanted folders that Apply would refuse to write at this tip, in order. want has the trees, ""
+// for unknown ones. Folders in previously, and in the records of the owner's former name, are the owner's own unless
+// another owner's record lists them.
 func (v *OwnerView) FindConflicts(ctx context.Context, want, previously folder.Trees, formerly string) ([]Conflict, error) {
 	return withTip(ctx, v.Branch, func() ([]Conflict, error) { return v.findConflicts(ctx, want, previously, formerly) })
 }
@@ -261,7 +249,6 @@ func (v *OwnerView) ownership() *ownership {
 	return &ownership{v.work, v.owner, []string{v.owner.Name}}
 }
 
-// findReplacement returns the path of a file in place of a host's folder; "" if there is none.
 func (w *layout) findReplacement(owner Owner, host string) string {
 	at := path.Join(owner.Path, host)
 	if e, ok := w.Lookup(at); ok && !e.IsTree() {
@@ -272,8 +259,6 @@ func (w *layout) findReplacement(owner Owner, host string) string {
 
 // FindListedByOthers returns the folders in records of other owners, in order, at a commit in the branch's history. It uses
 // the tip if commit is "" or no longer in the history.
-//
-// Errors: see ReadBranch, or an unreadable record of another owner.
 func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees, commit string) ([]Conflict, error) {
 	return withTip(ctx, v.Branch, func() ([]Conflict, error) {
 		work := v.work
@@ -289,10 +274,7 @@ func (v *OwnerView) FindListedByOthers(ctx context.Context, folders folder.Trees
 	})
 }
 
-// FindTakenOver returns the hosts whose record lacks only folders that other owners took over, which rewrote it. It reads
-// the records.
-//
-// Errors: see FindListedByOthers.
+// FindTakenOver returns the hosts whose record lacks only folders that other owners took over, which rewrote it.
 func (v *OwnerView) FindTakenOver(ctx context.Context, hosts []string, trees folder.Trees, holder string) (map[string]bool, error) {
 	return withTip(ctx, v.Branch, func() (map[string]bool, error) {
 		asked := maps.Clone(v.records)

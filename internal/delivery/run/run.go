@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// systems has the identity of a run for each known pipeline. ${NAME} is a variable.
+// systems has the identity of a run for each known pipeline.
 var systems = []string{
 	"${CI_JOB_URL}", // GitLab
 	"${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}/actions/runs/${GITHUB_RUN_ID}",              // GitHub, Gitea, Forgejo
@@ -34,7 +34,6 @@ func Current(variable func(name string) string) string {
 	return ""
 }
 
-// expand replaces the variables in a text. isComplete is false if one has no value.
 func expand(text string, variable func(name string) string) (expanded string, isComplete bool) {
 	var b strings.Builder
 	for {
