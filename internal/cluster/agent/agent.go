@@ -1,5 +1,5 @@
 // Package agent renders the objects that make an agent on a cluster or hub follow the cluster's folders of a GitOps
-// repository: the agent's own manifests, sources, credentials, and feedback to the Git host. It connects to nothing.
+// repository: its own manifests, sources, credentials, and feedback to the Git host. It connects to nothing.
 package agent
 
 import (
@@ -16,33 +16,30 @@ import (
 // StagedObject is an object that must be on the cluster or on its hub.
 type StagedObject struct {
 	*unstructured.Unstructured
-	// OnHub reports that the object belongs on the hub, like all objects of its agent.
-	OnHub bool
+	OnHub bool // belongs on the hub, like all objects of its agent
 	Stage Stage
 	Part  Part
-	// Shared reports that agents of other clusters need the object, too. It is removed with the last of them.
-	Shared bool
-	// Environment is the label of the environment whose clusters share the object; "" for all environments.
-	Environment string
-	// Partial reports that the object belongs to others and Flotilla sets only some fields. Removing the agent
-	// removes these fields and keeps the object.
+	// Shared reports that agents of other clusters need the object, too.
+	Shared      bool
+	Environment string // label of the clusters that share it; "" for all
+	// Partial reports that Flotilla sets only some fields of others' object. Removing the agent removes them and keeps
+	// the object.
 	Partial bool
-	// Merged are the data keys, sorted, that credentials and feedback have in an object of the agent's own manifests.
+	// Merged are the data keys, sorted, of credentials and feedback in an object of the agent's own manifests.
 	Merged []string
-	// FromCredentials are the paths of fields outside of Secrets that contain credentials, such as certificates. No
-	// state has them, either.
+	// FromCredentials are the paths of fields outside of Secrets with credentials, such as certificates. No state has
+	// them.
 	FromCredentials [][]string
-	// Reports reports that the object's status shows when it is ready.
-	Reports bool
+	Reports         bool // the object's status shows when it is ready
 }
 
-// Stage is the order of an apply: all objects of a stage are applied, and the API serves their kinds, before the next
+// Stage is the order of an apply: the objects of a stage are applied, and the API serves their kinds, before the next
 // stage.
 type Stage int
 
 // The stages, in order.
 const (
-	Definitions Stage = iota // CustomResourceDefinitions
+	Definitions Stage = iota
 	Namespaces
 	Rest
 )
@@ -54,11 +51,11 @@ type Part string
 
 // The parts. Root objects are applied last and removed first.
 const (
-	Install    Part = "install"    // the agent's own manifests
-	Credential Part = "credential" // a Secret with a credential
-	Source     Part = "source"     // read by the agent, or limiting its permissions
-	Feedback   Part = "feedback"   // reports to the Git host
-	Root       Part = "root"       // follows a folder
+	Install    Part = "install"
+	Credential Part = "credential"
+	Source     Part = "source" // read by the agent, or limits its permissions
+	Feedback   Part = "feedback"
+	Root       Part = "root"
 )
 
 // ID identifies an object on the cluster or its hub.
@@ -67,12 +64,12 @@ type ID struct {
 	Group, Kind, Namespace, Name string
 }
 
-// ID returns the identity of the object, regardless of the API version.
+// ID returns the identity of the object, which has no API version.
 func (o *StagedObject) ID() ID {
 	return ID{o.OnHub, o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-// String returns the name of the object in messages, as in "Kustomization flux-system/flotilla on the hub".
+// String returns a name such as "Kustomization flux-system/flotilla on the hub".
 func (i ID) String() string {
 	name := reconciler.ObjectName{Kind: i.Kind, Namespace: i.Namespace, Name: i.Name}.String()
 	if i.OnHub {
@@ -81,9 +78,9 @@ func (i ID) String() string {
 	return name
 }
 
-// SettingsProblem is a mistake in settings, or a possible one if Warning is set.
+// SettingsProblem is a mistake in settings.
 type SettingsProblem struct {
-	fleet.Finding      // at the HCL path of an attribute; "" for the settings as a whole
+	fleet.Finding      // HCL path of an attribute
 	Warning       bool // the settings are accepted
 }
 
@@ -92,8 +89,8 @@ func Failed(problems []SettingsProblem) bool {
 	return slices.ContainsFunc(problems, func(p SettingsProblem) bool { return !p.Warning })
 }
 
-// Render returns the objects in order of apply, and all problems of the settings. If a problem is more than a
-// warning, there are no objects. It is deterministic.
+// Render returns the objects in order of apply, and all problems of the settings. There are no objects if a problem is
+// more than a warning. It is deterministic.
 func Render(settings Settings) ([]StagedObject, []SettingsProblem) {
 	return renderWith(settings, readDocuments)
 }
@@ -124,18 +121,18 @@ func renderWith(settings Settings, read func(text string) []yamlDocument) ([]Sta
 
 type renderer struct {
 	problemCollector
-	read     func(text string) []yamlDocument // parses a text of the agent's own manifests
+	read     func(text string) []yamlDocument
 	settings *Settings
-	objects  []*StagedObject // pointers stay valid when objects are added
+	objects  []*StagedObject // pointers stay valid
 }
 
-// Order returns the position of a part within a stage.
+// Order returns a part's position within a stage.
 func (p Part) Order() int {
 	return slices.Index([]Part{Install, Credential, Source, Feedback, Root}, p)
 }
 
-// sortObjects sorts the objects and merges those with the same identity. If the agent's own manifests have a
-// namespace, or an object that Flotilla adds fields to, it keeps only theirs.
+// sortObjects sorts the objects and merges equal identities. Namespaces and partial objects merge into the agent's own
+// manifests.
 func (r *renderer) sortObjects() {
 	installed := map[ID]*StagedObject{}
 	for _, o := range r.objects {
@@ -164,8 +161,7 @@ func (r *renderer) sortObjects() {
 	})
 }
 
-// mergeFields adds the fields of a partial object to an object of the agent's own manifests, or to another partial
-// one.
+// mergeFields adds the fields of a partial object.
 func (r *renderer) mergeFields(some, into *StagedObject) {
 	for _, field := range []string{"data", "stringData"} {
 		values, _ := some.Object[field].(map[string]any)

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same.
-// The zero value is ready for use. It is safe for concurrent use.
+// Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same. The
+// zero value is ready and safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	texts []readText // latest first
@@ -18,14 +18,13 @@ type Cache struct {
 
 const keptTexts = 8
 
-// readText is a text whose YAML documents are parsed once.
+// readText is a text that is parsed once.
 type readText struct {
 	text      string
 	documents func() []yamlDocument
 }
 
-// yamlDocument is one YAML document of a text. Its value has the types of unstructured objects. It is shared and must
-// not be changed.
+// yamlDocument has the types of unstructured objects. It is shared and must not be changed.
 type yamlDocument struct {
 	line       int
 	value      any
@@ -51,7 +50,7 @@ func (c *Cache) read(text string) []yamlDocument {
 	return one.documents()
 }
 
-// readDocuments parses a text. It leaves the documents of too long a text unparsed, because the caller rejects them.
+// readDocuments leaves too long a text unparsed, because the caller rejects it.
 func readDocuments(text string) []yamlDocument {
 	parts := fleet.SplitYAML(text)
 	documents := make([]yamlDocument, len(parts))
@@ -64,7 +63,7 @@ func readDocuments(text string) []yamlDocument {
 	return documents
 }
 
-// unstructuredValue parses a document: integers are int64, other numbers float64.
+// unstructuredValue parses a document with int64 and float64 numbers.
 func unstructuredValue(text string) (value any, err error) {
 	if value, err = fleet.ParseYAML(text); err != nil {
 		return nil, err

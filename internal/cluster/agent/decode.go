@@ -11,8 +11,8 @@ import (
 
 const maxDuration = 24 * time.Hour
 
-// Decode decodes settings from an HCL value. known is false if any setting is not known yet; the types of known
-// settings are checked. [Render] checks the values.
+// Decode decodes settings from an HCL value and checks their types; [Render] checks the values. known is false if any
+// setting is not known yet.
 func Decode(value any) (settings Settings, known bool, problems []SettingsProblem) {
 	reader := &fleet.Reader{}
 	if object := reader.Object(SettingsTable, nil, value); object != nil {

@@ -10,13 +10,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// The placeholders of a context: the cluster, and the kind of folder.
 const (
 	clusterPlaceholder = "{cluster}"
 	hostPlaceholder    = "{host}"
 )
 
-// checkFeedback checks that the agent can report to the Git host.
 func (v *settingsValidator) checkFeedback() {
 	at, f := "feedback", v.settings.Feedback
 	if f == nil {
@@ -71,8 +69,8 @@ func (v *settingsValidator) checkFeedback() {
 	v.checkApp(at+".github_app", f.App)
 }
 
-// checkContext checks that flotilla_compliance can identify the cluster by the context, and that statuses of a
-// cluster's two folders do not overwrite each other.
+// checkContext checks that flotilla_compliance can identify the cluster by the context, and that statuses of its
+// folders do not overwrite each other.
 func (v *settingsValidator) checkContext(at string) {
 	context := v.settings.Feedback.Context
 	if _, err := observe.ParseContext(context); err != nil {

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// maxInstall bounds the documents of an agent's own manifests. Flux has about 40, Argo CD about 60.
+	// maxInstall bounds documents. Flux has about 40, Argo CD about 60.
 	maxInstall = 2_000
-	// maxInstallSize bounds their bytes. Argo CD's have 2 MiB.
+	// maxInstallSize bounds bytes. Argo CD's have 2 MiB.
 	maxInstallSize = 16 << 20
 )
 
-// install reads the agent's own manifests. A hub's agent has none, because the hub is installed separately.
+// install reads the agent's own manifests. A hub is installed separately.
 func (r *renderer) install() {
 	if len(r.settings.Install) > 0 && r.settings.reconciler().OnHub() {
 		r.problem(
@@ -113,7 +113,7 @@ func stageOf(u *unstructured.Unstructured) Stage {
 	return Rest
 }
 
-// hasStatus reports whether the status of an object of the agent's own manifests shows when it is ready.
+// hasStatus reports whether the status of an object shows when it is ready.
 func hasStatus(u *unstructured.Unstructured) bool {
 	kind := u.GroupVersionKind()
 	return kind.Group == "apps" && (kind.Kind == "Deployment" || kind.Kind == "StatefulSet" || kind.Kind == "DaemonSet")

@@ -19,7 +19,6 @@ func (r *renderer) checkInstalled() {
 	}
 }
 
-// find returns an object of the agent's own manifests; nil if there is none.
 func (r *renderer) find(kind, name string) *StagedObject {
 	for _, o := range r.objects {
 		if o.Part == Install && o.GetKind() == kind && o.GetName() == name {

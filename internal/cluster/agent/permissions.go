@@ -11,10 +11,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// PermissionUse is the setting of an agent that requires a permission.
+// PermissionUse is the setting that requires a permission.
 type PermissionUse string
 
-// The uses of permissions, in the order of the table.
+// The uses, in the order of the table.
 const (
 	UseAlways   PermissionUse = "always"
 	UseFeedback PermissionUse = "`feedback`"
@@ -25,15 +25,15 @@ const (
 
 var permissionUses = []PermissionUse{UseAlways, UseFeedback, UseInstall, UseWait, UseDelete}
 
-// Permission lists the verbs that an account needs for a resource, in addition to those that it always needs.
+// Permission lists the verbs that an account needs for a resource.
 type Permission struct {
 	Use             PermissionUse
 	Group, Resource string
 	Verbs           []string
 }
 
-// Permissions returns the permissions that an account needs for an agent that reads with a token: to apply and compare
-// its objects, and to remove them. For argocd-hub, they are permissions on the hub.
+// Permissions returns the permissions to apply, compare and remove the objects of an agent that reads with a token; for
+// argocd-hub, on the hub.
 func Permissions(name string) []Permission {
 	by, settings, found := reconciler.Named(name), permissionSettings(name), permissions{}
 	found.addObjects(UseAlways, settings)
@@ -42,7 +42,7 @@ func Permissions(name string) []Permission {
 		found.addObjects(UseFeedback, settings)
 	}
 	if by.OnHub() {
-		found.add(UseAlways, "", "secrets", "list") // finds the clusters that share objects
+		found.add(UseAlways, "", "secrets", "list") // to find the clusters that share objects
 	} else {
 		found.add(UseInstall, "apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch")
 	}
@@ -52,7 +52,7 @@ func Permissions(name string) []Permission {
 	if slices.ContainsFunc(by.Kinds, func(kind reconciler.ObjectKind) bool {
 		return kind.Is(reconciler.Follows) && kind.Removal.Inventory != nil && !kind.Removal.Waits
 	}) {
-		found.add(UseDelete, "*", "*", "get") // waits itself until applied objects are gone
+		found.add(UseDelete, "*", "*", "get") // to wait until applied objects are gone
 	}
 	slices.SortStableFunc(found, func(a, b Permission) int {
 		order := cmp.Compare(slices.Index(permissionUses, a.Use), slices.Index(permissionUses, b.Use))
@@ -65,7 +65,6 @@ func Permissions(name string) []Permission {
 	return found
 }
 
-// permissionSettings returns the settings of an example agent.
 func permissionSettings(name string) Settings {
 	settings := Settings{
 		Cluster: "cluster", ClusterType: "type", Reconciler: name, Credentials: Credentials{Token: "token"},
@@ -79,7 +78,7 @@ func permissionSettings(name string) Settings {
 
 type permissions []Permission
 
-// add adds verbs that the same use or UseAlways does not have yet.
+// add adds verbs that neither the use nor UseAlways has yet.
 func (p *permissions) add(use PermissionUse, group, resource string, verbs ...string) {
 	at := -1
 	for i, one := range *p {
@@ -100,12 +99,11 @@ func (p *permissions) add(use PermissionUse, group, resource string, verbs ...st
 	}
 }
 
-// addObjects adds the permissions to apply, compare and remove the objects of settings. Namespaces stay, and so do
-// objects of others that Flotilla sets fields of.
+// addObjects adds the permissions for the objects of settings. Namespaces stay, and so do others' objects.
 func (p *permissions) addObjects(use PermissionUse, settings Settings) {
 	objects, problems := Render(settings)
 	if Failed(problems) {
-		panic(fmt.Sprint(problems)) // the settings are constant
+		panic(fmt.Sprint(problems))
 	}
 	for i := range objects {
 		group, kind := objects[i].GroupVersionKind().Group, objects[i].GetKind()
@@ -128,8 +126,7 @@ func (p *permissions) addObjects(use PermissionUse, settings Settings) {
 	}
 }
 
-// addWait adds the permissions to read whether roots, and the objects they create, are ready. Roots that wait for
-// everything they apply are enough by themselves.
+// addWait adds the permissions to read whether roots, and the objects they create, are ready.
 func (p *permissions) addWait(by *reconciler.Reconciler) {
 	var needed []string
 	for _, kind := range by.Kinds { // makers come before the kinds that they make
@@ -141,7 +138,7 @@ func (p *permissions) addWait(by *reconciler.Reconciler) {
 	}
 }
 
-// PermissionsTable returns a table in Markdown of the permissions for each reconciler.
+// PermissionsTable returns the permissions of each reconciler in Markdown.
 func PermissionsTable() string {
 	var table strings.Builder
 	table.WriteString("| agent | for | API group | resource | verbs |\n|---|---|---|---|---|\n")

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Kinds returns the kinds of the objects that [Read] finds agents by, without duplicates: roots and their sources.
+// Kinds returns the kinds of objects that [Read] reads, without duplicates.
 func Kinds() []*reconciler.ObjectKind {
 	var kinds []*reconciler.ObjectKind
 	for _, name := range inCluster() {
@@ -32,7 +32,6 @@ func Kinds() []*reconciler.ObjectKind {
 	return kinds
 }
 
-// inCluster returns the reconcilers whose agents run in the cluster that follows folders.
 func inCluster() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).OnHub() })
 }
@@ -45,14 +44,13 @@ func kindOf(one *template) *reconciler.ObjectKind {
 	return reconciler.KindOf(object.GroupVersionKind().Group, object.GetKind())
 }
 
-// Refused is an agent whose objects have values that [Render] never writes. Any user who may create objects in a
-// namespace can have created them.
+// Refused is an agent with values that [Render] never writes. Any user who may create objects in a namespace can have
+// created it.
 type Refused struct {
 	Settings Settings
-	Problem  string // one printable line without secrets
+	Problem  string // printable line without secrets
 }
 
-// String names the agent and the problem.
 func (r Refused) String() string {
 	s := r.Settings.withDefaults()
 	return fmt.Sprintf(
@@ -64,9 +62,9 @@ func (r Refused) String() string {
 	)
 }
 
-// Read returns the settings of the agents in a cluster from objects created by [Render], sorted by namespace and
-// name. It omits defaults. The objects do not show how the agent is installed and how it reports. If they name a
-// Secret with credentials, the settings have its name.
+// Read returns the settings of the agents in a cluster from objects created by [Render], sorted by namespace and name,
+// without defaults. The objects do not show how the agent is installed and reports, and only the name of the Secret
+// with credentials.
 func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
 	objects := indexObjects(live)
 	for _, name := range inCluster() {
@@ -95,7 +93,6 @@ func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, 
 	return found, refused
 }
 
-// objectKey identifies an object regardless of the API version.
 type objectKey struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -109,7 +106,7 @@ func indexObjects(live []*unstructured.Unstructured) map[objectKey]*unstructured
 	return index
 }
 
-// checkRead returns the first problem of settings read from objects; "" if [Render] could have written them.
+// checkRead returns the first problem of read settings; "" if [Render] could have written them.
 func (s Settings) checkRead() string {
 	given := s.withDefaults()
 	given.Repository = s.Repository // withDefaults cleans the path
@@ -128,7 +125,7 @@ func (s Settings) checkRead() string {
 	return ""
 }
 
-// readAgent reads the settings if the object, created from a template, follows the folder of a cluster type.
+// readAgent reads the settings if the object follows the folder of a cluster type.
 func readAgent(
 	name, cluster string, root *template, object *unstructured.Unstructured, objects map[objectKey]*unstructured.Unstructured,
 ) (Settings, bool) {
@@ -172,7 +169,7 @@ func readAgent(
 	return s, true
 }
 
-// IsCalled reports whether the agent has a name and a namespace. "" is the default.
+// IsCalled reports whether the agent has a name and a namespace; "" is the default.
 func (s Settings) IsCalled(name, namespace string) bool {
 	of, called := s.withDefaults(), Settings{Reconciler: s.Reconciler, Name: name, Namespace: namespace}.withDefaults()
 	return of.Name == called.Name && of.Namespace == called.Namespace
@@ -186,7 +183,7 @@ func isOf(one *template, object *unstructured.Unstructured) bool {
 
 type placeholderValues map[string]string
 
-// readIdentity reads the identity of an object. It reports whether the identity matches earlier values.
+// readIdentity reports whether the identity of an object matches earlier values.
 func (r placeholderValues) readIdentity(one *template, object *unstructured.Unstructured) bool {
 	made := &unstructured.Unstructured{Object: one.object}
 	fits := r.matchText(made.GetName(), object.GetName()) && r.matchText(made.GetNamespace(), object.GetNamespace())
@@ -196,7 +193,7 @@ func (r placeholderValues) readIdentity(one *template, object *unstructured.Unst
 	return fits
 }
 
-// readFields reads the values of a template's strings from an object. It ignores strings that do not match.
+// readFields reads the values of a template's matching strings from an object.
 func (r placeholderValues) readFields(made, live any) {
 	switch made := made.(type) {
 	case string:
@@ -226,7 +223,7 @@ func (r placeholderValues) expand(made string) string {
 	})
 }
 
-// matchText reads the values of a text's placeholders and reports whether the text matches.
+// matchText reads the values of placeholders and reports whether the text matches.
 func (r placeholderValues) matchText(made, live string) bool {
 	var pattern strings.Builder
 	var unknown []string
@@ -258,7 +255,7 @@ func (r placeholderValues) matchText(made, live string) bool {
 	return true
 }
 
-// duration returns a duration; zero if it is missing or the default.
+// duration returns a duration; zero for the default.
 func (r placeholderValues) duration(name string, otherwise time.Duration) time.Duration {
 	given, err := time.ParseDuration(r[name])
 	if err != nil || given == otherwise {

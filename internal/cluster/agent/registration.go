@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// checkRegistration checks that the hub can reach the cluster.
 func (v *settingsValidator) checkRegistration() {
 	at, to := "registration", v.settings.Registration
 	if !v.settings.reconciler().OnHub() {

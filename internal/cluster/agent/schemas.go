@@ -10,11 +10,11 @@ import (
 )
 
 type violation struct {
-	text      string // a sentence without the line
-	isUnknown bool   // the schema does not have the field
+	text      string // without the line
+	isUnknown bool
 }
 
-// checkDocuments finds the violations in a text's documents. Definitions in the text apply to its objects.
+// checkDocuments finds the violations in a text's documents, which may define kinds.
 func checkDocuments(documents []yamlDocument) {
 	catalog := latest()
 	for i := range documents {
@@ -30,7 +30,7 @@ func checkDocuments(documents []yamlDocument) {
 	for i := range documents {
 		for _, object := range objectsOf(documents[i].value) {
 			for _, found := range catalog.Check(object) {
-				if found.IsMissing { // the agent's release is complete, and the API reports fields removed by a patch
+				if found.IsMissing { // the API reports fields removed by a patch
 					continue
 				}
 				text := strings.TrimSpace(fmt.Sprintf("%s: %s %s", nameOf(object), found.Path(), found.Message))
@@ -40,7 +40,7 @@ func checkDocuments(documents []yamlDocument) {
 	}
 }
 
-// latest returns the published schemas, because the settings of an agent do not include the cluster's version.
+// latest returns the published schemas: the cluster's version is unknown.
 func latest() *kinds.Catalog {
 	catalog, err := kinds.For("")
 	if err != nil {
@@ -70,8 +70,8 @@ func nameOf(object map[string]any) string {
 	return textOf(object["kind"]) + " " + textOf(metadata["name"])
 }
 
-// addViolations reports the violations in a document of the agent's own manifests. Unknown fields are warnings,
-// because the cluster may be newer than the schema.
+// addViolations reports violations in the agent's own manifests. Unknown fields are warnings, because the cluster may
+// be newer than the schema.
 func (r *renderer) addViolations(path string, of *yamlDocument) {
 	for _, found := range of.violations {
 		r.problem(path, "line %d: %s", of.line, found.text)
@@ -79,7 +79,7 @@ func (r *renderer) addViolations(path string, of *yamlDocument) {
 	}
 }
 
-// checkSchemas reports the violations in rendered objects at the settings that caused them.
+// checkSchemas reports violations in rendered objects at the settings that caused them.
 func (r *renderer) checkSchemas() {
 	catalog := latest()
 	for _, o := range r.objects {
@@ -92,7 +92,7 @@ func (r *renderer) checkSchemas() {
 	}
 }
 
-// settingOf returns the setting that a field comes from; "" if unknown.
+// settingOf returns the setting that a field comes from, if known.
 func settingOf(steps []string) string {
 	settings := map[string]string{
 		"url": "gitops_repo.url", "repo": "gitops_repo.url", "repoURL": "gitops_repo.url",

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clusterScoped are Kubernetes' own kinds without a namespace.
+// clusterScoped are Kubernetes' own kinds.
 var clusterScoped = []string{
 	"APIService", "CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle",
 	"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy",
@@ -17,9 +17,8 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// placeInNamespace sets the agent's namespace on an object of the agent's own manifests that needs one, like `kubectl
-// apply --namespace`. Argo CD's manifests require that. definitions maps the kinds that the manifests define to
-// whether they are namespaced.
+// placeInNamespace sets the agent's namespace on an object that needs one, like `kubectl apply --namespace`, as Argo
+// CD's manifests require. definitions maps defined kinds to whether they are namespaced.
 func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions map[string]bool) {
 	kind := u.GroupVersionKind()
 	isOwn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")
@@ -29,7 +28,6 @@ func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions ma
 	}
 }
 
-// placeDefined sets the namespaces of objects whose kinds are defined in the agent's own manifests.
 func (r *renderer) placeDefined() {
 	definitions := map[string]bool{}
 	for _, o := range r.objects {

@@ -19,35 +19,22 @@ import (
 
 // Settings describe the setup of an agent on a cluster.
 type Settings struct {
-	Cluster     string
-	ClusterType string
-	Reconciler  string
-	// Environment is the environment of the fleet, by which a hub distinguishes clusters; only for a hub.
-	Environment string
-	Repository  folder.Location
-	// Credentials read the repository; the zero value means none.
-	Credentials Credentials
-	// CredentialsSecret names an existing Secret in the agent's namespace with the credentials in the agent's form;
-	// "" for none.
-	CredentialsSecret string
-	// Install are the agent's own manifests; none if the agent is installed in another way.
-	Install []Text
-	// Unconfined omits the arguments that confine the controllers among Install.
-	Unconfined bool
-	// Feedback configures reports to a Git host; nil for none.
-	Feedback *Reporting
-	// Decryption configures decryption of SOPS files in the folders; nil for none.
-	Decryption *fleet.Decryption
-	// Registration gives a hub access to the cluster; only for a hub.
-	Registration *Registration
-	// Name is the name of the objects, or its prefix.
-	Name string
-	// Namespace is the namespace of the agent's objects.
-	Namespace string
-	// Interval is the interval of reading the repository; zero means the default.
-	Interval time.Duration
-	// Timeout bounds the time until the objects of a commit are ready; zero means the default.
-	Timeout time.Duration
+	Cluster           string
+	ClusterType       string
+	Reconciler        string
+	Environment       string // of the fleet, by which a hub distinguishes clusters
+	Repository        folder.Location
+	Credentials       Credentials       // for reading the repository
+	CredentialsSecret string            // existing Secret in the agent's namespace, in its form
+	Install           []Text            // the agent's own manifests, if any
+	Unconfined        bool              // omits the arguments that confine controllers in Install
+	Feedback          *Reporting        // reports to a Git host; nil for none
+	Decryption        *fleet.Decryption // of SOPS files in the folders; nil for none
+	Registration      *Registration     // gives a hub access to the cluster
+	Name              string            // of the objects, or its prefix
+	Namespace         string
+	Interval          time.Duration // of reading the repository; zero means the default
+	Timeout           time.Duration // until the objects of a commit are ready; zero means the default
 }
 
 // Credentials read a repository. Token and Password are alternatives.
@@ -63,27 +50,23 @@ type Credentials struct {
 	GitHubApp      *GitHubApp
 }
 
-// GitHubApp is a GitHub App whose key signs requests. IDs are numbers in text form.
+// GitHubApp is a GitHub App whose key signs requests. IDs are numbers.
 type GitHubApp struct{ ID, InstallationID, PrivateKey, URL string }
 
-// Text is a text of YAML documents and its path in the configuration.
+// Text is a text of YAML documents.
 type Text struct {
-	Path string // such as install["flux.yaml"]
+	Path string // in the configuration, such as install["flux.yaml"]
 	Text string
 }
 
 // Reporting configures commit statuses at a Git host.
 type Reporting struct {
-	// Forge is the kind of the Git host; "" to derive it from the URL.
-	Forge forge.Forge
-	// Context is the context of the statuses, with placeholders for cluster and folder as read by
-	// flotilla_compliance: "flotilla/{cluster}/{host}".
+	Forge forge.Forge // kind of the Git host; "" to derive it from the URL
+	// Context has placeholders for cluster and folder as read by flotilla_compliance: "flotilla/{cluster}/{host}".
 	Context string
-	// URL is the https:// URL of the repository at the Git host; "" to derive it from the GitOps repository.
-	URL string
-	// APIURL is the URL of the Git host's API; "" to derive it from URL.
-	APIURL string
-	// One of Token, App and Secret permits setting commit statuses. Secret names an existing Secret.
+	URL     string // https:// URL of the repository; "" to derive it from the GitOps repository
+	APIURL  string // of the Git host; "" to derive it from URL
+	// One of Token, App and Secret, the name of an existing Secret, permits setting commit statuses.
 	Token  string
 	App    *GitHubApp
 	Secret string
@@ -91,7 +74,7 @@ type Reporting struct {
 
 // Registration gives a hub access to a cluster.
 type Registration struct {
-	Server        string // URL of the Kubernetes API
+	Server        string // of the Kubernetes API
 	CACertificate string // PEM
 	Token         string // of a service account
 	ClientCert    string // PEM
@@ -103,7 +86,7 @@ type Registration struct {
 	Labels        map[string]string // of the hub's Secret, in addition to Flotilla's
 }
 
-// Exec is a program in Argo CD's image that prints a token, such as argocd-k8s-auth.
+// Exec is a program in Argo CD's image that prints a token.
 type Exec struct {
 	Command    string
 	Args       []string
@@ -149,7 +132,6 @@ func (p *problemCollector) warn(path, format string, arguments ...any) {
 	p.problems = append(p.problems, SettingsProblem{fleet.Finding{Path: path, Message: fmt.Sprintf(format, arguments...)}, true})
 }
 
-// settingsValidator checks settings before objects are rendered.
 type settingsValidator struct {
 	problemCollector
 	settings *Settings
@@ -208,7 +190,7 @@ func (v *settingsValidator) checkDecryption() {
 	}
 }
 
-// maxName leaves room for suffixes of object names.
+// maxName leaves room for suffixes.
 const maxName = 40
 
 func (v *settingsValidator) checkLabel(path, value string, required bool) {
@@ -237,8 +219,7 @@ func (v *settingsValidator) checkRepository() {
 	}
 }
 
-// clusterURL returns the URL of a repository for agents, without SSH's short form; "" for repositories on this
-// machine.
+// clusterURL returns a URL for agents, without SSH's short form; "" for repositories on this machine.
 func clusterURL(address string) string {
 	if scheme, _, found := strings.Cut(address, "://"); found {
 		if strings.EqualFold(scheme, "file") {

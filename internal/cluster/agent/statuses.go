@@ -8,13 +8,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// hook returns the request that sets a status at the Git host.
+// hook is the request that sets a status at the Git host.
 func (f *Reporting) hook(report forge.StatusReport) (forge.Hook, error) {
 	report.Page = f.URL
 	return forge.StatusHook(forge.HostedRepository{URL: f.URL, APIURL: f.APIURL, Forge: f.Forge}, report)
 }
 
-// webhookService returns the notification service for the Git host's API, with URL and credentials.
+// webhookService is the notification service for the Git host's API.
 func webhookService(f *Reporting, token string) map[string]any {
 	hook, _ := f.hook(forge.StatusReport{Token: token}) // already checked
 	var headers []any

@@ -13,22 +13,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// template is one document of a reconciler's [reconciler.Reconciler.AgentTemplate]: an object with placeholders such
-// as ${name}, whose values come from [renderer.values], and the conditions in its field `flotilla`.
+// template is one document of [reconciler.Reconciler.AgentTemplate]: an object with placeholders such as ${name}, whose
+// values come from [renderer.values], and the conditions in its field `flotilla`.
 type template struct {
-	// If is a text; if it expands to nothing, the object is omitted.
-	If string `json:"if"`
-	// Unless are objects, as "Deployment argocd-server": the object is only for manifests of an agent without any of
-	// them.
+	If string `json:"if"` // the object is omitted if it expands to nothing
+	// Unless are objects, as "Deployment argocd-server", any of which in the agent's own manifests omits this one.
 	Unless []string `json:"unless"`
-	// Folder selects the folder for folder's values: "cluster-type" or "cluster", or "both" for an object of each.
-	Folder string `json:"folder"`
-	// Sets names a value that becomes the name of the object from here on.
-	Sets string `json:"sets"`
-	// Part is the purpose of the object, if it does not follow from the kind.
-	Part Part `json:"part"`
-	// Shared is a text; if it expands to nothing, the object is not shared.
-	Shared  string `json:"shared"`
+	// Folder is the folder of the values: "cluster-type" or "cluster", or "both" for an object of each.
+	Folder  string `json:"folder"`
+	Sets    string `json:"sets"`   // value that becomes the name of the object from here on
+	Part    Part   `json:"part"`   // default: by kind
+	Shared  string `json:"shared"` // the object is not shared if it expands to nothing
 	Partial bool   `json:"partial"`
 
 	object map[string]any
@@ -69,7 +64,7 @@ func (r *renderer) render() {
 	}
 }
 
-// add adds an object. It labels the object as Flotilla's unless it belongs to others or others may have created it.
+// add adds an object, labelled as Flotilla's unless others may have created it.
 func (r *renderer) add(one *template, f *filler) {
 	replaces := func(o *StagedObject) bool { return slices.Contains(one.Unless, o.GetKind()+" "+o.GetName()) }
 	if len(one.Unless) > 0 && (len(r.settings.Install) == 0 || slices.ContainsFunc(r.objects, replaces)) {
@@ -127,10 +122,9 @@ type filler struct {
 	hasCredential   bool // of the current field
 }
 
-// fill returns a template's value with placeholders replaced; nil if it is omitted. It omits a string whose
-// placeholders are all empty, and an object or list whose elements are all omitted. A string that is a single
-// placeholder becomes its value of any type. A key that is a placeholder of an object becomes its entries. Objects
-// and lists below stringData and data of a Secret or ConfigMap are written as text: JSON in stringData, YAML in data.
+// fill replaces the placeholders in a template's value, and omits it if all are empty. A string that is one placeholder
+// becomes its value of any type; a key that is a placeholder of an object becomes its entries. Objects and lists below
+// stringData and data of a Secret or ConfigMap become text: JSON in stringData, YAML in data.
 func (f *filler) fill(value any, at []string) any {
 	switch value := value.(type) {
 	case string:
@@ -173,8 +167,7 @@ func (f *filler) fill(value any, at []string) any {
 	return value
 }
 
-// asText returns the text of a value in a Secret or ConfigMap, where at is the field that contains it; elsewhere it
-// returns the value.
+// asText returns the text of a value in a Secret or ConfigMap; elsewhere, the value. at is the field that contains it.
 func (f *filler) asText(value any, at []string, key string) any {
 	_, isText := value.(string)
 	if isText || len(at) != 1 || at[0] != "data" && at[0] != "stringData" {
@@ -200,7 +193,7 @@ func (f *filler) asText(value any, at []string, key string) any {
 	return string(text)
 }
 
-// text replaces the placeholders of a text. It returns nil if there are placeholders and all are empty.
+// text replaces the placeholders of a text; nil if there are some and all are empty.
 func (f *filler) text(text string) any {
 	if !strings.Contains(text, "${") {
 		return text

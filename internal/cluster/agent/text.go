@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Texts encodes each object as a YAML document, without "---".
+// Texts encodes objects as YAML documents, without "---".
 func Texts(objects []StagedObject) ([]string, error) {
 	texts := make([]string, len(objects))
 	for i := range objects {

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// values returns the values of placeholders in the templates of agents' objects: strings, except for registration.
-// Values whose names begin with "credentials." are secret and in no state. A missing value is empty.
+// values returns the values of placeholders in templates of agents' objects, all strings but registration. Values whose
+// names begin with "credentials." are secret and in no state.
 func (s *Settings) values() map[string]any {
 	c, app := &s.Credentials, cmp.Or(s.Credentials.GitHubApp, &GitHubApp{})
 	username, password := c.Username, cmp.Or(c.Token, c.Password)
@@ -71,7 +71,7 @@ func (s *Settings) repositoryAuth() string {
 	return words[""]
 }
 
-// folders returns the values of both folders that a cluster follows: of its type, and its own.
+// folders returns the values of both followed folders.
 func (s *Settings) folders() []map[string]string {
 	folder := func(suffix, name string) map[string]string {
 		return map[string]string{
@@ -101,7 +101,6 @@ func addRegistration(values map[string]any, to *Registration) {
 	}
 }
 
-// addDecryption adds the values about SOPS files, which are empty without decryption.
 func addDecryption(values map[string]any, by *fleet.Decryption) {
 	provider := ""
 	if by != nil {
@@ -158,7 +157,7 @@ func (s *Settings) addFeedback(values map[string]any) {
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// duration formats a duration like Kubernetes' library, so that an API server returns it unchanged.
+// duration formats a duration like Kubernetes' library, as API servers return it.
 func duration(d time.Duration) string { return d.Round(time.Second).String() }
 
 func repositoryHost(address string) string {

@@ -12,9 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// kindsOf returns the kinds to list on a cluster with a reconciler; all kinds for the user's own reconciler. It
-// includes suppliers of Secrets only if records of the cluster's folders name such an object, because most clusters
-// have none.
+// kindsOf returns the kinds to list for a reconciler; all for the user's own. It includes suppliers of Secrets only if
+// records of the cluster's folders name one, because most clusters have none.
 func kindsOf(name string, folders recorded, hosts []string) []reconciler.ObjectKind {
 	listed := reconciler.ListedKinds()
 	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {
@@ -64,7 +63,7 @@ func queryClusters(ctx context.Context, from *Clusters, at folder.Location, q *Q
 		return found // their answers could not be evaluated
 	}
 	folders := kindsIn(answer.Written)
-	// Each answer is evaluated at once, so that memory does not hold all of them.
+	// To save memory, each answer is evaluated at once.
 	query := func(ctx context.Context, name string, client *kube.ClusterClient) (observe.ClusterReport, error) {
 		listed, err := list(ctx, client, kindsOf(clusters[name].Reconciler, folders, observe.FollowedHosts(clusters[name].Type, name)))
 		if err != nil {
@@ -107,7 +106,7 @@ func queryHub(ctx context.Context, from *Hub, at folder.Location, clusters map[s
 	return observe.ReadHub(at, types, listed)
 }
 
-// list reads all objects of an agent. Unlisted has the kinds that the cluster does not have or that may not be read.
+// list reads all objects of an agent. Unlisted has kinds that are missing or may not be read.
 func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.ObjectKind) (reconciler.Answer, error) {
 	listed := reconciler.Answer{Unlisted: map[string]string{}}
 	var forbidden error // about root objects, if these are among the kinds
@@ -137,5 +136,5 @@ func list(ctx context.Context, client *kube.ClusterClient, kinds []reconciler.Ob
 	return listed, nil
 }
 
-// skipped are long fields that do not affect the status of an object.
+// skipped are long fields that affect no status.
 var skipped = map[string][]string{"metadata": {"annotations"}, "spec": {"values", "resources"}, "status": {"inventory"}}

@@ -1,6 +1,5 @@
-// Package compliance determines whether clusters run the content that an owner wrote. It collects the reports of
-// clusters, looks up the reported commits, and derives verdicts with package observe. It depends on neither Terraform
-// nor a clock.
+// Package compliance determines whether clusters run the content that an owner wrote: it collects reports, looks up
+// reported commits, and derives verdicts with package observe. It has no clock. In its types, nil configures no query.
 package compliance
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// GitOpsReader reads a GitOps repository and its Git host. A *delivery.Service implements it.
+// GitOpsReader reads a GitOps repository and its Git host, as *delivery.Service does.
 type GitOpsReader interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	FindCommits(ctx context.Context, owner delivery.Owner, ids []string, want folder.Trees) (map[string]gitops.ReportedCommit, error)
@@ -35,40 +34,30 @@ type GitOpsReader interface {
 
 // Question describes the query.
 type Question struct {
-	// Owner is the flotilla_assignment that owns the folders.
-	Owner delivery.Owner
-	Time  time.Time
-	// Schedule has the assignments of the fleet.
-	Schedule *schedule.Decisions
-	// Clusters are the fleet's clusters, by name.
-	Clusters map[string]FleetCluster
-	// Feedback has the sources of reports. Sources in earlier fields take precedence.
+	Owner    delivery.Owner // the flotilla_assignment that owns the folders
+	Time     time.Time
+	Schedule *schedule.Decisions     // assignments of the fleet
+	Clusters map[string]FleetCluster // by name
+	// Feedback has the sources of reports; earlier fields take precedence.
 	Feedback Feedback
-	// Offline is the reason why the repository cannot be read yet; "" if it can.
-	Offline string
+	Offline  string // why the repository cannot be read yet
 }
 
-// FleetCluster is a cluster of the fleet. FirstType is the original name of its type, which objects have as their
-// label.
+// FleetCluster is a cluster of the fleet. FirstType is its type's original name, a label of objects.
 type FleetCluster struct{ Type, FirstType, Reconciler string }
 
 // Feedback configures the sources of reports.
 type Feedback struct {
-	// Clusters queries clusters directly; nil to skip.
 	Clusters *Clusters
-	// Hub answers for all clusters; nil if there is none.
-	Hub *Hub
-	// Reports are supplied by the caller.
-	Reports []observe.ExternalReport
-	// Statuses reads commit statuses of the Git host; nil to skip.
-	Statuses *Statuses
+	Hub      *Hub                     // one for all clusters
+	Reports  []observe.ExternalReport // from the caller
+	Statuses *Statuses                // of the Git host
 }
 
 // Clusters configures queries of clusters.
 type Clusters struct {
-	// Reach has the connections, by name of the cluster.
-	Reach map[string]kube.Cluster
-	// Waiting has clusters whose connection is not fully known yet; Unknown means all.
+	Reach map[string]kube.Cluster // connections, by cluster
+	// Waiting are clusters whose connection is not known yet; Unknown means all.
 	Waiting map[string]bool
 	Unknown bool
 	Options kube.QueryOptions
@@ -85,25 +74,22 @@ type Hub struct {
 // Statuses configures queries of the Git host.
 type Statuses struct {
 	Contexts observe.Contexts
-	Limit    int // number of commits back
+	Limit    int // of commits back
 	Settings delivery.Settings
 	Creators Creators
 }
 
 // Answer is the result of a query.
 type Answer struct {
-	Result *observe.Observation
-	// Written is the owner's content of the branch.
-	Written gitops.OwnerSnapshot
-	// NotAsked are the clusters of the fleet that the provider does not know, sorted.
-	NotAsked []string
-	// Repository and Statuses are the errors of reading the repository and commit statuses; nil if there were none.
-	// The verdicts contain them, too.
+	Result   *observe.Observation
+	Written  gitops.OwnerSnapshot // content of the branch
+	NotAsked []string             // clusters that the provider does not know, sorted
+	// Repository and Statuses are errors of reading them, which the verdicts contain, too.
 	Repository, Statuses error
 }
 
-// Evaluate collects reports, looks up their commits and derives verdicts. A cluster or server that does not answer
-// makes verdicts unknown. The only error is that of an ended context.
+// Evaluate collects reports and derives verdicts. A cluster or server that does not answer makes verdicts unknown; only
+// an ended context is an error.
 func Evaluate(ctx context.Context, repository GitOpsReader, q Question) (*Answer, error) {
 	answer := &Answer{}
 	if q.Offline == "" {
@@ -285,7 +271,6 @@ func (f *Feedback) IsEmpty() bool {
 	return f.Clusters == nil && f.Hub == nil && f.Statuses == nil && len(f.Reports) == 0
 }
 
-// explainSilence returns why nothing is known of a cluster without a report.
 func (f *Feedback) explainSilence() string {
 	if f.IsEmpty() {
 		return "no report is collected: `feedback` is empty"
@@ -293,7 +278,7 @@ func (f *Feedback) explainSilence() string {
 	return "there is no report about this cluster"
 }
 
-// readReports converts external reports. Of several about one cluster or assignment, the latest counts.
+// readReports converts external reports. The latest about a cluster or assignment counts.
 func readReports(reports []observe.ExternalReport) map[string]observe.ClusterReport {
 	sorted := slices.Clone(reports)
 	slices.SortStableFunc(sorted, func(a, b observe.ExternalReport) int {

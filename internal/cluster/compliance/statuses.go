@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Creators are the Git host's accounts whose commit statuses count: one for all clusters, or one for each. With the
-// zero value, all accounts count.
+// Creators are the accounts whose commit statuses count: one for all clusters, or one for each; by default all.
 type Creators struct {
 	All       string
 	ByCluster map[string]string
@@ -24,7 +23,7 @@ type Creators struct {
 // IsSet reports whether some accounts are excluded.
 func (c Creators) IsSet() bool { return c.All != "" || c.ByCluster != nil }
 
-// check returns why a status of a cluster does not count; "" if it does.
+// check returns why a status does not count.
 func (c Creators) check(cluster, commit string, status forge.Status) string {
 	if !c.IsSet() {
 		return ""
@@ -47,16 +46,16 @@ func (c Creators) check(cluster, commit string, status forge.Status) string {
 	return ""
 }
 
-// hostStatuses has a cluster's commit statuses about one kind of host.
+// hostStatuses has a cluster's statuses for one kind of host.
 type hostStatuses struct {
-	counted []observe.ExternalReport // statuses that count, newest first
-	// foreign is why a status of the newest commit does not count; "" if all do. It may have replaced one that
-	// counts, because a Git host keeps only the latest status of each context.
+	counted []observe.ExternalReport // newest first
+	// foreign is why a status of the newest commit does not count. It may have replaced one that does: a Git host keeps
+	// only the latest status of each context.
 	foreign string
-	commit  string // the newest with a status
+	commit  string // newest with a status
 }
 
-// add adds a status of a commit. Newer commits come first.
+// add adds a status; newer commits come first.
 func (t *hostStatuses) add(commit, foreign string, status forge.Status) {
 	if t.commit == "" {
 		t.commit = commit
@@ -75,10 +74,10 @@ func (t *hostStatuses) isReady() bool {
 	return t != nil && slices.ContainsFunc(t.counted, func(one observe.ExternalReport) bool { return one.Verdict == verdict.Ready })
 }
 
-// byHost has the statuses of one cluster by kind of host, "" for both.
+// byHost has one cluster's statuses by kind of host, "" for both.
 type byHost map[string]*hostStatuses
 
-// report converts the statuses. Hosts with a foreign status are unknown.
+// report converts the statuses. A foreign one makes its host unknown.
 func (b byHost) report(clusterType, cluster string) observe.ClusterReport {
 	counted, foreign := map[string][]observe.ExternalReport{}, ""
 	for _, host := range slices.Sorted(maps.Keys(b)) {
@@ -113,7 +112,7 @@ func (s *Statuses) groupByCluster(find statusFinder, heard []delivery.CommitStat
 	return all
 }
 
-// readStatuses reads commit statuses from the newest commit back until every cluster has one.
+// readStatuses reads newest commits first, until every cluster has a status.
 func readStatuses(
 	ctx context.Context,
 	repository GitOpsReader,
@@ -146,7 +145,7 @@ func readStatuses(
 
 type statusFinder func(forge.Status) (cluster, host string, ok bool)
 
-// finder matches statuses by the key that Flux derives from the context on some Git hosts, else by the context.
+// finder matches statuses by the context, or by the key that Flux derives from it on some Git hosts.
 func (s *Statuses) finder(clusters map[string]FleetCluster) statusFinder {
 	keys := sync.OnceValue(func() map[string]observe.Subject {
 		return s.Contexts.Keys(slices.Sorted(maps.Keys(clusters)), forge.StatusKey)

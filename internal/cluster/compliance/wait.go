@@ -17,20 +17,19 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration)
 }
 
-// Goal is the condition that Wait waits for.
+// Goal is the condition that [Wait] waits for.
 type Goal struct {
 	ReadyPercent int
 	Timeout      time.Duration
 }
 
-// The first and the longest pause between two queries.
 const (
 	firstPause = 2 * time.Second
 	longPause  = 30 * time.Second
 )
 
-// Wait repeats query with growing pauses until enough clusters are ready. On timeout, it returns the last answer with
-// an error that names the unready clusters. report gets the summary of each answer.
+// Wait repeats query until enough clusters are ready, with growing pauses. On timeout, it returns the last answer and
+// an error that names the unready clusters. report gets each summary.
 func Wait(
 	ctx context.Context,
 	clock Clock,

@@ -1,5 +1,4 @@
-// Package discovery queries clusters about themselves, and a hub about the clusters registered there. Package facts
-// converts the objects to facts.
+// Package discovery queries clusters, and a hub where they are registered, for facts.
 package discovery
 
 import (
@@ -13,16 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Question describes the query.
+// Question names the clusters to query.
 type Question struct {
-	Reach   map[string]kube.Cluster // connections of clusters, by name
-	Waiting []string                // names of clusters without a known connection
-	Options kube.QueryOptions
-	// ReadyPercent is the share of a cluster's nodes that must be ready.
-	ReadyPercent int
-	// Requested includes the requests of pods, which are many.
-	Requested bool
-	Hub       *Hub // nil: none
+	Reach        map[string]kube.Cluster // by name
+	Waiting      []string                // without a known connection
+	Options      kube.QueryOptions
+	ReadyPercent int  // share of a cluster's nodes that must be ready
+	Requested    bool // includes the requests of pods, which are many
+	Hub          *Hub // nil: none
 }
 
 // Hub is a cluster where others have registered clusters.
@@ -35,8 +32,8 @@ type Hub struct {
 
 const maxRegistered = 20_000
 
-// Discover queries all clusters and the hub. A cluster without an answer is no error. A hub without an answer is an
-// error, because its clusters are unknown. unusable lists objects of the hub whose names clusters cannot have.
+// Discover queries all clusters and the hub. Only a hub without an answer is an error, because its clusters are
+// unknown. unusable lists objects of the hub whose names clusters cannot have.
 func Discover(ctx context.Context, q Question) (known map[string]facts.KnownFacts, unusable []string, err error) {
 	var registered []facts.Registration
 	if q.Hub != nil {
@@ -83,7 +80,7 @@ var (
 	}
 )
 
-// query queries one cluster. It retains no object, so a large cluster takes hardly more memory than a small one.
+// query queries one cluster. It retains no object, so a large one takes hardly more memory.
 func (q *Question) query(ctx context.Context, _ string, client *kube.ClusterClient) (own facts.OwnFacts, err error) {
 	requests := []struct {
 		right   string
@@ -133,7 +130,7 @@ func (q *Question) query(ctx context.Context, _ string, client *kube.ClusterClie
 	return own, nil
 }
 
-// foldObjects adds up the objects of a kind; nil if they are not served, or not completely read.
+// foldObjects adds up the objects of a kind; nil if incomplete.
 func foldObjects[T any](
 	ctx context.Context,
 	client *kube.ClusterClient,

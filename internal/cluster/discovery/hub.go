@@ -50,8 +50,7 @@ func (h *Hub) sources() (sources []facts.Source) {
 	return sources
 }
 
-// query reads the clusters of the hub. A kind that it does not serve has none. Of a Secret, it retains only the
-// result of facts.ReadSecret.
+// query reads the clusters of the hub. Of a Secret, it retains only the result of facts.ReadSecret.
 func (h *Hub) query(ctx context.Context, options kube.QueryOptions) (found []facts.Registration, unusable []string, err error) {
 	err = kube.QueryOne(ctx, h.Reach, options, func(ctx context.Context, client *kube.ClusterClient) error {
 		for _, kind := range h.kinds() {

@@ -11,7 +11,7 @@ type opinion struct {
 	verdict.Status
 	// source is the name of a check, or "facts"; "" for reports of agents.
 	source string
-	// wide marks a statement about more than this cluster. It proves no contact with the cluster.
+	// wide marks a statement about more than this cluster, which proves no contact with it.
 	wide bool
 }
 
@@ -62,7 +62,7 @@ func agree(opinions []opinion) opinion {
 	return worst
 }
 
-// worse returns the worse opinion, like [verdict.Worst]. The zero value means no opinion.
+// worse is [verdict.Worst] for opinions; the zero value is none.
 func worse(a, b opinion) opinion {
 	if a.Verdict == "" {
 		return b

@@ -1,5 +1,5 @@
-// Package evidence reads and writes facts reported by clusters and measured figures. It merges these documents with the
-// reports of agents. It is pure.
+// Package evidence reads and writes facts reported by clusters and measured figures, and merges them with the reports
+// of agents. It is pure. Times are in whole seconds of UTC.
 package evidence
 
 import (
@@ -10,27 +10,27 @@ import (
 
 // Facts holds the facts of clusters at one time.
 type Facts struct {
-	Time     time.Time // in whole seconds of UTC
+	Time     time.Time
 	Clusters map[string]ClusterFacts
 }
 
 // ClusterFacts holds the facts of one cluster.
 type ClusterFacts struct {
-	// Status is ready if the cluster answered and its nodes are ready. Its time is the moment when a majority became
-	// ready. It is unknown if the cluster did not answer or denied listing its nodes.
+	// Status is ready if the cluster answered and its nodes are ready, since the moment when a majority was. It is
+	// unknown if the cluster did not answer or denied listing its nodes.
 	verdict.Status
-	// Facts maps names to texts, numbers, lists and maps as in JSON; nil if the cluster did not answer.
+	// Facts are texts, numbers, lists and maps as in JSON; nil if the cluster did not answer.
 	Facts map[string]any
 }
 
 // Measurements holds figures measured at one time.
 type Measurements struct {
-	Environment string    // of the fleet
-	Time        time.Time // in whole seconds of UTC
-	Checks      []Check   // in the order of the configuration
+	Environment string
+	Time        time.Time
+	Checks      []Check // as configured
 }
 
-// SubjectKind is the kind of subject that the figures of a check describe.
+// SubjectKind is the kind of subject of a check's figures.
 type SubjectKind string
 
 // The kinds of subjects.
@@ -41,10 +41,10 @@ const (
 	OfFleet      SubjectKind = "fleet"      // one figure, under ""
 )
 
-// Ofs lists all kinds of subjects.
+// Ofs lists all subject kinds.
 var Ofs = []SubjectKind{OfCluster, OfHost, OfAssignment, OfFleet}
 
-// OfNames returns the names of all kinds of subjects.
+// OfNames returns the names of all subject kinds.
 func OfNames() []string {
 	names := make([]string, len(Ofs))
 	for i, of := range Ofs {
@@ -56,16 +56,15 @@ func OfNames() []string {
 // MaxChecks limits the checks of measurements.
 const MaxChecks = 50
 
-// Check is one measurement with the expressions that judge its figures.
+// Check is one measurement with the expressions that judge it.
 type Check struct {
 	Name string      `json:"name"`
 	Of   SubjectKind `json:"of"`
-	Unit string      `json:"unit,omitempty"` // follows figures in texts, such as "%"
+	Unit string      `json:"unit,omitempty"` // such as "%"
 	// Pass and Fail are CEL over value, samples and rest; Fail may be "".
-	Pass string `json:"pass"`
-	Fail string `json:"fail,omitempty"`
-	// Message explains why there are no figures; otherwise "".
-	Message string            `json:"message,omitempty"`
+	Pass    string            `json:"pass"`
+	Fail    string            `json:"fail,omitempty"`
+	Message string            `json:"message,omitempty"` // why there are no figures
 	Figures map[string]Figure `json:"-"`
 
 	judgement *judgement
@@ -74,7 +73,6 @@ type Check struct {
 // Figure is a measured value, or the reason why there is none.
 type Figure struct {
 	Value   float64
-	Samples *float64 // number of events; nil if the check asks for none
-	// Message explains why there is no value; otherwise "".
-	Message string
+	Samples *float64 // number of events; nil unless asked for
+	Message string   // why there is no value
 }

@@ -12,14 +12,11 @@ import (
 )
 
 const (
-	// format is the format of documents of facts and measurements.
 	format    = "1"
 	kindFacts = "facts"
-	// maxDepth limits the nesting of facts.
-	maxDepth = 16
+	maxDepth  = 16
 )
 
-// factsDocument is the JSON form of Facts.
 type factsDocument struct {
 	Format   *string                         `json:"format"`
 	Kind     *string                         `json:"kind"`
@@ -47,8 +44,7 @@ func (f *Facts) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseFacts parses the output of [Facts.Marshal] in any order and indentation. It rejects unknown and duplicate
-// attributes. Facts are texts, numbers (as float64), booleans, lists and maps.
+// ParseFacts parses the output of [Facts.Marshal] in any order and indentation, with numbers as float64.
 func ParseFacts(text []byte) (*Facts, error) {
 	f, err := parseFacts(text)
 	if err != nil {
@@ -105,7 +101,6 @@ func (d clusterFactsDocument) parse(name string) (of ClusterFacts, err error) {
 	return of, err
 }
 
-// parseFact checks a fact and converts its numbers to float64.
 func parseFact(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("a fact is deeper than %d lists and maps", maxDepth)

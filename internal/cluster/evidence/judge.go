@@ -14,14 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Rest is the mean figure of the hosts without the change, for comparison.
+// Rest is the mean of the hosts without the change, for comparison.
 type Rest struct {
 	Value float64
-	Count int // number of figures in the mean
+	Count int // number of figures
 }
 
-// Mean returns the mean of all values weighted by samples, or nil without values. Figures without samples have weight
-// one.
+// Mean returns the mean weighted by samples, or by one without samples; nil without values.
 func Mean(figures []Figure) *Rest {
 	rest, sum, weights := &Rest{}, 0.0, 0.0
 	for _, figure := range figures {
@@ -42,15 +41,12 @@ func Mean(figures []Figure) *Rest {
 	return rest
 }
 
-// judgement has the compiled expressions of a check.
 type judgement struct {
-	pass, fail *expression.Expression // fail may be nil
-	// passes and fails are the endings of messages.
-	passes, fails string
+	pass, fail    *expression.Expression
+	passes, fails string // endings of messages
 }
 
-// variables returns the language of check expressions. It is built once because that takes longer than a thousand
-// judgements.
+// variables is built once because that takes longer than a thousand judgements.
 var variables = sync.OnceValues(func() (*expression.Language, error) {
 	return expression.New([]expression.Variable{
 		{Name: "value", Type: cel.DoubleType},
@@ -60,7 +56,7 @@ var variables = sync.OnceValues(func() (*expression.Language, error) {
 })
 
 // CheckExpression returns the problems of a pass or fail expression, such as `line 1, column 7: there is no …`.
-// hasSamples reports whether the check requests samples.
+// hasSamples reports whether the check has samples.
 func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	language, err := variables()
 	if err != nil {
@@ -79,7 +75,7 @@ func CheckExpression(source string, of SubjectKind, hasSamples bool) []string {
 	return wrong
 }
 
-// NeedsRest reports whether an expression fails without a rest because it does not test rest == null first.
+// NeedsRest reports whether an expression fails without a rest.
 func NeedsRest(source string, of SubjectKind) bool {
 	language, err := variables()
 	if err != nil || source == "" || of == OfFleet {
@@ -121,9 +117,8 @@ func (c *Check) compile() error {
 	return nil
 }
 
-// Judge compares the figure of a subject with the rest, which may be nil. [SubjectKind] defines the name of the subject. The
-// message begins with the name of the check and includes the figures. The status has no time. Judge is safe for
-// concurrent use with checks from [ParseMeasurements].
+// Judge compares the figure of a subject with the rest, which may be nil. The message has the name of the check and the
+// figures; the status has no time. Judge is safe for concurrent use with checks from [ParseMeasurements].
 func (c *Check) Judge(subject string, rest *Rest) verdict.Status {
 	return c.judge(subject, rest, map[string]any{}, false)
 }
@@ -175,7 +170,6 @@ func (c *Check) judge(subject string, rest *Rest, values map[string]any, brief b
 	return verdict.Status{Verdict: verdict.Progressing, Message: figures + c.judgement.passes}
 }
 
-// evaluate evaluates pass or fail; nil is false.
 func evaluate(compiled *expression.Expression, name string, values map[string]any) (bool, error) {
 	if compiled == nil {
 		return false, nil
@@ -190,7 +184,7 @@ func evaluate(compiled *expression.Expression, name string, values map[string]an
 	return false, fmt.Errorf("%s %w", name, err)
 }
 
-// figures describes the figures of a subject, as in `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
+// figures returns a text such as `errors: 0.9 % (340 samples) against 0.2 % on 12 clusters`.
 func (c *Check) figures(figure Figure, rest *Rest) string {
 	text := c.Name + ": " + c.Text(figure)
 	switch {
@@ -202,7 +196,7 @@ func (c *Check) figures(figure Figure, rest *Rest) string {
 	return text + " against " + c.number(rest.Value) + " on " + wording.Count(rest.Count, "host", "hosts")
 }
 
-// Text returns a figure, as in `0.9 % (340 samples)`, or the reason why it has no value.
+// Text returns a figure, as in `0.9 % (340 samples)`, or the reason why there is none.
 func (c *Check) Text(figure Figure) string {
 	switch {
 	case figure.Message != "":
@@ -215,7 +209,6 @@ func (c *Check) Text(figure Figure) string {
 	return c.number(figure.Value) + " (" + round(*figure.Samples) + " samples)"
 }
 
-// number returns a figure with its unit.
 func (c *Check) number(value float64) string {
 	if c.Unit == "" {
 		return round(value)
@@ -223,7 +216,7 @@ func (c *Check) number(value float64) string {
 	return round(value) + " " + c.Unit
 }
 
-// round returns a number with three digits, or all digits before the decimal point if there are more.
+// round keeps three digits, or all before the decimal point.
 func round(value float64) string {
 	if size := math.Abs(value); size >= 1000 && size < 1e15 {
 		return strconv.FormatFloat(value, 'f', 0, 64)
@@ -231,7 +224,6 @@ func round(value float64) string {
 	return strconv.FormatFloat(value, 'g', 3, 64)
 }
 
-// maxShown limits the bytes of an expression in a message.
 const maxShown = 100
 
 func shown(source string) string { return wording.Cut(wording.Line(source), maxShown) }

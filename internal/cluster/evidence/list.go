@@ -11,14 +11,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 )
 
-// Document is one document of evidence. Exactly one field is set.
+// Document is one document of evidence, with exactly one field set.
 type Document struct {
 	Compliance   *observe.Evidence
 	Facts        *Facts
 	Measurements *Measurements
 }
 
-// ParseDocument parses a document of any kind. A document of flotilla_compliance has no kind.
+// ParseDocument parses a document of any kind; flotilla_compliance writes none.
 func ParseDocument(text []byte) (d Document, err error) {
 	kind, err := kindOf(text)
 	switch {
@@ -35,7 +35,7 @@ func ParseDocument(text []byte) (d Document, err error) {
 	return d, err
 }
 
-// ParseCompliance parses a document of flotilla_compliance and rejects other kinds.
+// ParseCompliance parses a document of flotilla_compliance alone.
 func ParseCompliance(text []byte) (*observe.Evidence, error) {
 	kind, err := kindOf(text)
 	if err != nil {
@@ -47,7 +47,6 @@ func ParseCompliance(text []byte) (*observe.Evidence, error) {
 	return observe.Parse(text)
 }
 
-// kindOf returns the kind of a document; nil if it names none.
 func kindOf(text []byte) (*string, error) {
 	if !bytes.Contains(text, []byte(`"kind"`)) { // most large documents
 		return nil, nil
@@ -67,7 +66,7 @@ func kindOf(text []byte) (*string, error) {
 // List holds all evidence for a decision.
 type List []Document
 
-// Time returns the time of the oldest document, because later events are unknown; zero without documents.
+// Time returns the time of the oldest document, because later events are unknown.
 func (l List) Time() (oldest time.Time) {
 	for _, d := range l {
 		if at := d.Time(); oldest.IsZero() || at.Before(oldest) {
@@ -88,7 +87,7 @@ func (d Document) Time() time.Time {
 	return d.Compliance.Time
 }
 
-// Speaks reports whether any document describes clusters. A time alone is not enough.
+// Speaks reports whether any document describes clusters, and not only the time.
 func (l List) Speaks() bool {
 	return slices.ContainsFunc(l, func(d Document) bool {
 		return d.Compliance != nil && len(d.Compliance.Clusters) > 0 || d.Facts != nil && len(d.Facts.Clusters) > 0 ||

@@ -13,7 +13,6 @@ import (
 
 const kindMeasurements = "measurements"
 
-// measurementsDocument is the JSON form of Measurements.
 type measurementsDocument struct {
 	Format      *string         `json:"format"`
 	Kind        *string         `json:"kind"`
@@ -33,7 +32,7 @@ type figureDocument struct {
 	Message string   `json:"message,omitempty"`
 }
 
-// Marshal encodes measurements deterministically. Values and samples must be finite.
+// Marshal encodes measurements deterministically. Numbers must be finite.
 func (m *Measurements) Marshal() []byte {
 	d := measurementsDocument{
 		Format: new(format), Kind: new(kindMeasurements), Environment: &m.Environment, Time: new(observe.FormatTime(m.Time)),
@@ -54,8 +53,8 @@ func (m *Measurements) Marshal() []byte {
 	return observe.EncodeDocument(d)
 }
 
-// ParseMeasurements parses the output of [Measurements.Marshal] in any order and indentation and compiles the
-// expressions of checks. It rejects unknown and duplicate attributes.
+// ParseMeasurements parses the output of [Measurements.Marshal] in any order and indentation and compiles its
+// expressions.
 func ParseMeasurements(text []byte) (*Measurements, error) {
 	m, err := parseMeasurements(text)
 	if err != nil {

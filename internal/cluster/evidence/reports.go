@@ -13,13 +13,12 @@ import (
 // Lookup returns a cluster's report about a folder.
 type Lookup = func(cluster string, key folder.Key) rollout.Report
 
-// sourceFacts is the source of facts.
 const sourceFacts = "facts"
 
-// Reports returns a lookup of the merged reports of all documents; nil if no document describes anything, because then
-// only time counts. knowing holds a lookup of each flotilla_compliance document with clusters, which report their
-// content. If these disagree, the cluster lacks the wanted content. If none reports the content, the cluster is assumed
-// to run the content written before the evidence. The lookup is not safe for concurrent use.
+// Reports returns a lookup of the merged reports of all documents, not safe for concurrent use; nil if none describes
+// anything: then only time counts. knowing are the lookups of the flotilla_compliance documents with clusters. If they
+// disagree about the content, the cluster lacks the wanted one; if none knows it, the cluster is assumed to run the
+// content written before the evidence.
 func (l List) Reports(in rollout.StepInput, knowing ...Lookup) Lookup {
 	r := &reader{
 		in:       in,
@@ -46,7 +45,6 @@ func (l List) Reports(in rollout.StepInput, knowing ...Lookup) Lookup {
 	return nil
 }
 
-// reader looks up reports.
 type reader struct {
 	in       rollout.StepInput
 	knowing  []Lookup
@@ -54,10 +52,10 @@ type reader struct {
 	checks   []*timedCheck
 	rests    rests
 	suspects *suspects
-	opinions []opinion // of the present folder and cluster
+	opinions []opinion
 }
 
-// timedCheck caches the last judgement of a check, often the same for all clusters of a host.
+// timedCheck caches its last judgement, often the same for all clusters of a host.
 type timedCheck struct {
 	*Check
 	time   time.Time
@@ -71,7 +69,6 @@ type subjectAndRest struct {
 	rest    *Rest
 }
 
-// say returns the judgement of the check, without a message if ready.
 func (c *timedCheck) say(subject string, rest *Rest) verdict.Status {
 	if asked := (subjectAndRest{subject, rest}); c.answer.Verdict == "" || c.asked != asked {
 		c.asked, c.answer = asked, c.judge(subject, rest, c.values, true)
@@ -108,7 +105,7 @@ func (r *reader) report(cluster string, key folder.Key) rollout.Report {
 	return report
 }
 
-// isHeard reports whether sources other than agents describe the known content of the cluster.
+// isHeard reports whether other sources than agents describe the content of the cluster.
 func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	for _, o := range opinions {
 		if o.Verdict != verdict.Unknown && decided != verdict.Unknown && (decided != verdict.Failed || o.Verdict == verdict.Failed) {
@@ -118,7 +115,7 @@ func isHeard(opinions []opinion, decided verdict.Verdict) bool {
 	return false
 }
 
-// addFacts adds the facts of a cluster. Several documents may share the clusters between them.
+// addFacts adds the facts of a cluster, which may be in any of several documents.
 func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	if len(r.facts) == 0 {
 		return
@@ -138,7 +135,7 @@ func (r *reader) addFacts(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// addFigures adds the judgements of checks on one or more clusters. A removed assignment has no figure.
+// addFigures adds the judgements of checks. A removed assignment has no figure.
 func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	host := r.in.Hosts[key.Host]
 	for _, check := range r.checks {
@@ -153,7 +150,6 @@ func (r *reader) addFigures(cluster string, key folder.Key, changed time.Time) {
 	}
 }
 
-// add adds an opinion, unless it predates the change.
 func (r *reader) add(o opinion, at, changed time.Time) {
 	if o.Verdict != verdict.Unknown && !at.After(changed) {
 		o.Status = verdict.Status{Verdict: verdict.Progressing, Message: o.source + ": it is older than what is deployed", OfRoot: o.OfRoot}
@@ -161,10 +157,10 @@ func (r *reader) add(o opinion, at, changed time.Time) {
 	r.opinions = append(r.opinions, o)
 }
 
-// notYet is a tree that no folder has. It marks clusters not known to have the written content.
+// notYet is a tree that no folder has, for clusters not known to have the written content.
 const notYet = "not yet"
 
-// written returns the content of a cluster, known only from earlier writes.
+// written returns the content known from earlier writes.
 func (r *reader) written(key folder.Key, changed time.Time) string {
 	switch {
 	case r.in.Proposed || !r.in.Now.After(changed):
@@ -175,7 +171,6 @@ func (r *reader) written(key folder.Key, changed time.Time) string {
 	return r.in.Deployed[key.Host][key.DeploymentTarget]
 }
 
-// changed returns the time of the last change of a folder; zero if unknown.
 func (r *reader) changed(key folder.Key) time.Time {
 	changed := r.in.Records[key].Changed
 	if !changed.IsZero() || r.in.State == nil || r.in.State.Targets[key.DeploymentTarget] == nil {

@@ -8,16 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// rests finds hosts for comparison: hosts without the change of a deployment target, or proven hosts if all have the
-// change.
+// rests finds hosts for comparison: without the change of a deployment target or, if all have it, proven ones.
 type rests struct {
 	in    rollout.StepInput
-	of    map[string][]hostOf // hosts by deployment target, including removals
-	hosts map[string][]string // comparison hosts by deployment target
+	of    map[string][]hostOf // by deployment target, including removals
+	hosts map[string][]string // for comparison, by deployment target
 	known map[restOf]*Rest
 }
 
-// hostOf is a host and whether it has the wanted content of a deployment target.
 type hostOf struct {
 	name string
 	has  bool
@@ -28,7 +26,6 @@ type restOf struct {
 	target string
 }
 
-// rest returns the figure for comparison, or nil.
 func (r *rests) rest(check *Check, target string) *Rest {
 	if check.Of == OfFleet {
 		return nil
@@ -55,7 +52,6 @@ func (r *rests) rest(check *Check, target string) *Rest {
 	return rest
 }
 
-// hostsOf returns the hosts for comparison.
 func (r *rests) hostsOf(target string) []string {
 	if hosts, known := r.hosts[target]; known {
 		return hosts
@@ -84,7 +80,6 @@ func (r *rests) hostsOf(target string) []string {
 	return without
 }
 
-// collect groups the hosts of the fleet by deployment target.
 func (r *rests) collect() map[string][]hostOf {
 	of := map[string][]hostOf{}
 	for name := range r.in.Hosts {
@@ -102,7 +97,6 @@ func (r *rests) collect() map[string][]hostOf {
 	return of
 }
 
-// subjectOf returns the check's subject for a folder on a cluster.
 func subjectOf(check *Check, cluster string, key folder.Key) string {
 	switch check.Of {
 	case OfCluster:

@@ -5,14 +5,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// suspects attributes a figure of a whole cluster, host or fleet to the only written change under way there. If several
-// changes are under way, it attributes the figure to none.
+// suspects attributes a figure of a whole cluster, host or fleet to the written change under way there, unless there
+// are several.
 type suspects struct {
 	byHost, byCluster map[string]suspect
 	inFleet           suspect
 }
 
-// suspect is a deployment target under way, and whether there are others.
 type suspect struct {
 	target  string
 	several bool
@@ -50,7 +49,6 @@ func newSuspects(in rollout.StepInput) *suspects {
 	return s
 }
 
-// blames attributes a document about a whole subject to the change of a folder on a cluster.
 func (s *suspects) blames(of SubjectKind, cluster string, key folder.Key) bool {
 	var found suspect
 	switch of {

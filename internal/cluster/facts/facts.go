@@ -1,5 +1,5 @@
-// Package facts derives facts about clusters: versions, nodes, capacity, location. It reads objects of the clusters
-// themselves and of a hub where clusters are registered, and derives labels from facts. It is pure.
+// Package facts derives facts about clusters: versions, nodes, capacity, location. It reads objects of the clusters and
+// of a hub where they are registered, and derives labels from facts. It is pure. "" means unknown or none.
 package facts
 
 import (
@@ -13,7 +13,7 @@ import (
 // FactKind is the type of a fact.
 type FactKind string
 
-// The types of facts, with their Go types in Facts.
+// The types of facts, with their Go types.
 const (
 	Text          FactKind = "text"           // string
 	Number        FactKind = "number"         // float64
@@ -38,17 +38,17 @@ type Fact struct {
 	Kind  FactKind
 	About string
 	From  []Source
-	Right string // permission that the fact requires
+	Right string // that the fact requires
 }
 
-// The permissions for facts of a cluster, at cluster scope.
+// The permissions for facts, at cluster scope.
 const (
 	RightVersion = "get /version"
 	RightNodes   = "list nodes"
 	RightPods    = "list pods"
 )
 
-// All lists all facts. The schema, the documentation and checks of references to facts are derived from it.
+// All lists all facts: schema, documentation and checks of references derive from it.
 var All = []Fact{
 	{
 		"kubernetes_version",
@@ -128,25 +128,21 @@ func FindFact(name string) (Fact, bool) {
 // KnownFacts has the facts of a cluster.
 type KnownFacts struct {
 	evidence.ClusterFacts
-	// Sources are the places where the cluster was found, sorted.
-	Sources []Source
-	// Missing are permissions that the credentials lack, such as "list nodes".
-	Missing []string
-	// Waiting reports that the cluster was not queried because its connection is not known yet.
-	Waiting bool
-	// ambiguous is why a hub's facts about this name do not count; "" if they do.
-	ambiguous string
+	Sources   []Source // where the cluster was found, sorted
+	Missing   []string // lacking permissions, such as "list nodes"
+	Waiting   bool     // not queried, because the connection is not known yet
+	ambiguous string   // why a hub's facts about this name do not count
 }
 
 // The bounds of facts.
 const (
 	maxText   = 1024  // bytes of a string
 	maxMany   = 100   // of a list, or of a map of numbers
-	maxByName = 400   // of a map of strings: Node Feature Discovery alone creates some 200 labels
+	maxByName = 400   // of a map of strings: Node Feature Discovery creates some 200 labels
 	maxFound  = 1_000 // before sorting
 )
 
-// textOf returns a string that can be a fact; "" otherwise.
+// textOf returns a string that can be a fact, or "".
 func textOf(value any) string {
 	text, _ := value.(string)
 	if len(text) > maxText || !wording.IsLine(text) {
@@ -157,7 +153,7 @@ func textOf(value any) string {
 
 func isFact(name, text string) bool { return textOf(name) != "" && (text == "" || textOf(text) != "") }
 
-// textsByName returns the strings that can be facts, up to a limit in the order of names.
+// textsByName returns the first strings by name that can be facts.
 func textsByName(from map[string]string) map[string]any {
 	found := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(from)) {

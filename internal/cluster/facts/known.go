@@ -11,18 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// OwnFacts has the data read from the cluster itself.
+// OwnFacts is the data read from a cluster.
 type OwnFacts struct {
-	Version string // "" if it was not read
-	Nodes   *Nodes // nil if not completely read
-	Pods    *Pods  // nil if not completely read or not requested
-	// Forbidden are the permissions that the credentials lack.
-	Forbidden []string
-	// Lost is why the cluster did not answer completely; "" if it did.
-	Lost string
+	Version   string
+	Nodes     *Nodes   // nil if incomplete
+	Pods      *Pods    // nil if incomplete or not requested
+	Forbidden []string // permissions that the credentials lack
+	Lost      string   // why the answer is incomplete
 }
 
-// Known returns the facts. readyPercent is the share of nodes that must be ready.
+// Known returns the facts. readyPercent of the nodes must be ready.
 func (o *OwnFacts) Known(readyPercent int) KnownFacts {
 	found := map[string]any{}
 	addVersion(found, o.Version)
@@ -60,7 +58,7 @@ func describeMissing(rights []string) string {
 // minor matches the minor version in a Kubernetes version.
 var minor = regexp.MustCompile(`^([0-9]{1,4}\.[0-9]{1,4})(\D|$)`)
 
-// versionOf removes the "v" of Kubernetes versions, which clouds and modules omit.
+// versionOf removes the "v", which clouds and modules omit.
 func versionOf(text string) string {
 	if after, ok := strings.CutPrefix(text, "v"); ok && after != "" && after[0] >= '0' && after[0] <= '9' {
 		return after
@@ -82,14 +80,13 @@ func addVersion(to map[string]any, version string) {
 type Registration struct {
 	Name   string
 	From   Source
-	Object string // registering object, such as "Secret argocd/large-1"
-	// Status is the status of the control plane; without a verdict if the hub does not report it.
-	Status verdict.Status
+	Object string         // registering object, such as "Secret argocd/large-1"
+	Status verdict.Status // of the control plane; without a verdict if unknown
 	Facts  map[string]any
 }
 
-// Merge combines facts about the same cluster from several sources. own has the clusters known to the provider, and
-// asked the queried sources of the hub. Facts reported by the cluster override those from a hub.
+// Merge combines facts about the same cluster. own has the clusters known to the provider, and asked the queried
+// sources of the hub. Facts reported by the cluster override a hub's.
 func Merge(own map[string]KnownFacts, registered []Registration, asked []Source) map[string]KnownFacts {
 	all := make(map[string]KnownFacts, len(own))
 	by := map[string]map[Source][]Registration{}

@@ -14,10 +14,10 @@ import (
 type Choice struct {
 	Label string
 	fact  Fact
-	key   string // key of a fact that is a map; else ""
+	key   string // of a map; else ""
 }
 
-// ParseChoice parses the fact of a label: a name, and for maps a point and a key.
+// ParseChoice parses a fact's name, and for maps a point and a key.
 func ParseChoice(label, from string) (Choice, error) {
 	if problem := fleet.CheckLabelKey(label); problem != "" {
 		return Choice{}, fmt.Errorf("%s", problem)
@@ -40,10 +40,10 @@ func ParseChoice(label, from string) (Choice, error) {
 	return Choice{Label: label, fact: fact, key: key}, nil
 }
 
-// IsOfHub reports whether only a hub has the fact.
+// IsOfHub reports that only a hub has the fact.
 func (c Choice) IsOfHub() bool { return !slices.Contains(c.fact.From, Cluster) }
 
-// IsRequested reports whether the fact is about pods.
+// IsRequested reports that the fact is about pods.
 func (c Choice) IsRequested() bool { return c.fact.Right == RightPods }
 
 // String returns the form that ParseChoice parses.
@@ -54,8 +54,7 @@ func (c Choice) String() string {
 	return c.fact.Name + "." + c.key
 }
 
-// value returns the label's value. known is false if the fact is unknown. An error explains why a known fact makes no
-// label.
+// value returns the label's value. An error explains why a known fact makes no label.
 func (c Choice) value(facts map[string]any) (value string, known bool, err error) {
 	fact, known := facts[c.fact.Name]
 	if isSilent := facts["nodes"] == 0.0 && c.fact.Right == RightNodes && c.fact.Kind != Number; !known || isSilent {
@@ -93,19 +92,15 @@ const AllOthers = "*"
 
 // Labels are derived labels of clusters.
 type Labels struct {
-	// Of has the labels by cluster.
-	Of map[string]map[string]string
-	// Without explains, by cluster and label, why a label is missing or not from facts.
+	Of map[string]map[string]string // by cluster
+	// Without explains a missing label, or one not from facts, by cluster and label.
 	Without map[string]map[string]string
-	// Silent are the clusters with unknown facts and without defaults, sorted. They are not in Of.
-	Silent []string
-	// Waiting are the waiting clusters without defaults, sorted.
-	Waiting []string
+	Silent  []string // clusters with unknown facts and without defaults, sorted; not in Of
+	Waiting []string // waiting clusters without defaults, sorted
 }
 
-// Label derives labels from facts of clusters. For unknown facts it uses defaults, by cluster. A waiting cluster
-// needs no defaults, because it runs nothing yet. complete reports that clusters has all clusters; otherwise clusters
-// that are only in defaults get their labels, too.
+// Label derives labels of clusters from facts; defaults replace unknown ones. A waiting cluster needs none, because it
+// runs nothing yet. Unless clusters is complete, clusters that are only in defaults get their labels, too.
 func Label(clusters map[string]KnownFacts, choices []Choice, defaults map[string]map[string]string, complete bool) Labels {
 	made := Labels{Of: map[string]map[string]string{}, Without: map[string]map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	regionLabel = "topology.kubernetes.io/region"
-	zoneLabel   = "topology.kubernetes.io/zone"
-	hostLabel   = "kubernetes.io/hostname"
-	// notReadyNamed is the number of unready nodes that a message names.
+	regionLabel   = "topology.kubernetes.io/region"
+	zoneLabel     = "topology.kubernetes.io/zone"
+	hostLabel     = "kubernetes.io/hostname"
 	notReadyNamed = 3
 )
 
@@ -30,12 +29,12 @@ type Nodes struct {
 	notSince              time.Time         // the latest of the others
 	notReady              []string          // names of the first ones
 	lists                 map[string]texts  // by name of the fact
-	labels                map[string]string // common to all nodes
+	labels                map[string]string // to all nodes
 	provider, region      texts
 	capacity, allocatable amounts
 }
 
-// NewNodes returns an empty summary.
+// NewNodes returns a summary to add to.
 func NewNodes() *Nodes {
 	n := &Nodes{lists: map[string]texts{}, provider: texts{}, region: texts{}, capacity: amounts{}, allocatable: amounts{}}
 	for _, name := range []string{"node_versions", "os_images", "operating_systems", "architectures", "container_runtimes", "zones"} {
@@ -62,7 +61,7 @@ func (t texts) sorted(compare func(a, b string) int) []any {
 	return all
 }
 
-// single returns the only string; "" if there are none or several.
+// single returns the string if there is exactly one.
 func (t texts) single() string {
 	if len(t) != 1 {
 		return ""
@@ -73,7 +72,7 @@ func (t texts) single() string {
 	return ""
 }
 
-// amounts sums quantities by resource: thousandths of cpu, whole units of all others.
+// amounts sums quantities by resource: thousandths of cpu, whole units of others.
 type amounts map[string]float64
 
 func (a amounts) add(from map[string]float64) {
@@ -95,7 +94,7 @@ func (a amounts) facts() map[string]any {
 	return found
 }
 
-// quantities returns the valid quantities in a field of an object, such as a node's capacity.
+// quantities returns valid quantities, such as a node's capacity.
 func quantities(object map[string]any, fields ...string) map[string]float64 {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, fields...)
 	given, _ := value.(map[string]any)
@@ -117,7 +116,7 @@ func quantities(object map[string]any, fields ...string) map[string]float64 {
 	return found
 }
 
-// Add adds a node. It retains only strings.
+// Add adds a node and retains only strings.
 func (n *Nodes) Add(node *unstructured.Unstructured) {
 	n.all++
 	if ready := conditionOf(node, "Ready"); ready.status == "True" {
@@ -140,8 +139,7 @@ func (n *Nodes) Add(node *unstructured.Unstructured) {
 	}
 	labels := node.GetLabels()
 	n.lists["zones"].add(labels[zoneLabel])
-	// A node that has just joined has neither value yet. It must not remove the other nodes' values, which may be
-	// labels.
+	// A node that has just joined has neither value yet, and must not remove labels that others agree on.
 	n.region.add(labels[regionLabel])
 	id, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
 	if provider, _, isURL := strings.Cut(id, "://"); isURL {
@@ -152,7 +150,7 @@ func (n *Nodes) Add(node *unstructured.Unstructured) {
 	n.allocatable.add(quantities(node.Object, "status", "allocatable"))
 }
 
-// retainCommon removes labels that this node does not share. It also removes hostnames and other names of nodes.
+// retainCommon removes labels that this node does not share, and names of nodes.
 func (n *Nodes) retainCommon(labels map[string]string, name string) {
 	if n.all == 1 {
 		n.labels = map[string]string{}
@@ -207,7 +205,6 @@ func (n *Nodes) facts() map[string]any {
 	return found
 }
 
-// status returns ready if at least percent of the nodes are ready.
 func (n *Nodes) status(percent int) verdict.Status {
 	is := verdict.Status{Verdict: verdict.Ready, Since: n.mostSince(), Message: wording.Count(n.all, "node is ready", "nodes are ready")}
 	switch {
@@ -228,7 +225,7 @@ func (n *Nodes) status(percent int) verdict.Status {
 }
 
 // mostSince returns the time since which more than half of the ready nodes have been ready. An upgrade of all nodes
-// restarts it, but a joining node does not, so soak times end even if nodes come and go.
+// restarts it, a joining node does not, so soak times end.
 func (n *Nodes) mostSince() time.Time {
 	if n.ready == 0 {
 		return time.Time{}
@@ -237,7 +234,6 @@ func (n *Nodes) mostSince() time.Time {
 	return n.readySince[n.ready/2]
 }
 
-// listNames returns the first names and the number of further ones.
 func listNames(names []string, all int) string {
 	if all <= notReadyNamed {
 		return strings.Join(names, ", ")

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// PodSelector is a field selector for pods that request resources of nodes.
+// PodSelector selects pods that request resources of nodes.
 const PodSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 // Pods sums the requests of pods.
@@ -13,7 +13,7 @@ type Pods struct {
 	requested amounts
 }
 
-// NewPods returns an empty sum.
+// NewPods returns a sum to add to.
 func NewPods() *Pods { return &Pods{requested: amounts{}} }
 
 // Add adds a pod that runs on a node.
@@ -27,8 +27,8 @@ func (p *Pods) Add(pod *unstructured.Unstructured) {
 	p.requested.add(requestsOf(pod))
 }
 
-// requestsOf returns the requests of a pod as the scheduler counts them: the sum of its containers, or an init
-// container's higher need, plus overhead. Requests of the pod as a whole replace the sum.
+// requestsOf returns a pod's requests as the scheduler counts them: its containers' sum, or an init container's higher
+// need, plus overhead. Requests of the pod replace the sum.
 func requestsOf(pod *unstructured.Unstructured) map[string]float64 {
 	spec, _ := pod.Object["spec"].(map[string]any)
 	running, most := amounts{}, amounts{}

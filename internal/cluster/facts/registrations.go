@@ -16,14 +16,14 @@ const ArgoCDSelector = secretType + "=cluster"
 
 const secretType = "argocd.argoproj.io/secret-type"
 
-// ReadSecret reads name, server and labels from Argo CD's Secret of a cluster. It reads neither credentials nor
-// annotations, which may repeat the whole Secret, as kubectl's do. ok is false if no cluster can have the name.
+// ReadSecret reads name, server and labels from Argo CD's Secret of a cluster, and no credentials or annotations, which
+// may repeat the whole Secret, as kubectl's do. ok is false if no cluster can have the name.
 func ReadSecret(secret *unstructured.Unstructured) (r Registration, ok bool) {
 	r = Registration{From: ArgoCD, Object: fmt.Sprintf("Secret %s/%s", secret.GetNamespace(), secret.GetName()), Facts: map[string]any{}}
 	if r.Name = dataOf(secret, "name"); r.Name == "" {
 		r.Name = secret.GetName()
 	}
-	// User name and password in the URL are credentials.
+	// A URL may have credentials.
 	if server, err := url.Parse(dataOf(secret, "server")); err == nil && server.Host != "" {
 		r.Facts["server"] = textOf((&url.URL{Scheme: server.Scheme, Host: server.Host, Path: server.Path}).String())
 	}

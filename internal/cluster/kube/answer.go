@@ -16,30 +16,29 @@ import (
 )
 
 const (
-	// maxObject bounds one object, and the part of a list before its objects, in bytes. By default, etcd stores no
-	// object of more than 1.5 MiB.
+	// maxObject bounds one object, and the head of a list, in bytes. By default, etcd stores no object of more than 1.5
+	// MiB.
 	maxObject = 8 << 20
-	// maxName bounds the parts of an object's identity in bytes. Kubernetes limits names to 253 bytes.
+	// maxName bounds parts of an object's identity in bytes. Kubernetes limits names to 253.
 	maxName = 512
 )
 
 var (
-	// errTooLarge means that an answer exceeds a limit.
 	errTooLarge = errors.New("too large")
-	// errNoObjects means that an answer is JSON, but not from Kubernetes.
+	// errNoObjects means JSON that is not from Kubernetes.
 	errNoObjects = errors.New("not of Kubernetes")
 )
 
-// reader reads objects from an answer while it arrives. Clusters may be hostile, so all strings pass through
-// [wording.Visible] and cannot affect a terminal. client-go's dynamic client holds a page as text, raw objects and
-// objects at the same time: BenchmarkAsk, its server included, takes 2.1 times the processor time (18.6 s instead of
-// 9.0) and 127 MiB instead of 112, and a page has no size limit. Its discovery client adds 16 MiB to the provider and
-// 20 MiB to its memory at startup, because it includes the types of all of Kubernetes.
+// reader reads objects while an answer arrives. Clusters may be hostile, so all strings pass through [wording.Visible].
+// client-go's dynamic client holds a page as text, raw objects and objects at once: BenchmarkAsk, its server included,
+// takes 2.1 times the processor time (18.6 s instead of 9.0) and 127 MiB instead of 112, and a page has no size limit.
+// Its discovery client adds 16 MiB to the provider and 20 MiB to its memory, because it includes the types of all of
+// Kubernetes.
 type reader struct {
 	json *jsontext.Decoder
 	from *bounded.Reader
 	read int64 // bytes before the current object
-	// skip lists fields to skip by the field that contains them, directly or in a list.
+	// skip lists fields to skip by the field that contains them, also in a list.
 	skip map[string][]string
 }
 
@@ -51,8 +50,7 @@ func newReader(from io.Reader) *reader {
 	return r
 }
 
-// next continues with the next page of a list. The decoder keeps its buffer, which has the size of the largest string
-// so far.
+// next continues with the next page of a list. The decoder keeps its buffer, as large as the largest string so far.
 func (r *reader) next(from io.Reader) {
 	r.from, r.read = &bounded.Reader{From: from, Left: maxObject, TooLong: errTooLarge}, 0
 	r.json.Reset(r.from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -96,8 +94,7 @@ func (r *reader) unexpected() error {
 	return errNoObjects
 }
 
-// value reads the value of a key with the types of package unstructured. Of keys with the same visible form, the last
-// one wins.
+// value reads a value with the types of package unstructured. Of keys with the same visible form, the last one wins.
 func (r *reader) value(of string) (any, error) {
 	switch r.json.PeekKind() {
 	case '{':
@@ -143,7 +140,7 @@ func (r *reader) value(of string) (any, error) {
 	return nil, nil //nolint:nilnil // null
 }
 
-// object reads an object and checks that its identity consists of short single lines.
+// object reads an object whose identity consists of short single lines.
 func (r *reader) object() (*unstructured.Unstructured, error) {
 	if r.read += maxObject - r.from.Left; r.read > maxAnswer {
 		return nil, errTooLarge
@@ -168,8 +165,7 @@ func (r *reader) object() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// list reads a page of a list and returns the token of the next page; "" for the last. It passes each object to keep
-// as soon as it is read.
+// list reads a page of a list, passes each object to keep at once, and returns the token of the next page.
 func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string, err error) {
 	head := unstructured.Unstructured{Object: map[string]any{}}
 	var unnamed []*unstructured.Unstructured
@@ -210,7 +206,7 @@ func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string
 	return token, nil
 }
 
-// readObject reads an answer that is one object with managed fields. Errors name it.
+// readObject reads an answer that is one object, with managed fields.
 func readObject(response *http.Response, name string) (*unstructured.Unstructured, error) {
 	read := newReader(response.Body)
 	read.skip = nil
@@ -227,7 +223,7 @@ func readObject(response *http.Response, name string) (*unstructured.Unstructure
 	return object, nil
 }
 
-// answerError returns the error for a successful answer whose body cannot be read.
+// answerError explains why the body of a successful answer cannot be read.
 func answerError(err error, kind ResourceKind) error {
 	var syntax *jsontext.SyntacticError
 	switch {

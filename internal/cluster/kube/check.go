@@ -17,8 +17,8 @@ import (
 
 // ClusterProblem is a mistake in the attributes of a cluster.
 type ClusterProblem struct {
-	Path    string // path of the attribute, such as "exec.command"; "" for the cluster as a whole
-	Message string // clause with the attribute as its subject; contains no secret
+	Path    string // HCL path, such as "exec.command"; "" for the whole cluster
+	Message string // clause without secrets; its subject is the attribute
 }
 
 type problems []ClusterProblem
@@ -27,11 +27,11 @@ func (p *problems) add(path, format string, arguments ...any) {
 	*p = append(*p, ClusterProblem{Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
-// apiVersions are client-go's versions of commands that print credentials.
+// apiVersions are those of client-go.
 var apiVersions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
 
-// Check finds all mistakes in the attributes of a cluster without connecting. unknown names the attributes that are
-// set to values not known yet.
+// Check finds all mistakes in the attributes of a cluster without connecting. unknown names attributes whose values are
+// not known yet.
 func (c Cluster) Check(unknown ...string) []ClusterProblem {
 	var found problems
 	isUnknown := func(attribute string) bool { return slices.Contains(unknown, attribute) }
@@ -57,7 +57,7 @@ func (c Cluster) Check(unknown ...string) []ClusterProblem {
 	return found
 }
 
-// attributesOfHost lists the set attributes that go with host rather than kubeconfig.
+// attributesOfHost lists the set attributes that exclude a kubeconfig.
 func (c Cluster) attributesOfHost(given func(attribute, value string) bool, unknownExec bool) []string {
 	var found []string
 	for _, attribute := range []struct{ name, value string }{
@@ -131,7 +131,7 @@ func checkAPIVersion(found *problems, at, version string, unknown bool) {
 	}
 }
 
-// checkServer checks the URL of an API server. The URL may appear in messages, except for a password in it.
+// checkServer checks the URL of an API server. Messages may contain it, but no password.
 func checkServer(found *problems, at, server string) {
 	if server == "" {
 		return
@@ -178,7 +178,7 @@ func checkPEM(found *problems, at, text, kind string) {
 	}
 }
 
-// checkPair checks a client certificate and its private key at two attributes, as far as both are given.
+// checkPair checks a client certificate and its private key.
 func checkPair(found *problems, at [2]string, certificate, key string, hasCertificate, hasKey bool) {
 	checkPEM(found, at[0], certificate, "CERTIFICATE")
 	checkPEM(found, at[1], key, "PRIVATE KEY")
@@ -194,7 +194,7 @@ func checkPair(found *problems, at [2]string, certificate, key string, hasCertif
 	}
 }
 
-// pemProblem returns the problem of a text that must be PEM of a kind; "" if there is none.
+// pemProblem returns the problem of a text that must be PEM of a kind.
 func pemProblem(text, kind string) string {
 	block, _ := pem.Decode([]byte(armor.Normalize(text)))
 	switch {
@@ -210,7 +210,7 @@ func pemProblem(text, kind string) string {
 	return fmt.Sprintf("must be PEM, beginning with \"-----BEGIN %s-----\"", kind)
 }
 
-// checkCA also checks that a certificate can be parsed: otherwise no server would be trusted.
+// checkCA also parses a certificate, because otherwise no server would be trusted.
 func checkCA(found *problems, at, text string) {
 	if text == "" {
 		return
@@ -222,7 +222,6 @@ func checkCA(found *problems, at, text string) {
 	}
 }
 
-// withoutCredentials removes user and password from a URL.
 func withoutCredentials(text string) string {
 	address, err := url.Parse(text)
 	if err != nil {

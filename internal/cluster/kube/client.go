@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// maxAnswer bounds one uncompressed answer in bytes. Objects are read one at a time, so memory use is much lower.
+	// maxAnswer bounds one uncompressed answer in bytes. Memory use is much lower: objects are read one at a time.
 	maxAnswer = 256 << 20
-	// maxRefusal bounds the bytes read of an answer with an error status.
+	// maxRefusal bounds the body of an error status.
 	maxRefusal = 64 << 10
-	// maxTries is the number of attempts at a busy server.
+	// maxTries bounds the attempts at a busy server.
 	maxTries = 4
-	// maxWait is the longest wait before another attempt.
+	// maxWait bounds the wait before another attempt.
 	maxWait = 2 * time.Second
 )
 
@@ -37,28 +37,27 @@ type ClusterClient struct {
 }
 
 type requester struct {
-	server string // URL without a trailing slash
+	server string // without a trailing slash
 	http   *http.Client
 	close  func()
-	// scrubber removes the cluster's secrets from errors of exported methods.
+	// scrubber removes secrets from errors.
 	scrubber func() secret.Scrubber
 }
 
-// discovery caches the kinds that a cluster serves.
 type discovery struct {
 	*requester
 
 	mu           sync.Mutex
 	versions     map[ResourceKind]string // the served ones
 	isKubernetes bool                    // it has answered as only Kubernetes does
-	// resources has the resources of the group versions read so far, by kind.
+	// resources caches resources by group version and kind.
 	resources map[string]map[string]Resource
-	// discovered counts the bytes read about kinds.
+	// discovered counts bytes.
 	discovered int64
 }
 
-// get sends a GET request for a list. The caller must close the body. A 404 for a kind is errNoKind, a 404 for an
-// object errNoObject, an expired continue token errExpired.
+// get requests a list, whose body the caller must close. A 404 for a kind is errNoKind, a 404 for an object
+// errNoObject, an expired continue token errExpired.
 func (r *requester) get(ctx context.Context, path string, kind ResourceKind) (*http.Response, error) {
 	response, answer, err := r.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -70,7 +69,7 @@ func (r *requester) get(ctx context.Context, path string, kind ResourceKind) (*h
 	return response, nil
 }
 
-// exchange sends a request and repeats it while the server is busy. For an error status, answer is its body;
+// exchange sends a request and repeats it while the server is busy. For an error status it returns the answer;
 // otherwise answer is nil, and the caller must close the response's body.
 func (r *requester) exchange(
 	ctx context.Context,
@@ -123,7 +122,7 @@ func refusedList(response *http.Response, answer metav1.Status, verb string, kin
 	return refusal(response, answer, verb, kind)
 }
 
-// finish reads the rest of an answer, such as a line break, so that the connection can be reused.
+// finish reads the rest of an answer, so that the connection can be reused.
 func finish(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxRefusal)
 	_ = response.Body.Close()
@@ -132,7 +131,7 @@ func finish(response *http.Response) {
 // notFoundPage is an API server's answer for a path that it does not serve.
 const notFoundPage = "404 page not found"
 
-// readStatus reads the body of an answer with an error status. If the body is not a Status, it becomes the message.
+// readStatus reads the body of an error status. If it is not a Status, it becomes the message.
 func readStatus(response *http.Response) metav1.Status {
 	var answer metav1.Status
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code is enough
@@ -142,7 +141,6 @@ func readStatus(response *http.Response) metav1.Status {
 	return answer
 }
 
-// waitFor returns the wait before another request to a busy server.
 func waitFor(response *http.Response, try int) time.Duration {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, maxWait)
@@ -150,7 +148,7 @@ func waitFor(response *http.Response, try int) time.Duration {
 	return min(100*time.Millisecond<<try, maxWait)
 }
 
-// withoutSecrets removes secrets from an error of an exported method. It returns errors of contexts unchanged.
+// withoutSecrets removes secrets from an error, except errors of contexts.
 func (r *requester) withoutSecrets(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -158,7 +156,7 @@ func (r *requester) withoutSecrets(err error) error {
 	return scrubbed(err, r.scrubber)
 }
 
-// ServerVersion returns the version of the API server, such as "v1.31.2".
+// ServerVersion returns a version such as "v1.31.2".
 func (c *ClusterClient) ServerVersion(ctx context.Context) (string, error) {
 	return c.serverVersion(ctx)
 }
@@ -179,7 +177,7 @@ func (d *discovery) serverVersion(ctx context.Context) (string, error) {
 	return answer.GitVersion, nil
 }
 
-// checkKubernetes verifies that a 404 comes from a Kubernetes API server, and not from some other server.
+// checkKubernetes verifies that a 404 comes from a Kubernetes API server.
 func (d *discovery) checkKubernetes(ctx context.Context) error {
 	d.mu.Lock()
 	known := d.isKubernetes

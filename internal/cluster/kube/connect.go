@@ -18,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// config is client-go's configuration of a cluster, with the optional command that prints its credential.
 type config struct {
 	rest *rest.Config
 	exec *Exec
@@ -27,7 +26,7 @@ type config struct {
 	installHint        string
 }
 
-// configOf returns the configuration of a cluster that passes Check. It reads files that a kubeconfig refers to.
+// configOf returns a cluster's configuration. It reads files of a kubeconfig.
 func configOf(cluster Cluster) (*config, error) {
 	if problems := cluster.Check(); len(problems) > 0 {
 		return nil, failf(ReasonConfiguration, "its configuration is wrong: %s", strings.TrimSpace(problems[0].Path+" "+problems[0].Message))
@@ -69,7 +68,7 @@ func configOf(cluster Cluster) (*config, error) {
 
 func normalPEM(text string) []byte { return []byte(armor.Normalize(text)) }
 
-// readKubeconfig returns the selected context of a cluster's kubeconfig; nil if it is missing or invalid.
+// readKubeconfig returns the selected context, or nil.
 func readKubeconfig(cluster Cluster) *kubeconfig {
 	var ignored problems
 	parsed := parseKubeconfig(&ignored, cluster.Kubeconfig)
@@ -79,10 +78,9 @@ func readKubeconfig(cluster Cluster) *kubeconfig {
 	return selectContext(&ignored, parsed, cluster.Context)
 }
 
-// newClient returns a client for complete credentials. Each client has its own connections, because clusters may
-// trust different authorities.
+// newClient returns a client with its own connections, because clusters may trust different authorities.
 func (c *config) newClient(options QueryOptions, scrubber func() secret.Scrubber) (*ClusterClient, error) {
-	// A cluster's credentials go nowhere else, because redirects are not followed.
+	// Credentials go nowhere else: redirects are not followed.
 	if _, err := access.Decide(access.Request{URL: c.rest.Host}, nil); err != nil {
 		return nil, failf(ReasonConfiguration, "the URL of its API server cannot be used: %s", err)
 	}
@@ -97,7 +95,7 @@ func (c *config) newClient(options QueryOptions, scrubber func() secret.Scrubber
 	if tlsConfig == nil { // trust the machine's authorities
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	// Most requests to a cluster are sequential, which takes less memory with HTTP/1.
+	// HTTP/1 takes less memory for sequential requests.
 	tlsConfig.NextProtos = []string{"http/1.1"}
 	connections := utilnet.SetOldTransportDefaults(&http.Transport{
 		TLSClientConfig: tlsConfig, Proxy: restConfig.Proxy, DisableCompression: restConfig.DisableCompression,
@@ -136,14 +134,14 @@ func (c Cluster) scrubber(further ...string) secret.Scrubber {
 			found = append(found, read.secrets()...)
 		}
 	}
-	for _, text := range slices.Clone(found) { // forms in which they may appear
+	for _, text := range slices.Clone(found) {
 		found = append(found, strings.TrimSpace(text))
 	}
 	return secret.NewScrubber(found)
 }
 
-// secrets returns the values of the command's environment, and arguments that may be secret. It omits short ones,
-// because removing words like "true" would mangle every sentence.
+// secrets returns the values of the environment and of arguments. It omits short ones, because removing words like
+// "true" would mangle every sentence.
 func (e *Exec) secrets() []string {
 	var found []string
 	for _, value := range e.Env {

@@ -21,51 +21,34 @@ import (
 // Reason classifies errors.
 type Reason string
 
+// The reasons of errors.
 const (
-	// ReasonUnreachable means: no such name, no connection, an untrusted certificate, or a redirect.
-	ReasonUnreachable Reason = "unreachable"
-	// ReasonUnauthorized means: the server rejects the credentials (401).
-	ReasonUnauthorized Reason = "unauthorized"
-	// ReasonForbidden means: the credentials lack a permission (403).
-	ReasonForbidden Reason = "forbidden"
-	// ReasonTimeout means: a deadline has passed.
-	ReasonTimeout Reason = "timeout"
-	// ReasonGarbage means: the answer is not from an API server.
-	ReasonGarbage Reason = "garbage"
-	// ReasonIncomplete means: the answer ended early or was too large.
-	ReasonIncomplete Reason = "incomplete"
-	// ReasonServer means: the server reports an error of its own (429, 5xx).
-	ReasonServer Reason = "server"
-	// ReasonCommand means: an exec command is missing, fails, or prints no credential.
-	ReasonCommand Reason = "command"
-	// ReasonConfiguration means: the configuration cannot be used, for example because a file does not exist.
-	ReasonConfiguration Reason = "configuration"
-	// ReasonConflict means: other field managers have the fields returned by ConflictsOf.
-	ReasonConflict Reason = "conflict"
-	// ReasonRefused means: the object is invalid, or an admission webhook denies it.
-	ReasonRefused Reason = "refused"
-	// ReasonTerminating means: the object's namespace is being removed.
-	ReasonTerminating Reason = "terminating"
-	// ReasonNoNamespace means: the object's namespace does not exist.
-	ReasonNoNamespace Reason = "no namespace"
-	// ReasonNoKind means: the server does not have the object's kind.
-	ReasonNoKind Reason = "no kind"
-	// ReasonReplaced means: the object to delete was replaced by another one of the same name.
-	ReasonReplaced Reason = "replaced"
-	// ReasonCanceled means: the context for all clusters has ended. errors.Is finds its error.
-	ReasonCanceled Reason = "canceled"
-	// ReasonOther means: an error of the caller's function.
-	ReasonOther Reason = "other"
+	ReasonUnreachable   Reason = "unreachable"   // no such name, no connection, an untrusted certificate, or a redirect
+	ReasonUnauthorized  Reason = "unauthorized"  // 401
+	ReasonForbidden     Reason = "forbidden"     // 403
+	ReasonTimeout       Reason = "timeout"       // a deadline has passed
+	ReasonGarbage       Reason = "garbage"       // the answer is not from an API server
+	ReasonIncomplete    Reason = "incomplete"    // the answer ended early or was too large
+	ReasonServer        Reason = "server"        // 429 or 5xx
+	ReasonCommand       Reason = "command"       // an exec command is missing, fails, or prints no credential
+	ReasonConfiguration Reason = "configuration" // the configuration cannot be used: a file does not exist
+	ReasonConflict      Reason = "conflict"      // other managers have the fields, see ConflictsOf
+	ReasonRefused       Reason = "refused"       // the object is invalid, or a webhook denies it
+	ReasonTerminating   Reason = "terminating"   // the namespace is being removed
+	ReasonNoNamespace   Reason = "no namespace"  // the namespace does not exist
+	ReasonNoKind        Reason = "no kind"       // the server does not have the kind
+	ReasonReplaced      Reason = "replaced"      // another object has the name now
+	ReasonCanceled      Reason = "canceled"      // the context for all clusters has ended; errors.Is finds its error
+	ReasonOther         Reason = "other"         // an error of the caller's function
 )
 
-// RequestError is a failed request to a cluster. Its text is a sentence about the cluster, without its name and
-// without secrets. Equal failures have equal texts, without local ports and times.
+// RequestError is a failed request to a cluster: a sentence without secrets and without the cluster's name. Equal
+// failures have equal texts, without local ports and times.
 type RequestError struct {
-	Reason Reason
-	text   string
-	answer string // words of a server or library, from which publicError removes secrets
-	kind   error  // a context's error or nil; never another cause, because it could be printed
-	// conflicts are conflicts with other managers of an object's fields.
+	Reason    Reason
+	text      string
+	answer    string // of a server or library; may have secrets
+	kind      error  // a context's error or nil; any other could be printed
 	conflicts []Conflict
 }
 
@@ -81,7 +64,7 @@ func serverf(reason Reason, format string, arguments ...any) error {
 	return failf(reason, "the API server "+format, arguments...)
 }
 
-// withAnswer adds the words of a server or library to an error. They may contain secrets.
+// withAnswer adds words of a server or library, which may contain secrets.
 func withAnswer(err error, answer string) error {
 	if known := (*RequestError)(nil); errors.As(err, &known) {
 		known.answer = answer
@@ -101,8 +84,8 @@ func ReasonOf(err error) Reason {
 	return ReasonOther
 }
 
-// publicError removes secrets from an error and sets the reason if a context has ended. whole is the context for all
-// clusters, ctx the one for this cluster.
+// publicError removes secrets from an error and explains an ended context. whole is the context for all clusters, ctx
+// the one for this cluster.
 func publicError(whole, ctx context.Context, err error, options QueryOptions, scrubber func() secret.Scrubber) error {
 	var known *RequestError
 	switch {
@@ -122,7 +105,7 @@ func publicError(whole, ctx context.Context, err error, options QueryOptions, sc
 	return scrubbed(err, scrubber)
 }
 
-// scrubbed removes secrets from an error. It shortens the answer afterwards, so no part of a secret remains.
+// scrubbed removes secrets before it shortens the answer, so no part of one remains.
 func scrubbed(err error, scrubber func() secret.Scrubber) error {
 	known := &RequestError{Reason: ReasonOther}
 	if !errors.As(err, &known) {
@@ -152,7 +135,6 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// transportError explains why a server cannot be reached.
 func transportError(ctx context.Context, err error) error {
 	if isTimeout(err) && ctx.Err() == nil {
 		return serverf(ReasonUnreachable, "cannot be reached: no connection within %s", connectDeadline)
@@ -170,7 +152,7 @@ func transportError(ctx context.Context, err error) error {
 	return withAnswer(serverf(ReasonUnreachable, "cannot be reached"), cause(err))
 }
 
-// cause returns the text of a network or certificate error without parts that vary.
+// cause returns a network or certificate error without parts that vary.
 func cause(err error) string {
 	var (
 		name        *net.DNSError
@@ -202,7 +184,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// refusal returns the error for an answer with an error status. verb and kind describe the request.
+// refusal returns the error for an error status of a request.
 func refusal(response *http.Response, answer metav1.Status, verb string, kind ResourceKind) error {
 	words := ""
 	if answer.Kind == "Status" {

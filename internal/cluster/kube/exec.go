@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// maxCredential bounds the output of a command in bytes.
+	// maxCredential bounds bytes of output.
 	maxCredential = 1 << 20
-	// maxCommands is the number of commands that run at once. Each is a process, and some take 100 MiB.
+	// maxCommands is the number of processes at once. Some take 100 MiB.
 	maxCommands = 16
-	// killGrace is the wait for output of processes that a killed command leaves behind.
+	// killGrace is the wait for output of a killed command's processes.
 	killGrace = time.Second
 )
 
-// commands runs the exec commands of one query: equal commands only once, and few at a time. client-go's
-// implementation cannot be interrupted and shows what commands write to standard error.
+// commands runs the exec commands of one query, equal ones only once. client-go's implementation cannot be interrupted
+// and shows what commands write to standard error.
 type commands struct {
 	slots chan struct{}
 	runs  wait.Answers[*clientauthentication.ExecCredentialStatus]
@@ -41,7 +41,7 @@ type commands struct {
 
 func newCommands() *commands { return &commands{slots: make(chan struct{}, maxCommands)} }
 
-// acquire waits until another command may run. The cluster's deadline starts afterwards.
+// acquire waits for a free place, before the cluster's deadline starts.
 func (c *commands) acquire(ctx context.Context) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -78,7 +78,7 @@ func (c *commands) signIn(ctx context.Context, connection *config) (secrets []st
 	return append(secret.KeyForms(credential.ClientKeyData), credential.Token, credential.ClientCertificateData), nil
 }
 
-// execInfo returns the value of KUBERNETES_EXEC_INFO, which describes the command and its cluster.
+// execInfo returns the value of KUBERNETES_EXEC_INFO.
 func (c *config) execInfo() (string, error) {
 	spec := clientauthentication.ExecCredentialSpec{}
 	if c.provideClusterInfo {
@@ -101,8 +101,8 @@ func (c *config) execInfo() (string, error) {
 	return string(info), err
 }
 
-// run runs the command until the context ends and parses its output. Errors do not contain the output, which may be a
-// credential, but they contain what a failing command writes to standard error.
+// run runs the command and parses its output. Errors have its standard error, but not its output, which may be a
+// credential.
 func (e *Exec) run(ctx context.Context, info, installHint string) (*clientauthentication.ExecCredentialStatus, error) {
 	path, err := exec.LookPath(e.Command)
 	if err != nil {
@@ -165,7 +165,6 @@ func (e *Exec) read(printed []byte) (*clientauthentication.ExecCredentialStatus,
 	return status, nil
 }
 
-// limited keeps written bytes up to a limit.
 type limited struct {
 	bytes.Buffer
 	over bool
@@ -179,11 +178,10 @@ func (l *limited) Write(text []byte) (int, error) {
 	return l.Buffer.Write(text)
 }
 
-// maxComplaint bounds the retained part of standard error in bytes.
+// maxComplaint bounds standard error in bytes.
 const maxComplaint = 2 << 10
 
-// lastLines retains the last lines written to it. It omits a cut line, because a part of a secret would not be
-// recognized.
+// lastLines keeps the last lines. It omits a cut line, because a part of a secret would not be recognized.
 type lastLines struct {
 	text  []byte
 	isCut bool

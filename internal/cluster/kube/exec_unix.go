@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// killWhole makes the end of the context also kill processes that the command has started, because many commands are
-// scripts.
+// killWhole also kills processes that the command has started, because many commands are scripts.
 func killWhole(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

@@ -1,8 +1,5 @@
 // Package kube connects to Kubernetes clusters, reads objects and applies them: many clusters at once, each with a
-// deadline, so a dead cluster does not delay the others. It has no knowledge of fleets and agents, watches nothing
-// and stores nothing on disk.
-//
-// No error of this package contains a credential.
+// deadline. It stores nothing on disk. Its errors contain no credential.
 package kube
 
 import (
@@ -12,23 +9,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Cluster is the access to a cluster: Host with related attributes, or a kubeconfig. The names and their meaning are
-// those of the provider hashicorp/kubernetes.
+// Cluster is the access to a cluster: Host with related attributes, or a kubeconfig, as in the provider
+// hashicorp/kubernetes.
 type Cluster struct {
-	Host                 string // URL of the API server
-	ClusterCACertificate string // PEM; empty: the machine's authorities
+	Host                 string // of the API server
+	ClusterCACertificate string // PEM; "": the machine's authorities
 	Token                string
 	ClientCertificate    string // PEM
 	ClientKey            string // PEM
 	Exec                 *Exec
-	ProxyURL             string // empty: from the environment variables
+	ProxyURL             string // "": from the environment
 	TLSServerName        string
 
-	Kubeconfig string // the text, not a path
-	Context    string // in the kubeconfig; empty: its current one
+	Kubeconfig string // not a path
+	Context    string // in the kubeconfig; "": its current one
 }
 
-// Exec is a command that prints a credential in the format of client.authentication.k8s.io.
+// Exec prints a credential in the format of client.authentication.k8s.io.
 type Exec struct {
 	APIVersion string
 	Command    string
@@ -44,7 +41,7 @@ func (c Cluster) String() string {
 	return "kube.Cluster{" + withoutCredentials(c.Host) + "}"
 }
 
-// GoString returns String, so no verb of package fmt prints a credential.
+// GoString returns String, so package fmt never prints a credential.
 func (c Cluster) GoString() string { return c.String() }
 
 // String returns a description without secrets.

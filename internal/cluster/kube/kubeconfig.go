@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxKubeconfig bounds a kubeconfig in bytes. One with a thousand clusters is smaller.
+// maxKubeconfig is more than a thousand clusters in bytes.
 const maxKubeconfig = 8 << 20
 
 var linePattern = regexp.MustCompile(`line (\d+)`)
@@ -50,7 +50,7 @@ func checkKubeconfig(found *problems, text, context string, unknownContext bool)
 	}
 }
 
-// Unverified reports whether the kubeconfig turns off verification of the cluster's certificate.
+// Unverified reports whether the kubeconfig accepts any certificate.
 func (c Cluster) Unverified() bool {
 	if !strings.Contains(c.Kubeconfig, "insecure-skip-tls-verify") {
 		return false
@@ -59,7 +59,7 @@ func (c Cluster) Unverified() bool {
 	return read != nil && read.cluster != nil && read.cluster.InsecureSkipTLSVerify
 }
 
-// parseKubeconfig parses a kubeconfig; it returns nil if that fails.
+// parseKubeconfig returns nil after a problem.
 func parseKubeconfig(found *problems, text string) *api.Config {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -87,7 +87,7 @@ func parseKubeconfig(found *problems, text string) *api.Config {
 	return config
 }
 
-// hasAliases reports whether a YAML text has aliases, which can expand a few kilobytes to gigabytes.
+// hasAliases reports whether a YAML text has aliases, which expand kilobytes to gigabytes.
 func hasAliases(text string) bool {
 	if !strings.Contains(text, "&") || !strings.Contains(text, "*") {
 		return false
@@ -107,7 +107,7 @@ func hasAliases(text string) bool {
 	return false
 }
 
-// selectContext returns a context by name, or the current one for ""; nil if there is none.
+// selectContext returns a context by name, or the current one for "".
 func selectContext(found *problems, config *api.Config, name string) *kubeconfig {
 	names, current := slices.Sorted(maps.Keys(config.Contexts)), name == ""
 	if current {
@@ -146,7 +146,7 @@ func selectContext(found *problems, config *api.Config, name string) *kubeconfig
 	return read
 }
 
-// checkFiles reports relative paths, which cannot be resolved without the location of the kubeconfig.
+// checkFiles reports relative paths: the kubeconfig has no location.
 func (k *kubeconfig) checkFiles(found *problems) {
 	for _, file := range []struct{ attribute, instead, path string }{
 		{"certificate-authority", "certificate-authority-data", k.cluster.CertificateAuthority},
@@ -172,7 +172,6 @@ func (k *kubeconfig) checkFiles(found *problems) {
 	}
 }
 
-// checkUser finds mistakes in the credentials of the context's user.
 func (k *kubeconfig) checkUser(found *problems) {
 	user := k.user
 	certificate := user.ClientCertificate != "" || len(user.ClientCertificateData) > 0

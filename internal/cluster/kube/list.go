@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// pageSize is the number of objects per request, as in kubectl.
+	// pageSize is the same as in kubectl.
 	pageSize   = 500
 	maxObjects = 200_000
-	// maxKept bounds the approximate memory of one list in bytes.
+	// maxKept bounds the memory of one list in bytes.
 	maxKept = 448 << 20
-	// maxPages bounds the pages of a list. A server may return fewer objects than requested.
+	// maxPages allows fewer objects than requested.
 	maxPages = 10 * maxObjects / pageSize
-	// restarts is the number of times a list with an expired continue token restarts in pages, before it is read as a
-	// whole.
+	// restarts counts lists in pages, after an expired continue token, before one without pages.
 	restarts = 2
 )
 
-// Answers of an API server about missing things. Callers never get these errors.
+// Callers never get these errors.
 var (
 	errNoKind   = errors.New("no such kind")
 	errNoObject = errors.New("no such object")
@@ -35,8 +34,8 @@ var (
 
 // ResourceKind identifies a kind of objects.
 type ResourceKind struct {
-	Group    string // "" for the core group
-	Versions string // versions that the caller understands, preferred first: "v2,v2beta2"
+	Group    string // "" for the core
+	Versions string // preferred first: "v2,v2beta2"
 	Resource string // plural: "kustomizations"
 }
 
@@ -49,27 +48,24 @@ func (k ResourceKind) String() string {
 
 // ListOptions narrow a list.
 type ListOptions struct {
-	Namespace     string // empty: all
+	Namespace     string // "" for all
 	LabelSelector string
 	FieldSelector string
 	// Skip lists fields to skip by the field that contains them: {"status": {"images"}}; "" is the object itself.
-	// Managed fields are always skipped.
 	Skip map[string][]string
-	// Fold, if set, is called at each start of the list, which may restart. The returned function takes each object
-	// instead of the list, which then has no items.
+	// Fold is called at each start of the list, which may restart, if set. The returned function takes the objects
+	// instead of the list.
 	Fold func() (take func(*unstructured.Unstructured))
 }
 
 // List has the objects of a kind on a cluster.
 type List struct {
-	// Served is false if the cluster has no such kind, because its CRD is not installed.
-	Served  bool
+	Served  bool // false if the CRD is not installed
 	Version string
-	// Items are sorted by namespace and name.
-	Items []*unstructured.Unstructured
+	Items   []*unstructured.Unstructured // sorted by namespace and name
 }
 
-// List reads all objects of a kind, in pages.
+// List reads all objects of a kind.
 func (c *ClusterClient) List(ctx context.Context, kind ResourceKind, options ListOptions) (List, error) {
 	for _, version := range c.versionsToTry(kind) {
 		items, err := c.listVersion(ctx, kind, version, options)
@@ -85,7 +81,6 @@ func (c *ClusterClient) List(ctx context.Context, kind ResourceKind, options Lis
 	return List{}, c.withoutSecrets(c.checkKubernetes(ctx))
 }
 
-// versionsToTry returns the served version of a kind if it is known, else all versions.
 func (d *discovery) versionsToTry(kind ResourceKind) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

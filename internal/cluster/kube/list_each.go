@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// slowAnswer is the time for one request after which all others are sent at the same time.
+// slowAnswer is the time for one request after which all others are sent at once.
 const slowAnswer = 500 * time.Millisecond
 
 // Listing is the answer about one kind.
@@ -16,8 +16,7 @@ type Listing struct {
 	Err error
 }
 
-// ListEach lists objects of several kinds with [InTurn]. It returns a listing for each kind, in order, but ends with
-// the first error other than ReasonForbidden.
+// ListEach lists objects of several kinds with [InTurn], up to the first error other than ReasonForbidden.
 func (c *ClusterClient) ListEach(ctx context.Context, kinds []ResourceKind, options ListOptions) []Listing {
 	all := make([]Listing, len(kinds))
 	answered := InTurn(len(kinds), func(i int) error {
@@ -27,10 +26,9 @@ func (c *ClusterClient) ListEach(ctx context.Context, kinds []ResourceKind, opti
 	return all[:answered]
 }
 
-// InTurn sends requests one after the other over one connection, because a connection costs more than most answers.
-// If the cluster is slow to answer one, all others are sent concurrently; request must support that. It returns the
-// number of answered requests, up to and including the first error other than ReasonForbidden: the cluster would not
-// answer the others either.
+// InTurn sends requests one after the other, because a connection costs more than most answers. After a slow answer, it
+// sends all others concurrently. It returns the number of answered requests, up to the first error other than
+// ReasonForbidden: the cluster would not answer the others either.
 func InTurn(count int, request func(i int) error) (answered int) {
 	errs := make([]error, count)
 	for i := range count {

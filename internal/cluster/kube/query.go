@@ -11,15 +11,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// QueryOptions configure queries. The zero value has the defaults.
+// QueryOptions configure queries; zero values are defaults.
 type QueryOptions struct {
-	// Deadline bounds the entire query of one cluster: exec command, connection, all answers. 0 means
-	// DefaultDeadline.
-	Deadline time.Duration
-	// Parallel is the number of clusters queried at once. 0 means DefaultParallel.
-	Parallel int
-	// UserAgent appears in the audit logs of API servers. Empty means terraform-provider-flotilla.
-	UserAgent string
+	Deadline  time.Duration // of one cluster: exec command, connection, all answers
+	Parallel  int           // clusters at once
+	UserAgent string        // in the audit logs of API servers
 }
 
 // The defaults of QueryOptions.
@@ -28,8 +24,7 @@ const (
 	DefaultParallel = 256
 )
 
-// connectDeadline bounds the connection, and then the TLS handshake. It is short so that unreachable clusters do not
-// delay clusters later in the queue.
+// connectDeadline bounds the connection, and then the TLS handshake, so unreachable clusters do not delay others.
 const connectDeadline = 4 * time.Second
 
 func (o QueryOptions) withDefaults() QueryOptions {
@@ -45,15 +40,14 @@ func (o QueryOptions) withDefaults() QueryOptions {
 	return o
 }
 
-// Answer is the answer of one cluster. If Err is set, Value has what was read before the error.
+// Answer is the answer of one cluster, up to its error.
 type Answer[T any] struct {
 	Value T
-	Err   error // an *RequestError, or nil
+	Err   error // a *RequestError
 }
 
-// QueryAll queries all clusters in parallel. It returns the answers by name once every cluster has answered or its
-// deadline has passed. It calls query in several goroutines; query must end with its context, as the methods of
-// ClusterClient do. When ctx ends, clusters without an answer get an error of ReasonCanceled.
+// QueryAll queries all clusters in parallel and returns the answers by name. query must end with its context, as the
+// methods of ClusterClient do. When ctx ends, clusters without an answer get ReasonCanceled.
 func QueryAll[T any](
 	ctx context.Context,
 	clusters map[string]Cluster,
@@ -78,7 +72,7 @@ func QueryAll[T any](
 	return found
 }
 
-// QueryOne queries one cluster. Its error is an *RequestError.
+// QueryOne queries one cluster. Its error is a *RequestError.
 func QueryOne(ctx context.Context, cluster Cluster, options QueryOptions, query func(context.Context, *ClusterClient) error) error {
 	return queryOne(ctx, cluster, options.withDefaults(), newCommands(), query)
 }

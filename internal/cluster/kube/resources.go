@@ -24,7 +24,7 @@ func RefOf(object *unstructured.Unstructured) Ref {
 	return Ref{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
 }
 
-// String returns the name for people: "Kustomization flux-system/large".
+// String returns a name such as "Kustomization flux-system/large".
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -32,7 +32,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Group returns the API group, "" for the core group.
+// Group returns the API group.
 func (r Ref) Group() string {
 	group, _, hasGroup := strings.Cut(r.APIVersion, "/")
 	if !hasGroup {
@@ -41,16 +41,16 @@ func (r Ref) Group() string {
 	return group
 }
 
-// Resource is a kind as served by an API server.
+// Resource is a served kind.
 type Resource struct {
-	ResourceKind        // with one version
+	ResourceKind        // one version
 	ObjectKind   string // such as Kustomization
 	Namespaced   bool
 	Verbs        []string
 }
 
-// resolve returns the resource of a kind. served is false if the cluster does not have it. It caches resources that
-// were found, and requests others again, because their definition may have been applied in the meantime.
+// resolve returns the resource of a kind. It caches found resources only, because the definition of others may be
+// applied in the meantime.
 func (d *discovery) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	d.mu.Lock()
 	resource, known := d.resources[apiVersion][kind]
@@ -105,7 +105,7 @@ func (d *discovery) discover(ctx context.Context, apiVersion string) (map[string
 	return found, nil
 }
 
-// getJSON decodes an answer that is not a Kubernetes object.
+// getJSON decodes an answer that is no object.
 func (d *discovery) getJSON(ctx context.Context, path string, kind ResourceKind, into any) error {
 	response, err := d.get(ctx, path, kind)
 	if err != nil {
@@ -124,12 +124,12 @@ func (d *discovery) getJSON(ctx context.Context, path string, kind ResourceKind,
 }
 
 const (
-	// maxDiscovery bounds all answers about kinds, which are cached.
+	// maxDiscovery bounds all cached answers in bytes.
 	maxDiscovery = 64 << 20
 	maxGroups    = 2_000
 )
 
-// countDiscovered counts bytes read about kinds and returns the remaining limit.
+// countDiscovered counts read bytes and returns the limit's rest.
 func (d *discovery) countDiscovered(read int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,8 +137,8 @@ func (d *discovery) countDiscovered(read int64) int64 {
 	return max(maxDiscovery-d.discovered, 0)
 }
 
-// Resources lists all listable kinds of the cluster in their preferred versions, sorted by group and name. It omits
-// groups whose server is down and then sets incomplete.
+// Resources lists all listable kinds in their preferred versions, sorted by group and name. incomplete means that a
+// group's server is down.
 func (c *ClusterClient) Resources(ctx context.Context) (found []Resource, incomplete bool, err error) {
 	var groups metav1.APIGroupList
 	if err := c.getJSON(ctx, "/apis", ResourceKind{Resource: "the kinds"}, &groups); err != nil {
@@ -178,7 +178,7 @@ func (c *ClusterClient) Resources(ctx context.Context) (found []Resource, incomp
 
 func kindOf(ref Ref) ResourceKind { return ResourceKind{Group: ref.Group(), Resource: ref.Kind} }
 
-// isNotFound reports whether an answer is a 404 from Kubernetes.
+// isNotFound recognizes a 404 from Kubernetes.
 func isNotFound(response *http.Response, answer *metav1.Status) bool {
 	return response.StatusCode == http.StatusNotFound && (answer.Kind == "Status" || answer.Message == notFoundPage)
 }

@@ -12,13 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// TokenRequest describes a token of a service account.
+// TokenRequest is a request for a token of a service account.
 type TokenRequest struct {
 	Namespace, ServiceAccount string
-	// Audiences may receive the token; none means the API server itself.
-	Audiences []string
-	// Duration is the wanted validity in whole seconds. API servers grant at least ten minutes, and may grant more or
-	// less than requested.
+	Audiences                 []string // receivers; none means the API server itself
+	// Duration is in whole seconds, at least ten minutes. API servers may grant more or less.
 	Duration time.Duration
 }
 
@@ -38,8 +36,7 @@ func (t Token) GoString() string { return t.String() }
 
 const maxToken = 1 << 20
 
-// RequestToken requests a token of a service account. A missing account, and a request that the server rejects, are
-// errors of ReasonRefused.
+// RequestToken requests a token of a service account. A missing account is an error of ReasonRefused, too.
 func (c *ClusterClient) RequestToken(ctx context.Context, wanted TokenRequest) (Token, error) {
 	token, err := c.requestToken(ctx, wanted)
 	return token, c.withoutSecrets(err)
@@ -100,8 +97,7 @@ func readToken(text []byte) (Token, error) {
 	return Token{given.Status.Token, given.Status.Expires}, nil
 }
 
-// isBearerToken reports whether a text is a token68 of RFC 9110 and short enough for a header. Tokens are sent to
-// other servers, where a line break would start another header.
+// isBearerToken recognizes a token68 of RFC 9110 that fits in a header. A line break would start another header.
 func isBearerToken(text string) bool {
 	const longest = 64 << 10
 	for i := range len(text) {

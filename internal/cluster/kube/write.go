@@ -20,37 +20,34 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// FieldManager is the field manager of everything that Flotilla applies.
+// FieldManager manages everything that Flotilla applies.
 const FieldManager = "flotilla"
 
 const (
 	parallelRequests = 8
-	// requestDeadline bounds one request about one object. A webhook may take 30 s.
+	// requestDeadline bounds one request. A webhook may take 30 s.
 	requestDeadline = 45 * time.Second
 )
 
-// Each calls do for every index below n with the concurrency of requests to one cluster.
+// Each calls do for every index below n, with the parallel requests of one cluster.
 func Each(n int, do func(i int)) { parallel.EachAtMost(n, parallelRequests, do) }
 
 // ApplyOptions configure an apply.
 type ApplyOptions struct {
-	// Force takes over fields of other managers.
-	Force bool
-	// DryRun changes nothing and returns the object as it would be.
-	DryRun bool
+	Force  bool // takes over fields of other managers
+	DryRun bool // changes nothing
 }
 
-// Applied is an object on the server after an apply.
+// Applied is an object after an apply.
 type Applied struct {
-	Object *unstructured.Unstructured
-	// Created reports that the object did not exist before.
-	Created bool
+	Object  *unstructured.Unstructured
+	Created bool // did not exist before
 }
 
 // Conflict is a field of another manager.
 type Conflict struct {
 	Manager string
-	// Updated reports that the manager changed the field without server-side apply, by hand or as a controller.
+	// Updated reports a change without server-side apply, by hand or by a controller.
 	Updated bool
 	Field   string // such as spec.interval
 }
@@ -64,8 +61,7 @@ func ConflictsOf(err error) []Conflict {
 	return nil
 }
 
-// Hide also removes further secrets, such as those in applied objects, from the client's errors. It must be called
-// before concurrent use.
+// Hide also removes further secrets from the client's errors. It must be called before concurrent use.
 func (c *ClusterClient) Hide(secrets ...string) {
 	before := c.scrubber
 	c.scrubber = sync.OnceValue(func() secret.Scrubber {
@@ -75,8 +71,8 @@ func (c *ClusterClient) Hide(secrets ...string) {
 	})
 }
 
-// Apply applies an object with server-side apply as FieldManager. Without Force, a field with another value of
-// another manager is an error of ReasonConflict, and nothing changes. The returned object has its managed fields.
+// Apply uses server-side apply as FieldManager. Without Force, a different value of another manager is an error of
+// ReasonConflict, and nothing changes. The returned object has its managed fields.
 func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
@@ -96,12 +92,12 @@ func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstruct
 	return Applied{Object: applied, Created: created}, nil
 }
 
-// Read reads one object with its managed fields; nil if the cluster does not have it, or not its kind.
+// Read reads one object with its managed fields; nil if the cluster lacks it or its kind.
 func (c *ClusterClient) Read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	return c.orNone(c.requestObject(ctx, ref, "get", http.MethodGet, nil, "", nil))
 }
 
-// Patch applies a merge patch. It returns nil if the object does not exist.
+// Patch applies a merge patch; nil if the object does not exist.
 func (c *ClusterClient) Patch(ctx context.Context, ref Ref, patch map[string]any) (*unstructured.Unstructured, error) {
 	return c.orNone(
 		c.requestObject(ctx, ref, VerbPatch, http.MethodPatch, url.Values{"fieldManager": {FieldManager}}, "application/merge-patch+json", patch),
@@ -114,7 +110,7 @@ const (
 	VerbDelete = "delete"
 )
 
-// Try reports by a dry run whether the credentials permit a change of an object. Other obstacles are no error.
+// Try reports by a dry run whether the credentials permit a change. Other obstacles are no error.
 func (c *ClusterClient) Try(ctx context.Context, verb string, ref Ref) error {
 	method, contentType, body := http.MethodPatch, "application/merge-patch+json", map[string]any{}
 	if verb == VerbDelete {
@@ -129,7 +125,7 @@ func (c *ClusterClient) Try(ctx context.Context, verb string, ref Ref) error {
 	return c.withoutSecrets(err)
 }
 
-// orNone returns nil if the cluster does not have the object, or not its kind.
+// orNone returns nil for a missing object or kind.
 func (c *ClusterClient) orNone(object *unstructured.Unstructured, _ bool, err error) (*unstructured.Unstructured, error) {
 	switch {
 	case errors.Is(err, errNoObject) || ReasonOf(err) == ReasonNoKind:
@@ -140,8 +136,8 @@ func (c *ClusterClient) orNone(object *unstructured.Unstructured, _ bool, err er
 	return object, nil
 }
 
-// Delete requests the deletion of an object and its dependents. It does not wait for finalizers. A missing object is
-// no error. With a uid, another object of the same name is an error of ReasonReplaced.
+// Delete requests the deletion of an object and its dependents, without waiting. A missing object is no error. With a
+// uid, another object of the same name is an error of ReasonReplaced.
 func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {
@@ -154,8 +150,7 @@ func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	return c.withoutSecrets(err)
 }
 
-// requestObject sends a request about one object, with a JSON body unless it is nil, and reads the answer. created
-// reports that the object was created. A missing object is errNoObject.
+// requestObject sends a request about one object. A missing object is errNoObject.
 func (c *ClusterClient) requestObject(
 	whole context.Context,
 	ref Ref,
@@ -221,7 +216,6 @@ func (c *ClusterClient) requestObjectWithin(
 	return object, response.StatusCode == http.StatusCreated, err
 }
 
-// forget drops the cached resources of a group version.
 func (d *discovery) forget(apiVersion string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -270,8 +264,7 @@ func hasCause(answer *metav1.Status, reason metav1.CauseType) bool {
 		slices.ContainsFunc(answer.Details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == reason })
 }
 
-// conflictPattern matches the API server's text of a conflict. For an update, API version and time follow the
-// manager.
+// conflictPattern matches the API server's text. For an update, API version and time follow the manager.
 var conflictPattern = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")(.*)$`)
 
 func conflictError(answer *metav1.Status, ref Ref) error {
@@ -282,7 +275,7 @@ func conflictError(answer *metav1.Status, ref Ref) error {
 			_ = json.Unmarshal([]byte(match[1]), &one.Manager) // a name that is not JSON stays quoted
 			one.Updated = strings.Contains(match[2], " using ")
 		}
-		one.Manager = wording.OneLine(one.Manager) // the author of the object has chosen it
+		one.Manager = wording.OneLine(one.Manager) // chosen by the object's author
 		conflicts = append(conflicts, one)
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int {

@@ -1,5 +1,5 @@
-// Package measure queries servers for the figures of checks. A Prometheus gets one query for all subjects, a web server
-// one request per subject. Failures become messages of figures, never errors.
+// Package measure queries servers for the figures of checks: a Prometheus once for all subjects, a web server once per
+// subject. Failures become messages of figures, never errors.
 package measure
 
 import (
@@ -17,25 +17,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// The timeouts of a request, and the limits of concurrent work.
 const (
-	// DefaultTimeout is the default timeout of a request.
 	DefaultTimeout = 10 * time.Second
-	// MaxTimeout is the longest timeout of a request.
-	MaxTimeout = 2 * time.Minute
-	// parallelChecks limits concurrent checks, and parallelRequests the concurrent requests of one check to web servers.
+	MaxTimeout     = 2 * time.Minute
+	// parallelChecks limits checks, and parallelRequests the requests of one check to web servers.
 	parallelChecks, parallelRequests = 8, 64
 )
 
-// Check is a measurement: the source of its figures and the criteria.
+// Check is a measurement with its source and criteria.
 type Check struct {
 	Name, Unit string
 	Of         evidence.SubjectKind
 	Pass, Fail string
-	// Samples returns the number of events behind a figure: a query, or an expression over a web server's answer; "" if
-	// unused.
+	// Samples returns the query or expression for the number of events.
 	Samples    string
-	Prometheus *Prometheus // either this
-	Web        *Web        // or this
+	Prometheus *Prometheus
+	Web        *Web // or
 }
 
 // Prometheus is a server with the API of Prometheus.
@@ -43,15 +41,14 @@ type Prometheus struct {
 	URL     string // without /api/v1
 	Query   string // PromQL
 	Headers map[string]string
-	// Labels renames the default labels that identify the subject of a series: `cluster`, `host`, `assignment` and
-	// `deployment_target`.
+	// Labels renames the labels that identify the subject of a series.
 	Labels  map[string]string
 	Timeout time.Duration
 }
 
 // Web is a web server, or one for each subject.
 type Web struct {
-	URL     string // with {cluster}, {host}, {deployment_target} or {assignment} if they differ
+	URL     string // with placeholders, such as {cluster}, if they differ
 	Value   string // CEL over status and body
 	Headers map[string]string
 	Timeout time.Duration
@@ -59,7 +56,7 @@ type Web struct {
 
 // Login has the credentials and headers for one server.
 type Login struct {
-	Token              string // bearer token; takes precedence over the password
+	Token              string // precedes the password
 	Username, Password string
 	Headers            map[string]string
 }
@@ -69,27 +66,27 @@ type Measurer struct {
 	Over http.RoundTripper
 	// Login returns the login for a URL.
 	Login func(url string) (Login, error)
-	// Scrub removes all credentials, including those for other servers, from servers' texts.
+	// Scrub removes all credentials from servers' texts.
 	Scrub     secret.Scrubber
 	UserAgent string
 }
 
-// Subjects maps kinds of subjects to their names.
+// Subjects has the names of subjects by kind.
 type Subjects map[evidence.SubjectKind][]string
 
 // Measurement is the result of a check.
 type Measurement struct {
 	evidence.Check
-	Expected int // number of subjects in the fleet
-	// Others counts series about subjects outside of the fleet, and Unlabelled counts series without a subject.
+	Expected int // in the fleet
+	// Others are series about subjects outside of the fleet, Unlabelled those without any.
 	Others, Unlabelled int
-	Warnings           []string // of the server, each in one line
+	Warnings           []string // of the server
 
-	wanted  string // the labels that identify a series' subject
-	isEmpty bool   // the answer was valid and had no series
+	wanted  string // of a series' subject
+	isEmpty bool   // a valid answer
 }
 
-// Measure measures all checks in parallel. If the context ends, the messages report it.
+// Measure measures all checks in parallel.
 func (c *Measurer) Measure(ctx context.Context, checks []Check, subjects Subjects) []Measurement {
 	results := make([]Measurement, len(checks))
 	parallel.EachAtMost(len(checks), parallelChecks, func(i int) {
@@ -103,8 +100,7 @@ func (c *Measurer) Measure(ctx context.Context, checks []Check, subjects Subject
 	return results
 }
 
-// Problems returns mistakes in the check itself: a rejected query, series without a subject, or an expression that fails
-// without rest. A query without series is valid because there may be no events yet.
+// Problems returns mistakes in the check itself. A query without series is valid because there may be no events yet.
 func (r *Measurement) Problems() (all []string) {
 	switch {
 	case r.Message != "" && !r.isEmpty:
@@ -133,7 +129,7 @@ func (r *Measurement) Problems() (all []string) {
 	return all
 }
 
-// Measured returns the number of figures with a value.
+// Measured counts figures with a value.
 func (r *Measurement) Measured() int {
 	count := 0
 	for _, figure := range r.Figures {
@@ -144,14 +140,14 @@ func (r *Measurement) Measured() int {
 	return count
 }
 
-// Lines describes the figures: first figures without a value, then the highest. The last line counts the figures beyond
+// Lines describes the figures: first those without a value, then the highest. Its last line counts the figures beyond
 // most.
 func (r *Measurement) Lines(most int) []string {
 	names := slices.SortedFunc(maps.Keys(r.Figures), func(a, b string) int {
 		one, other := r.Figures[a], r.Figures[b]
 		switch {
 		case (one.Message == "") != (other.Message == ""):
-			return cmp.Compare(other.Message, one.Message) // the one with a message
+			return cmp.Compare(other.Message, one.Message) // with a message
 		case one.Value != other.Value:
 			return cmp.Compare(other.Value, one.Value)
 		}

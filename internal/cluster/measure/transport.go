@@ -17,23 +17,22 @@ import (
 )
 
 const (
-	// maxAnswer limits the bytes of an answer to a query. 20,000 series take a tenth of it.
+	// maxAnswer bounds the bytes of an answer; 20,000 series take a tenth.
 	maxAnswer = 32 << 20
-	// maxPage limits the bytes of a web server's answer, because there may be thousands of answers.
+	// maxPage bounds a web server's answer, because there may be thousands.
 	maxPage = 1 << 20
-	// maxRefusal limits the bytes read from the answer to a failed query.
+	// maxRefusal bounds the answer to a failed query.
 	maxRefusal = 64 << 10
 )
 
 var errTooLarge = errors.New("the answer is too large")
 
-// session sends a check's requests to one server.
 type session struct {
 	client  *Measurer
 	server  string // scheme, host and port
 	login   Login
 	headers map[string]string // of the check
-	most    int64             // maximum bytes of an answer
+	most    int64             // bytes of an answer
 	timeout time.Duration
 	isQuery bool  // redirects are errors
 	denied  error // why no request is sent
@@ -50,13 +49,13 @@ func (c *Measurer) session(address string, headers map[string]string, timeout ti
 	return s
 }
 
-// http returns a client that follows no redirects: another server must not get the credentials, and its answer would
-// describe something else.
+// http returns a client that follows no redirects: another server must not get the credentials, and would describe
+// something else.
 func (s *session) http() *http.Client {
 	return &http.Client{Transport: s, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// RoundTrip adds the credentials to a request and limits the size of the answer.
+// RoundTrip adds credentials and limits the size of the answer.
 func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	if s.denied != nil {
 		return nil, s.denied
@@ -91,8 +90,7 @@ func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// describeFailure describes a failed request in one line. within is the context of the request, ctx the context of the
-// measurement.
+// describeFailure describes a failed request. within is its context, ctx the one of the measurement.
 func (s *session) describeFailure(ctx, within context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil:
@@ -108,12 +106,10 @@ func (s *session) describeFailure(ctx, within context.Context, err error) string
 	return s.server + " could not be asked: " + s.cleanText(err.Error())
 }
 
-// cleanText returns a server's text as one line without credentials. It removes them before cutting the text, so no part
-// of one remains.
+// cleanText returns a text as one line. It removes credentials first, so no part of one remains.
 func (s *session) cleanText(text string) string { return wording.OneLine(s.client.Scrub.Scrub(text)) }
 
-// CheckHeaders returns the problems of headers in order, without their values. areSecret means that the state does not
-// store the headers.
+// CheckHeaders returns the problems of headers without their values. areSecret means that no state has them.
 func CheckHeaders(headers map[string]string, areSecret bool) []string {
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(headers)) {

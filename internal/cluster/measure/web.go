@@ -22,14 +22,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// DefaultValue is the default expression of a web check: 1 for success, else 0.
+// DefaultValue is 1 for success, else 0.
 const DefaultValue = "status >= 200 && status < 300"
 
 var answers = sync.OnceValues(func() (*expression.Language, error) {
 	return expression.New([]expression.Variable{{Name: "status", Type: cel.IntType}, {Name: "body", Type: cel.DynType}})
 })
 
-// CheckAnswer returns the problems of an expression over a web server's answer.
+// CheckAnswer returns the problems of an expression.
 func CheckAnswer(source string) []string {
 	_, wrong := compileAnswer(source)
 	return wrong
@@ -43,13 +43,12 @@ func compileAnswer(source string) (*expression.Expression, []string) {
 	return language.Compile(source, cel.DoubleType, cel.IntType, cel.UintType, cel.BoolType, cel.DynType)
 }
 
-// placeholders are the permitted sets of a URL's placeholders by kind of subject.
 var placeholders = map[evidence.SubjectKind][][]string{
 	evidence.OfFleet: {nil}, evidence.OfCluster: {{"{cluster}"}}, evidence.OfHost: {{"{host}"}},
 	evidence.OfAssignment: {{"{assignment}"}, {"{deployment_target}", "{host}"}},
 }
 
-// CheckURL returns the problem of a server's URL, or "". It omits the URL, which may contain a password.
+// CheckURL returns the problem of a server's URL without the URL, which may contain a password.
 func CheckURL(address string) string {
 	parsed, err := url.Parse(address)
 	switch {
@@ -82,7 +81,7 @@ func CheckPrometheusURL(address string) string {
 	return ""
 }
 
-// CheckWebURL is [CheckURL] for a web server. The URL must have exactly the placeholders of the kind of subject.
+// CheckWebURL is [CheckURL] for a web server, with exactly the placeholders of the kind of subject.
 func CheckWebURL(address string, of evidence.SubjectKind) string {
 	var found []string
 	rest := address
@@ -107,7 +106,7 @@ func CheckWebURL(address string, of evidence.SubjectKind) string {
 	return CheckURL(rest)
 }
 
-// urlOf returns the URL for a subject. It escapes names, so none spans several parts of the path.
+// urlOf returns the URL for a subject. An escaped name is one part of the path.
 func (w *Web) urlOf(of evidence.SubjectKind, name string) string {
 	host, target := name, ""
 	if at := strings.LastIndexByte(name, '/'); of == evidence.OfAssignment && at >= 0 {
@@ -146,7 +145,7 @@ func (c *Measurer) requestWeb(ctx context.Context, check *Check, names []string,
 	}
 }
 
-// evaluateAnswer evaluates the expressions of a check over a web server's answer.
+// evaluateAnswer evaluates value and samples.
 func evaluateAnswer(a map[string]any, value, samples *expression.Expression) evidence.Figure {
 	number, err := value.Number(a)
 	if err != nil {

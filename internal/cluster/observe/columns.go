@@ -8,20 +8,18 @@ import (
 	"time"
 )
 
-// columnsDocument has the data that clusters share, so that each cluster consists of numbers only: the deployment
-// targets with a status of their own, by host, and each distinct status once. A status has no time; `since` is "" if
-// it never has one.
+// columnsDocument has the data that clusters share: deployment targets with a status of their own, by host, and each
+// distinct status once, without its time. `since` is "" if a status never has a time.
 type columnsDocument struct {
 	Targets  map[string][]string `json:"targets,omitempty"`
 	Statuses []statusDocument    `json:"statuses,omitempty"`
 }
 
-// statusNumbers encodes the assignments of a cluster by host. For each target of the host, in order, it has the
-// number of its status, counted from 1, and the seconds from its start to the time of the evidence. A single 0 stands
-// for the status of the cluster.
+// statusNumbers encodes the assignments of a cluster by host. Each target of the host has the number of its status,
+// counted from 1, and the seconds from its start to the evidence; a single 0 means the status of the cluster.
 type statusNumbers map[string][]int64
 
-// maxAgo bounds the seconds between a time and the evidence, to about two thousand years in both directions.
+// maxAgo is about two thousand years in seconds.
 const maxAgo = 1 << 36
 
 type untimedStatus struct {
@@ -46,7 +44,6 @@ func (t untimedStatus) compare(other untimedStatus) int {
 	return map[bool]int{true: 1, false: -1}[t.never]
 }
 
-// columns numbers the statuses of assignments that differ from their clusters' status.
 type columns struct {
 	e        *Evidence
 	statuses map[untimedStatus]int
@@ -119,7 +116,6 @@ func splitKey(key string) (host, target string) {
 	return key[:max(at, 0)], key[at+1:]
 }
 
-// readColumns reads the keys of assignments, by host, and the statuses.
 func (r *evidenceReader) readColumns(d *columnsDocument) {
 	r.keys, r.statuses = make(map[string][]string, len(d.Targets)), make([]AssignmentStatus, len(d.Statuses))
 	size := 0

@@ -17,13 +17,12 @@ type contextPattern struct {
 	matches *regexp.Regexp // with optional groups "cluster" and "host"
 }
 
-// The placeholders of patterns: the name of a cluster, and the kind of host that a status is about.
 const (
 	clusterName = "{cluster}"
 	hostKind    = "{host}"
 )
 
-// The kinds of hosts in contexts: the folders that a cluster follows, in the order of [FollowedHosts].
+// The kinds of hosts in contexts, in the order of [FollowedHosts].
 const (
 	ClusterTypeHost = "cluster-type"
 	ClusterHost     = "cluster"
@@ -31,9 +30,9 @@ const (
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}?|\}`)
 
-// ParseContext parses a pattern such as "flotilla/{cluster}" or "kustomization/root-{cluster}/*". {cluster} is the
-// name of a cluster, {host} a segment with a kind of host, and * any segment. The pattern describes the contexts that
-// a Flux Provider's commitStatusExpr or a template of Argo CD's notifications produces.
+// ParseContext parses a pattern such as "kustomization/root-{cluster}/*". {cluster} is the name of a cluster, {host} a
+// segment with a kind of host, and * any segment. Flux' commitStatusExpr and the templates of Argo CD's notifications
+// produce such contexts.
 func ParseContext(pattern string) (Contexts, error) {
 	switch {
 	case pattern == "":
@@ -73,9 +72,9 @@ var groups = strings.NewReplacer(
 	`[^/]*`,
 )
 
-// DefaultContexts returns the contexts that agents use by default if they contain the cluster's name,
-// "flotilla/<name>", and "flotilla/<cluster>/{host}", which agents set up by Flotilla use. The name may have the
-// prefix "flotilla-" or "flotilla-<environment>-".
+// DefaultContexts returns the agents' default contexts that contain the cluster's name, "flotilla/<name>", and
+// "flotilla/<cluster>/{host}" of agents set up by Flotilla. The name may have the prefix "flotilla-" or
+// "flotilla-<environment>-".
 func DefaultContexts(environment string) Contexts {
 	patterns := []string{"flotilla/" + clusterName + "/" + hostKind}
 	for _, prefix := range []string{"", "flotilla-", "flotilla-" + environment + "-"} {
@@ -92,11 +91,11 @@ func DefaultContexts(environment string) Contexts {
 	return contexts
 }
 
-// Subject is the cluster and the kind of host that a status is about; Host is "" for everything the cluster follows.
+// Subject is the cluster and the kind of host of a status; Host is "" for everything the cluster follows.
 type Subject struct{ Cluster, Host string }
 
-// Keys returns the subjects of all statuses that the clusters can have, by the key of their context. The first
-// matching pattern wins, as in Cluster. Patterns with * have no keys.
+// Keys returns the subjects of all possible statuses, by the key of their context. The first matching pattern wins, as
+// in Cluster. Patterns with * have no keys.
 func (c Contexts) Keys(clusters []string, key func(context string) string) map[string]Subject {
 	found := map[string]Subject{}
 	for _, pattern := range c.patterns {
@@ -115,8 +114,7 @@ func (c Contexts) Keys(clusters []string, key func(context string) string) map[s
 	return found
 }
 
-// context returns the context of a subject, and the subject as far as the pattern distinguishes it; ok is false if
-// the pattern has a *.
+// context returns the context of a subject, and the part of the subject in the pattern; ok is false if it has a *.
 func (p contextPattern) context(of Subject) (context string, as Subject, ok bool) {
 	if strings.Contains(p.text, "*") {
 		return "", Subject{}, false
@@ -128,8 +126,7 @@ func (p contextPattern) context(of Subject) (context string, as Subject, ok bool
 	return strings.NewReplacer(clusterName, of.Cluster, hostKind, of.Host).Replace(p.text), as, true
 }
 
-// Cluster returns the cluster of a status and the kind of host it is about, "" for everything the cluster follows.
-// known reports whether a cluster exists.
+// Cluster returns the [Subject] of a status. known reports whether a cluster exists.
 func (c Contexts) Cluster(context string, known func(cluster string) bool) (cluster, host string, ok bool) {
 	for _, pattern := range c.patterns {
 		groups := pattern.matches.FindStringSubmatch(context)

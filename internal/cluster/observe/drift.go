@@ -11,19 +11,13 @@ import (
 
 // Difference is a difference between fleet, Git and clusters.
 type Difference struct {
-	// Assignment is the key of the assignment; "" if the difference is in no folder.
-	Assignment string
-	// Wanted reports whether the fleet has the assignment.
-	Wanted bool
-	// Git is the tree of the folder on the branch; "" for none.
-	Git string
-	// Deployed is the tree on the clusters; "" if they have none or are not affected.
-	Deployed string
-	// Clusters are the affected clusters, sorted; none if fleet and Git differ.
-	Clusters []string
-	// Objects are the objects that differ from Git, as in "ConfigMap web/settings".
-	Objects []string
-	Reason  string
+	Assignment string   // key; "" if the difference is in no folder
+	Wanted     bool     // whether the fleet has the assignment
+	Git        string   // tree on the branch
+	Deployed   string   // tree on the clusters; "" if none is affected
+	Clusters   []string // affected ones, sorted; none if fleet and Git differ
+	Objects    []string // differing from Git, as in "ConfigMap web/settings"
+	Reason     string
 }
 
 // Drift lists the differences, sorted by assignment. wanted has the keys of the fleet's assignments.

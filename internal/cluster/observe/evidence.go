@@ -9,32 +9,26 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Evidence is the state of a fleet's clusters at one moment. It is a rollout's only input about time and clusters, so
-// the same evidence always leads to the same decisions.
+// Evidence is the state of a fleet's clusters at one moment, in whole seconds of UTC. It is a rollout's only input
+// about time and clusters, so the same evidence always leads to the same decisions.
 type Evidence struct {
-	About About
-	// Time is the time of the query. All times of evidence are whole seconds in UTC.
-	Time time.Time
-	// Tip is the commit of the branch at that time; "" if there was none.
-	Tip string
-	// Clusters are the clusters of the fleet, by name.
-	Clusters map[string]ClusterEvidence
-	// Trees has an entry for each reported commit that is on the branch. The entry maps keys of assignments to
-	// folders that differ from Tip; "" means that the commit does not have the folder. The entry of the tip itself is
-	// optional.
+	About    About
+	Time     time.Time                  // of the query
+	Tip      string                     // commit of the branch at that time
+	Clusters map[string]ClusterEvidence // by name
+	// Trees maps each reported commit on the branch to its folders that differ from Tip, by key of the assignment; ""
+	// if the commit lacks the folder. Tip itself is optional.
 	Trees map[string]map[string]string
-	// Running is the content that most clusters run, by the key of an assignment. The name of a deployment target
-	// stands for its assignments without an entry.
+	// Running is the content that most clusters run, by key of an assignment, or by the name of a deployment target for
+	// all its assignments without an entry.
 	Running map[string]reconciler.Running
 }
 
-// About identifies the assignment that evidence is about. The repository is identified by its commits: one repository
-// can have several URLs, and a URL may contain credentials.
+// About identifies the assignment that evidence is about. Commits identify its repository: a repository can have
+// several URLs, and a URL may contain credentials.
 type About struct {
-	// Owner is the name of the flotilla_assignment, and Environment that of its fleet.
-	Owner, Environment string
-	// Branch and Path are its location.
-	Branch, Path string
+	Owner, Environment string // names of the flotilla_assignment and of its fleet's environment
+	Branch, Path       string // its location
 }
 
 func (a About) String() string {
@@ -43,21 +37,18 @@ func (a About) String() string {
 
 // ClusterEvidence is the state of one cluster.
 type ClusterEvidence struct {
-	Type string
-	// Commit is the applied commit of the GitOps repository; "" if unknown.
-	Commit string
+	Type   string
+	Commit string // applied commit of the GitOps repository
 	verdict.Status
-	// Assignments are the assignments whose status or commit differs from the cluster's, by key.
+	// Assignments have a status or commit that differs from the cluster's, by key.
 	Assignments map[string]AssignmentStatus
-	// Running has the assignments that differ from what most clusters run, by key; nil if nothing is known for any
-	// assignment of the cluster.
+	// Running differs from the content that most clusters run, by key; nil if unknown for all assignments.
 	Running map[string]reconciler.Running
 }
 
 // AssignmentStatus is the status of one assignment on one cluster.
 type AssignmentStatus struct {
-	// Commit is the commit that the cluster has applied for the folder.
-	Commit string
+	Commit string // applied for the folder
 	verdict.Status
 }
 
@@ -78,7 +69,7 @@ func (r *Observation) Evidence() *Evidence {
 		}
 		for k := range from.Assignments {
 			a := &from.Assignments[k]
-			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil && c.Commit != r.Tip // the branch does not have the commit
+			same := a.Commit == c.Commit || a.Commit == "" && r.trees[c.Commit] == nil && c.Commit != r.Tip
 			if !same || a.Status != c.Status {
 				if c.Assignments == nil {
 					c.Assignments = map[string]AssignmentStatus{}
@@ -94,23 +85,20 @@ func (r *Observation) Evidence() *Evidence {
 
 // Content is the content of one assignment on one cluster.
 type Content struct {
-	// Known reports whether the content is known.
 	Known bool
-	// AtTip reports that the content is that of the evidence's tip, whether or not there is a folder.
-	AtTip bool
-	// Tree is the tree of the cluster's folder unless AtTip is set; "" for none.
-	Tree string
-	// Commit is the commit with the content; "" if unknown.
+	// AtTip marks the content of the tip, even without a folder. Tree is unset then.
+	AtTip  bool
+	Tree   string
 	Commit string
 	verdict.Status
 }
 
-// Has reports whether the cluster has a tree. atTip is the folder's tree at the evidence's tip.
+// Has reports whether the cluster has a tree. atTip is the folder's tree at the tip.
 func (c Content) Has(tree, atTip string) bool {
 	return c.Known && (c.AtTip && tree == atTip || !c.AtTip && tree == c.Tree)
 }
 
-// Assignment returns the content of an assignment on a cluster. It is unknown for clusters without evidence.
+// Assignment returns the content of an assignment on a cluster.
 func (e *Evidence) Assignment(cluster, key string) Content {
 	of, ok := e.Clusters[cluster]
 	if !ok {

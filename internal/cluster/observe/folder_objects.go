@@ -10,15 +10,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// The status of the objects in an assignment's folder is part of its verdict.
-
-// blames reports whether the root of a folder names an object of the assignment as failed.
+// blames reports whether the root names an object of the assignment as failed.
 func blames(applied *reconciler.Applied, folder *WrittenFolder) bool {
 	return len(objectsOf(folder, applied.Failing)) > 0
 }
 
-// objectsStatus returns the worst status of the objects that reconcile an assignment, or the status of the root if
-// there are none. all reports whether every object was found.
+// objectsStatus returns the worst status of the objects that reconcile an assignment, or of the root if there are none.
+// all reports whether every object was found.
 func (e *evaluation) objectsStatus(folder *WrittenFolder, applied reconciler.Applied) (said verdict.Status, all bool) {
 	if e.report.objects == nil || len(folder.Objects) == 0 {
 		said = applied.Status
@@ -50,8 +48,8 @@ func (e *evaluation) objectsStatus(folder *WrittenFolder, applied reconciler.App
 	return said, all
 }
 
-// contentStatus returns the status of an object. If the object follows final objects, its status counts only if it is
-// about the current content of the folder, at any commit.
+// contentStatus returns the status of an object. If it follows final objects, it counts only for the current content of
+// the folder, at any commit.
 func (e *evaluation) contentStatus(folder *WrittenFolder, name reconciler.ObjectName, one *observedObject) verdict.Status {
 	if !one.follows(folder) {
 		return one.Status
@@ -86,8 +84,8 @@ func (o *observedObject) follows(folder *WrittenFolder) bool {
 	return len(o.followed) > 0 && !slices.ContainsFunc(o.followed, func(of reconciler.FinalStatus) bool { return of.Folder != folder.Key() })
 }
 
-// confirmFailure returns the status of an object whose agent retries failures. It has failed only after the failure
-// and the folder's content have lasted for the retry time of its kind.
+// confirmFailure reports a failure only after the retry time of the kind, counted from the failure and from the
+// folder's content.
 func (e *evaluation) confirmFailure(folder *WrittenFolder, name reconciler.ObjectName, said verdict.Status) verdict.Status {
 	if said.Verdict != verdict.Failed {
 		return said
@@ -100,12 +98,12 @@ func (e *evaluation) confirmFailure(folder *WrittenFolder, name reconciler.Objec
 	return said
 }
 
-// rootFails is how long a root must fail before content that it applied earlier has failed, too. Agents retry: of
-// many clusters, some cannot read the repository at any time.
+// rootFails is how long a root must fail before content that it applied earlier has failed, too: of many clusters, some
+// cannot read the repository at any time.
 const rootFails = 2 * time.Minute
 
-// rootStatus returns the status of a root as far as it affects content that is already applied. Arriving content does
-// not count, but a root that cannot apply anything does. Objects that were read have a status of their own.
+// rootStatus returns the effect of a root on content that is already applied: arriving content has none, but a root
+// that cannot apply anything does. Objects that were read have a status of their own.
 func (e *evaluation) rootStatus(folder *WrittenFolder, applied *reconciler.Applied) verdict.Status {
 	said := verdict.Status{Verdict: verdict.Ready}
 	if applied.Verdict == verdict.Failed {

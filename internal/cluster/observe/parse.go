@@ -46,7 +46,7 @@ type clusterDocument struct {
 	Running     map[string]int `json:"running,omitzero"`
 }
 
-// statusDocument has the fields that are not "".
+// statusDocument omits "".
 type statusDocument struct {
 	Commit  *string          `json:"commit,omitempty"`
 	Verdict *verdict.Verdict `json:"verdict,omitempty"`
@@ -55,11 +55,10 @@ type statusDocument struct {
 	Of      string           `json:"of,omitempty"`
 }
 
-// ofTheRoot marks a verdict about the root of the host's folder and everything in it, rather than about one
-// assignment.
+// ofTheRoot marks a verdict about the root of the host's folder and everything in it.
 const ofTheRoot = "root"
 
-// Marshal encodes the evidence deterministically. It omits assignments with the status of their cluster.
+// Marshal encodes the evidence deterministically.
 func (e *Evidence) Marshal() []byte {
 	d := evidenceDocument{
 		Format: new(evidenceFormat), Owner: &e.About.Owner, Environment: &e.About.Environment, Branch: &e.About.Branch, Path: &e.About.Path,
@@ -95,7 +94,7 @@ func documentOf(is AssignmentStatus) statusDocument {
 	return d
 }
 
-// FormatTime formats a time of a document; "" for none.
+// FormatTime formats a time of a document.
 func FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -103,8 +102,7 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Parse parses the output of [Evidence.Marshal] in any order and indentation. An unknown or duplicate attribute is an
-// error.
+// Parse parses the output of [Evidence.Marshal] in any order and indentation.
 func Parse(text []byte) (*Evidence, error) {
 	e, err := parseEvidence(text)
 	if err != nil {
@@ -149,8 +147,8 @@ func parseEvidence(text []byte) (*Evidence, error) {
 	return e, r.err
 }
 
-// DecodeDocument decodes a JSON document into a struct. An unknown or duplicate attribute is an error, and so is a
-// string that is too long or not UTF-8. given is the struct's field for the document's format, which must be reads.
+// DecodeDocument decodes a JSON document into a struct. It refuses unknown or duplicate attributes, and text that is
+// not UTF-8. given is the struct's field for the document's format, which must be reads.
 func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	switch {
 	case len(text) > MaxEvidence:
@@ -176,7 +174,7 @@ func DecodeDocument(text []byte, into any, given **string, reads string) error {
 	return err
 }
 
-// CheckText returns an error if a string of a document is too long.
+// CheckText returns an error for a string longer than MaxText.
 func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > MaxText {
@@ -186,7 +184,7 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// EncodeDocument encodes a document for DecodeDocument, deterministically and in one line.
+// EncodeDocument encodes a document for DecodeDocument deterministically, in one line.
 func EncodeDocument(document any) []byte {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
@@ -197,15 +195,15 @@ func EncodeDocument(document any) []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// evidenceReader checks evidence. err is the first error in the order of names.
+// evidenceReader checks evidence and keeps the first error in the order of names.
 type evidenceReader struct {
 	at, wrong [2]string // a cluster or a commit, and a key
 	err       error
 	times     map[string]time.Time // by their text: most occur many times
 	runs      []reconciler.Running
-	when      time.Time           // time of the evidence
-	keys      map[string][]string // keys of assignments, by host
-	statuses  []AssignmentStatus  // with a zero time if they have none
+	when      time.Time
+	keys      map[string][]string
+	statuses  []AssignmentStatus // zero times if they have none
 }
 
 func (r *evidenceReader) fail(format string, arguments ...any) {
@@ -255,7 +253,7 @@ func (r *evidenceReader) readTime(text string) time.Time {
 	return at
 }
 
-// ParseTime parses a time of a document, in whole seconds of UTC.
+// ParseTime parses a time in RFC 3339 and truncates it to seconds.
 func ParseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.IsZero() {
@@ -264,7 +262,6 @@ func ParseTime(text string) (time.Time, error) {
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// checkKey checks the key of an assignment: a host and a deployment target.
 func (r *evidenceReader) checkKey(key string) {
 	if at := strings.LastIndexByte(r.checkText(key), '/'); at < 1 || at == len(key)-1 {
 		r.fail("it is not the key of an assignment, as in <host>/<deployment target>")

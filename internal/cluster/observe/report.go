@@ -15,26 +15,20 @@ import (
 
 // ClusterReport is the state reported by one cluster.
 type ClusterReport struct {
-	// Unknown is the reason why nothing is known; "" if something is.
-	Unknown string
-	// Applied is the content applied from the followed folders, by host; "" is the cluster as a whole.
-	Applied map[string]reconciler.Applied
-	// own has reports about single assignments, by key. They take precedence over reports about the host.
-	own map[string]reconciler.Applied
-	// objects are the objects that reconcile assignments; nil if only Applied is known.
+	Unknown string                        // why nothing is known
+	Applied map[string]reconciler.Applied // from the followed folders, by host; "" is the cluster as a whole
+	own     map[string]reconciler.Applied // by key of an assignment; precedes its host
+	// objects reconcile assignments; nil if only Applied is known.
 	objects  map[reconciler.ObjectName]observedObject
 	labelled []labelled
 	makers   map[reconciler.ObjectName]verdict.Status
-	// isHub reports that some objects may be on a cluster that was not read.
-	isHub bool
-	// unserved maps kinds that the cluster does not have to the error or reason.
-	unserved map[string]string
+	isHub    bool              // some objects may be on a cluster that was not read
+	unserved map[string]string // why the cluster does not have a kind
 }
 
 type observedObject struct {
 	verdict.Status
-	// running is shared by all clusters that run the same content.
-	running  unique.Handle[reconciler.Running]
+	running  unique.Handle[reconciler.Running] // shared by all clusters with the same content
 	followed []reconciler.FinalStatus
 }
 
@@ -43,12 +37,12 @@ type labelled struct {
 	owner, host string // values of labels
 }
 
-// FollowedHosts returns the hosts whose folders a cluster follows: its type and itself.
+// FollowedHosts returns the hosts whose folders a cluster follows.
 func FollowedHosts(clusterType, cluster string) []string {
 	return []string{clusterType, "clusters/" + cluster}
 }
 
-// ReadCluster makes a report from a cluster's own answer. It retains no part of the answer.
+// ReadCluster makes a report from a cluster's own answer and retains no part of it.
 func ReadCluster(at folder.Location, clusterType, cluster string, listed reconciler.Answer) ClusterReport {
 	found := reconciler.NewListing(listed)
 	report := newReport(found, at, listed.Unlisted)
@@ -63,8 +57,8 @@ func ReadCluster(at folder.Location, clusterType, cluster string, listed reconci
 	return report
 }
 
-// ReadHub makes reports from a hub's answer for clusters, given as names with types. An object is about the cluster
-// in its destination.
+// ReadHub makes reports from a hub's answer for clusters, given as names with types. An object is about its
+// destination.
 func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answer) map[string]ClusterReport {
 	onHub := reconciler.NewListing(listed)
 	byCluster, makers := onHub.ByDestination(), onHub.Makers()
@@ -95,7 +89,6 @@ func ReadHub(at folder.Location, types map[string]string, listed reconciler.Answ
 	return reports
 }
 
-// newReport makes a report of the status of objects, including objects that follow final objects at a location.
 func newReport(found *reconciler.Listing, at folder.Location, unserved map[string]string) ClusterReport {
 	report := ClusterReport{
 		Applied:  map[string]reconciler.Applied{},
@@ -136,7 +129,7 @@ func newReport(found *reconciler.Listing, at folder.Location, unserved map[strin
 	return report
 }
 
-// explainMissing returns why an object has not created anything for the cluster from its template.
+// explainMissing returns why a template has created nothing for the cluster.
 func (r *ClusterReport) explainMissing(maker reconciler.ObjectName) verdict.Status {
 	made := reconciler.KindNamed(maker.Kind).Makes[0]
 	status, found := r.makers[maker]
@@ -155,8 +148,8 @@ func (r *ClusterReport) explainMissing(maker reconciler.ObjectName) verdict.Stat
 	return status
 }
 
-// UnreadyObjects lists the objects that reconcile assignments of a host and are not ready, except the root. It finds
-// them by the host's label, for callers without records.
+// UnreadyObjects lists the objects of a host that are not ready, except the root. It finds them by the host's label,
+// for callers without records.
 func (r *ClusterReport) UnreadyObjects(host, label string) []string {
 	var pending []string
 	made := map[reconciler.ObjectName]bool{}
@@ -190,19 +183,15 @@ func noRoot(at folder.Location, clusterType, cluster string, unlisted map[string
 
 // ExternalReport is a report about a cluster from another source.
 type ExternalReport struct {
-	Cluster string
-	// Assignment is the key of the assignment; "" for everything on the cluster.
-	Assignment string
-	// Commit is the applied commit; "" if not reported. An assignment then has the cluster's commit.
-	Commit string
-	// Verdict is "" if not reported.
-	Verdict verdict.Verdict
-	Since   time.Time
-	Message string
+	Cluster    string
+	Assignment string // key; "" for everything on the cluster
+	Commit     string // applied; "" is the cluster's
+	Verdict    verdict.Verdict
+	Since      time.Time
+	Message    string
 }
 
-// ReadExternal makes a report from another source, with at most one entry for each assignment and one for the
-// cluster.
+// ReadExternal makes a report from another source: at most one entry for each assignment and one for the cluster.
 func ReadExternal(said ...ExternalReport) ClusterReport {
 	report := ClusterReport{own: map[string]reconciler.Applied{}}
 	var whole ExternalReport
@@ -249,8 +238,8 @@ func (s *ExternalReport) status() verdict.Status {
 	return status
 }
 
-// ReadStatuses makes a report from a cluster's commit statuses, newest commit first, by kind of host; "" for all. A
-// folder without a status counts as one that the cluster does not follow.
+// ReadStatuses makes a report from a cluster's commit statuses, newest commit first, by kind of host. A cluster does
+// not follow a folder without a status.
 func ReadStatuses(clusterType, cluster string, told map[string][]ExternalReport) ClusterReport {
 	report := ClusterReport{Applied: map[string]reconciler.Applied{}}
 	hosts := FollowedHosts(clusterType, cluster)
@@ -262,8 +251,7 @@ func ReadStatuses(clusterType, cluster string, told map[string][]ExternalReport)
 	return report
 }
 
-// readStatuses returns the applied content. A status for a commit newer than the last success means that this commit
-// is being applied, or could not be.
+// readStatuses returns the applied content. A commit newer than the last success is being applied, or could not be.
 func readStatuses(told []ExternalReport) reconciler.Applied {
 	applied := reconciler.Applied{Status: verdict.Status{Verdict: verdict.Unknown}}
 	for _, one := range told {
@@ -281,8 +269,7 @@ func readStatuses(told []ExternalReport) reconciler.Applied {
 	return applied
 }
 
-// Commits returns all commits whose trees are needed. History matters only from the time when one of the folders got
-// its present content.
+// Commits returns all commits whose trees are needed: history from the time when the oldest folder got its content.
 func (r *ClusterReport) Commits(folders []WrittenFolder) []string {
 	var oldest time.Time
 	for i := range folders {
@@ -329,7 +316,7 @@ func (r *ClusterReport) applied(host string) (reconciler.Applied, bool) {
 	return applied, ok
 }
 
-// find returns an object. A name without a namespace matches the only object of that name.
+// find returns an object. Without a namespace, the name must be unique.
 func (r *ClusterReport) find(name reconciler.ObjectName) (observedObject, bool) {
 	said, ok := r.objects[name]
 	if ok || name.Namespace != "" {

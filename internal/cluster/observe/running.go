@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// running returns the content that a cluster runs, according to the objects that reconcile the assignment.
 func (e *evaluation) running(folder *WrittenFolder) reconciler.Running {
 	var all []reconciler.Running
 	for _, name := range folder.Objects {
@@ -23,8 +22,8 @@ func (e *evaluation) running(folder *WrittenFolder) reconciler.Running {
 	return reconciler.MergeRunning(all...)
 }
 
-// runningOf returns the content that an object has brought onto the cluster. An object that follows final objects
-// knows only the commit of the GitOps repository. If it has the folder's content, the folder's own version counts.
+// runningOf returns the content that an object has brought onto the cluster. An object that follows final objects knows
+// only the commit of the GitOps repository, so the folder's own version counts if it has the folder's content.
 func (e *evaluation) runningOf(of *WrittenFolder, one *observedObject) reconciler.Running {
 	running := one.running.Value()
 	if !one.follows(of) || one.followed[0].OfChart {
@@ -49,14 +48,13 @@ func (e *evaluation) runningOf(of *WrittenFolder, one *observedObject) reconcile
 type AssignmentRun struct {
 	*WrittenFolder
 	reconciler.Running
-	// Clusters are the clusters that run it, sorted. Everywhere reports that these are all clusters that follow the
-	// host.
+	// Clusters are sorted. Everywhere reports that no other cluster follows the host.
 	Clusters   []string
 	Everywhere bool
 }
 
-// AssignmentRuns returns the running content of each assignment, sorted by key, most clusters first. A cluster is in
-// at most one run of an assignment, and in none if its content is unknown.
+// AssignmentRuns returns the running content of each assignment, sorted by key, most clusters first, without clusters
+// whose content is unknown.
 func (r *Observation) AssignmentRuns() []AssignmentRun {
 	followers := map[*WrittenFolder]int{}
 	found := map[*WrittenFolder][]int{} // indexes of runs
@@ -89,14 +87,13 @@ func (r *Observation) AssignmentRuns() []AssignmentRun {
 	return runs
 }
 
-// TargetRun is the content that runs of a deployment target on some hosts.
+// TargetRun is the running content of a deployment target on some hosts.
 type TargetRun struct {
 	DeploymentTarget string
 	Wanted           string
 	reconciler.Running
 	Clusters int
-	// Hosts are the hosts on which all clusters run it. Names are the clusters of other hosts that run it. Both are
-	// sorted.
+	// Hosts run it on all clusters. Names are clusters of other hosts. Both are sorted.
 	Hosts, Names []string
 }
 
@@ -137,7 +134,7 @@ func (r *Observation) TargetRuns() []TargetRun {
 	return all
 }
 
-// addRunning adds the running content to evidence: the most common content once, and differences for each cluster.
+// addRunning adds the most common content once, and differences for each cluster.
 func (r *Observation) addRunning(e *Evidence) {
 	type most struct {
 		reconciler.Running
@@ -189,7 +186,6 @@ func (r *Observation) addRunning(e *Evidence) {
 	}
 }
 
-// mostCommon returns the content of an assignment that most clusters run.
 func (e *Evidence) mostCommon(key string) reconciler.Running {
 	if running, ok := e.Running[key]; ok {
 		return running
@@ -198,7 +194,7 @@ func (e *Evidence) mostCommon(key string) reconciler.Running {
 	return e.Running[target]
 }
 
-// RunningOn returns the running content of an assignment on a cluster; zero if unknown.
+// RunningOn returns the running content of an assignment on a cluster.
 func (e *Evidence) RunningOn(cluster, key string) reconciler.Running {
 	of := e.Clusters[cluster].Running
 	if of == nil {
@@ -210,8 +206,7 @@ func (e *Evidence) RunningOn(cluster, key string) reconciler.Running {
 	return e.mostCommon(key)
 }
 
-// runningDocument encodes the running content: each content once, and its number, counted from 1, by assignment or
-// target. 0 means unknown.
+// runningDocument has each content once, and its number, counted from 1, by assignment or target. 0 means unknown.
 type runningDocument struct {
 	Runs    []reconciler.Running `json:"runs,omitempty"`
 	Running map[string]int       `json:"running,omitempty"`
@@ -271,7 +266,6 @@ func (r *evidenceReader) checkRuns(runs []reconciler.Running) []reconciler.Runni
 	return append([]reconciler.Running{{}}, runs...)
 }
 
-// readRunning reads numbers of contents, by keys of assignments or names of deployment targets.
 func (r *evidenceReader) readRunning(numbers map[string]int) map[string]reconciler.Running {
 	if numbers == nil {
 		return nil

@@ -10,13 +10,10 @@ import (
 
 // Summary counts clusters.
 type Summary struct {
-	Clusters int
-	// ByVerdict has every verdict.
-	ByVerdict map[verdict.Verdict]int
-	// ReadyPercent is the share of ready clusters, from 0 to 100, rounded down; 100 if there are no clusters.
-	ReadyPercent int
-	// BehindSince is the earliest time since which a cluster is behind; zero if none is.
-	BehindSince time.Time
+	Clusters     int
+	ByVerdict    map[verdict.Verdict]int
+	ReadyPercent int       // from 0 to 100, rounded down; 100 without clusters
+	BehindSince  time.Time // earliest time
 }
 
 // Summary counts the clusters of the observation.
@@ -40,14 +37,12 @@ func (r *Observation) Summary() Summary {
 
 // UnreadyAssignment is an assignment that is not ready everywhere.
 type UnreadyAssignment struct {
-	// Status is its worst status; of equally bad ones, the earliest.
-	verdict.Status
-	// Clusters are the clusters on which it is not ready, sorted.
-	Clusters []string
+	verdict.Status          // the worst; of equally bad ones, the earliest
+	Clusters       []string // where it is not ready, sorted
 }
 
-// UnreadyAssignments returns the assignments that are not ready, by key. It ignores clusters without any known
-// content.
+// UnreadyAssignments returns the assignments that are not ready, by key, without clusters whose whole content is
+// unknown.
 func (r *Observation) UnreadyAssignments() map[string]UnreadyAssignment {
 	troubles := map[string]UnreadyAssignment{}
 	for i := range r.Clusters {

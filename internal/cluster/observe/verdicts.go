@@ -15,30 +15,24 @@ import (
 
 // ReportedCommit is a commit named by reports.
 type ReportedCommit struct {
-	// ID is the full commit ID. It is "" if the branch does not have the commit; Missing then gives the reason.
+	// ID is the full commit ID. If the branch does not have the commit, Missing gives the reason.
 	ID, Missing string
-	// Behind is the number of commits that the tip is ahead, and Since the time of the first of them.
+	// Behind counts the commits from it to the tip, and Since is the time of the first.
 	Behind int
 	Since  time.Time
-	// Trees are the folders at the commit, by host and deployment target.
-	Trees map[string]map[string]string
+	Trees  map[string]map[string]string // by host and deployment target
 }
 
 // WrittenFolder is an assignment as it was written.
 type WrittenFolder struct {
 	Host, DeploymentTarget string
-	// Tree is the folder at the tip; "" if there is none.
-	Tree string
-	// Recorded is the folder that its owner wrote last; "" if unknown.
-	Recorded string
-	// Changed is the time of that commit; zero if unknown.
-	Changed time.Time
-	// Wanted is the recorded version, tag, commit or branch of the manifests; "" if they name none.
-	Wanted string
-	// Namespace is the namespace of the workload; "" if unknown.
-	Namespace string
-	// Objects are the objects that reconcile it.
-	Objects []reconciler.ObjectName
+	Tree                   string    // at the tip
+	Recorded               string    // as its owner wrote it last
+	Changed                time.Time // time of that commit
+	// Wanted is the recorded version, tag, commit or branch of the manifests.
+	Wanted    string
+	Namespace string                  // of the workload
+	Objects   []reconciler.ObjectName // its reconciling objects
 }
 
 // Key returns the key of the assignment.
@@ -46,22 +40,16 @@ func (f *WrittenFolder) Key() string { return f.Host + "/" + f.DeploymentTarget 
 
 // FleetReports is the complete input of [Observe].
 type FleetReports struct {
-	Time time.Time
-	// About identifies the assignment that owns the folders.
-	About About
-	// Tip is the commit that the folders were read at.
-	Tip string
-	// Types maps clusters to their types.
-	Types   map[string]string
+	Time    time.Time
+	About   About
+	Tip     string            // commit of Folders
+	Types   map[string]string // by cluster
 	Folders []WrittenFolder
-	// OwnerLabels and HostLabels, by host, are the labels of the owner's objects; empty to skip the search for
-	// left-over objects.
+	// OwnerLabels and HostLabels, by host, label the owner's objects; empty to skip the search for left-over objects.
 	OwnerLabels []string
 	HostLabels  map[string]string
-	// Reports are the reports by cluster. A cluster without one is unknown.
-	Reports map[string]ClusterReport
-	// Commits are the commits by their name in reports.
-	Commits map[string]ReportedCommit
+	Reports     map[string]ClusterReport  // by cluster; clusters without one are unknown
+	Commits     map[string]ReportedCommit // by their names in reports
 }
 
 // Observation is the state of all clusters, sorted by name.
@@ -77,32 +65,24 @@ type Observation struct {
 // ClusterResult is the state of one cluster.
 type ClusterResult struct {
 	Name, Type string
-	// Commit is the applied commit; "" if unknown.
-	Commit string
-	// Behind is the number of commits that the tip is ahead, -1 if unknown, and BehindSince the time of the first of
-	// them.
-	Behind      int
-	BehindSince time.Time
-	// Status is the worst status of its assignments.
-	verdict.Status
-	// Assignments are sorted by key.
-	Assignments []AssignmentResult
-	// Leftover are objects on the cluster that Git no longer has.
-	Leftover []reconciler.ObjectName
+	Commit     string // applied
+	// Behind counts the commits from Commit to the tip, -1 if unknown; BehindSince is the time of the first.
+	Behind         int
+	BehindSince    time.Time
+	verdict.Status                         // the worst of its assignments
+	Assignments    []AssignmentResult      // sorted by key
+	Leftover       []reconciler.ObjectName // objects that Git no longer has
 }
 
 // AssignmentResult is the state of one assignment on one cluster.
 type AssignmentResult struct {
-	Key    string
-	Folder *WrittenFolder
-	// Commit is the commit that the verdict is about, and Tree its folder; "" for none.
-	Commit, Tree string
-	// Known reports whether the cluster's content is known.
-	Known bool
+	Key          string
+	Folder       *WrittenFolder
+	Commit, Tree string // of the verdict, with its folder
+	Known        bool   // whether the content is known
 	verdict.Status
-	// Running is the content that the agent reports as running; zero if unknown.
-	Running reconciler.Running
-	// Edited are objects that differ from Git although the cluster has applied the wanted commit.
+	Running reconciler.Running // according to the agent
+	// Edited differ from Git although the cluster has applied the wanted commit.
 	Edited []reconciler.ObjectName
 }
 
@@ -230,8 +210,8 @@ func (e *evaluation) treeAt(name string, folder *WrittenFolder) (tree string, kn
 	return commit.Trees[folder.Host][folder.DeploymentTarget], true
 }
 
-// worstAssignment derives the verdict of an assignment from all roots of its folder. If they differ, the worst
-// counts, and a failure is attributed to no assignment, because it may come from an unrelated root.
+// worstAssignment derives the verdict from all roots of the folder. If they differ, the worst counts, but its failure
+// is attributed to no assignment, because it may come from an unrelated root.
 func (e *evaluation) worstAssignment(folder *WrittenFolder, applied reconciler.Applied, follows bool) AssignmentResult {
 	roots := applied.All()
 	results := make([]AssignmentResult, len(roots))
@@ -294,7 +274,6 @@ func (e *evaluation) assignment(folder *WrittenFolder, applied reconciler.Applie
 	return a
 }
 
-// lateOnHub returns the status of an assignment whose wanted content is not on the hub itself.
 func (e *evaluation) lateOnHub(folder *WrittenFolder, onHub *reconciler.Applied) (verdict.Status, bool) {
 	if tree, known := e.treeAt(onHub.Commit, folder); known && tree == folder.Tree {
 		return verdict.Status{}, false
@@ -315,7 +294,6 @@ func (e *evaluation) lateOnHub(folder *WrittenFolder, onHub *reconciler.Applied)
 	return e.status(verdict.Behind, folder.Changed, reason), true
 }
 
-// whyBehind describes the applied content, and why the cluster has not applied more if that is known.
 func (e *evaluation) whyBehind(applied reconciler.Applied) string {
 	text := "has applied nothing yet"
 	if applied.Commit != "" {
@@ -327,7 +305,6 @@ func (e *evaluation) whyBehind(applied reconciler.Applied) string {
 	return text
 }
 
-// evaluateArriving derives the verdict of an assignment whose wanted content is being applied, or could not be.
 func (e *evaluation) evaluateArriving(a *AssignmentResult, applied reconciler.Applied) {
 	commit := e.in.Commits[applied.Attempted].ID
 	message := fmt.Sprintf("commit %s is being applied: %s", short(commit), applied.Message)
@@ -356,7 +333,6 @@ func (e *evaluation) evaluateArriving(a *AssignmentResult, applied reconciler.Ap
 	a.OfRoot = said.OfRoot
 }
 
-// evaluateUpToDate derives the verdict of an assignment whose wanted content is on the cluster.
 func (e *evaluation) evaluateUpToDate(a *AssignmentResult, applied reconciler.Applied) {
 	said, _ := e.objectsStatus(a.Folder, applied)
 	said = verdict.Worst(said, e.rootStatus(a.Folder, &applied))
@@ -377,8 +353,7 @@ func (e *evaluation) evaluateUpToDate(a *AssignmentResult, applied reconciler.Ap
 	a.OfRoot = said.OfRoot
 }
 
-// arrivalTime returns when the content of an assignment reached the cluster: the time of a commit with it that
-// follows one without it in the history; else zero.
+// arrivalTime returns when the content of an assignment reached the cluster, according to the history.
 func (e *evaluation) arrivalTime(a *AssignmentResult, applied reconciler.Applied) time.Time {
 	var at time.Time
 	for i := 1; i < len(applied.History); i++ {
@@ -391,7 +366,6 @@ func (e *evaluation) arrivalTime(a *AssignmentResult, applied reconciler.Applied
 	return at
 }
 
-// differingTrees returns the folders that differ from the tip, for each commit that a verdict is about.
 func (in *FleetReports) differingTrees(result *Observation, byHost map[string][]*WrittenFolder) map[string]map[string]string {
 	hosts := map[string]map[string]bool{} // by commit
 	for i := range result.Clusters {

@@ -14,32 +14,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Wanted describes the objects that an agent needs on its cluster or hub.
+// Wanted has the objects that an agent needs on its cluster or hub.
 type Wanted struct {
 	Objects []agent.StagedObject
-	// Records are the objects of the last apply, and UID is the uid of the cluster they were applied to.
-	Records []Record
-	UID     string
-	// Force takes over fields of other managers.
-	Force bool
-	// Following makes the apply wait until the cluster follows its folders; nil not to wait.
-	Following *Following
+	// Records are the objects of the last apply, and UID is the cluster's uid then.
+	Records   []Record
+	UID       string
+	Force     bool
+	Following *Following // makes the apply wait; nil not to wait
 }
 
-// ApplyResult describes a completed apply. If Apply fails, it has the objects applied until then.
+// ApplyResult describes an apply, up to its failure if it fails.
 type ApplyResult struct {
 	Records []Record
-	UID     string // uid of the cluster
-	// Notes are sentences about objects that were not removed, with the reason.
-	Notes []string
-	// Changes lists the changes in order, as in "Secret a/b was applied".
-	Changes []string
+	UID     string   // of the cluster
+	Notes   []string // sentences about objects that were not removed, with the reason
+	Changes []string // in order, as in "Secret a/b was applied"
 }
 
-// Apply applies objects to a cluster. It inspects all of them first and writes nothing if one of them cannot be
-// applied, or an object of the last apply cannot be removed. Then it works in stages: definitions, until the API
-// serves their kinds; namespaces; everything else, with the root objects last. It does not write objects that are
-// already as wanted. At the end it removes objects of the last apply that are no longer wanted.
+// Apply applies objects to a cluster and removes objects of the last apply that are no longer wanted. It writes nothing
+// if one of them cannot be applied or removed, and does not write objects that are already as wanted. It works in
+// stages: definitions, until the API serves their kinds; namespaces; everything else, root objects last.
 func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult, error) {
 	var result ApplyResult
 	options := InspectOptions{Force: wanted.Force, Known: wanted.UID, Records: wanted.Records}
@@ -72,8 +67,8 @@ func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult,
 	return result, err
 }
 
-// inspectUntilServed inspects the objects and fails if one of them cannot be applied. If the only failures are kinds
-// that the API does not serve, it retries: their definitions may have just been applied.
+// inspectUntilServed inspects the objects and fails if one of them cannot be applied. It waits for missing kinds, whose
+// definitions may have just been applied.
 func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject, options InspectOptions) (Inspection, error) {
 	for try := 1; ; try++ {
 		look, err := Inspect(ctx, cluster, objects, options)
@@ -88,10 +83,10 @@ func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent
 	}
 }
 
-// kindAttempts is the number of attempts to find missing kinds, one per second.
+// kindAttempts are one second apart.
 const kindAttempts = 6
 
-// stepLength returns how many objects at the start are applied together.
+// stepLength returns how many objects at the start may be applied in parallel.
 func stepLength(objects []agent.StagedObject) int {
 	for i := range objects {
 		if objects[i].Stage != objects[0].Stage || objects[i].Part != objects[0].Part {
@@ -109,8 +104,7 @@ type applier struct {
 	changes changeList
 }
 
-// applyStep applies objects in parallel. It returns when all are applied and the API serves the kinds that they
-// define.
+// applyStep applies objects in parallel and waits for the kinds that they define.
 func (a *applier) applyStep(ctx context.Context, objects []agent.StagedObject) ([]Record, error) {
 	records, failures := make([]Record, len(objects)), make(Failures, len(objects))
 	kube.Each(len(objects), func(i int) {
@@ -153,7 +147,7 @@ func (a *applier) applyObject(ctx context.Context, object *agent.StagedObject) (
 		if err != nil {
 			return Record{}, err
 		}
-		if created && seen.Live == nil && !applied.Created && !object.Shared { // another manager has created it in the meantime
+		if created && seen.Live == nil && !applied.Created && !object.Shared { // by another manager in the meantime
 			created = false
 			if applied, err = a.patch(ctx, object, created, seen); err != nil {
 				return Record{}, err
@@ -178,7 +172,7 @@ func (a *applier) applyObject(ctx context.Context, object *agent.StagedObject) (
 	return record, nil
 }
 
-// patch applies an object. It retries while a recently defined kind is not served yet.
+// patch applies an object. It waits for a recently defined kind.
 func (a *applier) patch(ctx context.Context, object *agent.StagedObject, created bool, seen SeenObject) (kube.Applied, error) {
 	ready := prepareForApply(object.Unstructured, created, markOf(a.look.UID))
 	options := kube.ApplyOptions{Force: seen.Force || a.force}
@@ -205,7 +199,7 @@ func (a *applier) patch(ctx context.Context, object *agent.StagedObject, created
 	return applied, err
 }
 
-// untilGone waits until a deleted object is gone. blocker is the last reason for the wait, as " (…)".
+// untilGone waits until a deleted object is gone.
 func untilGone(ctx context.Context, cluster ClusterAPI, ref kube.Ref, uid string) (blocker string, err error) {
 	err = poll(ctx, func() (bool, error) {
 		live, err := cluster.Read(ctx, ref)
@@ -218,7 +212,7 @@ func untilGone(ctx context.Context, cluster ClusterAPI, ref kube.Ref, uid string
 	return blocker, err
 }
 
-// blockerOf returns the reason why a deleted object still exists, as " (…)"; "" if unknown.
+// blockerOf returns the reason why a deleted object still exists, as " (…)".
 func blockerOf(live *unstructured.Unstructured) string {
 	finalizers := live.GetFinalizers()
 	switch {
@@ -282,7 +276,7 @@ func notAccepted(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// poll calls ask until it returns true or an error, or the context ends.
+// poll calls ask until it returns true or an error.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	for interval := 50 * time.Millisecond; ; interval = min(2*interval, 2*time.Second) {
 		isDone, err := ask()

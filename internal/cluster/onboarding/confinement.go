@@ -8,7 +8,7 @@ import (
 )
 
 // FindUnconfined lists the controllers of an agent that lack confining arguments, each as a clause. forbidden reports
-// that the credentials may not list Deployments. In the agent's namespace, the search ignores labels.
+// that the credentials may not list Deployments. In the agent's namespace, labels do not matter.
 func FindUnconfined(
 	ctx context.Context, cluster ClusterAPI, confinement *reconciler.Confinement, namespace string,
 ) (lacks []string, forbidden bool, err error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// deletable omits definitions and namespaces with objects of others, which would be removed with them.
+// deletable omits definitions and namespaces with objects of others, which would go with them.
 func (r *remover) deletable(ctx context.Context, group []liveRecord) ([]liveRecord, error) {
 	if group[0].Stage == agent.Rest {
 		return group, nil
@@ -73,8 +73,8 @@ func listDefined(ctx context.Context, cluster ObjectReader, definition *unstruct
 	return namesOf(list.Items), err
 }
 
-// listForeign returns the names of others' objects in a namespace. It omits objects that Kubernetes or an agent
-// creates by itself, and objects that are removed with the reconciled ones.
+// listForeign returns the names of others' objects in a namespace, without objects that Kubernetes or an agent creates,
+// or that go with the reconciled ones.
 func listForeign(ctx context.Context, cluster ObjectReader, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
 	for _, kind := range kinds {
@@ -110,8 +110,8 @@ func listForeign(ctx context.Context, cluster ObjectReader, namespace string, ki
 	return found, nil
 }
 
-// isMadeByItself reports whether only the agent, Kubernetes or Flotilla has created and changed an object. After the
-// agent's own objects are gone, objects of Flotilla belong to another agent.
+// isMadeByItself reports whether only the agent, Kubernetes or Flotilla has written an object. Once the agent's own
+// objects are gone, objects of Flotilla belong to another agent.
 func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
 	var managers []string
 	for _, entry := range live.GetManagedFields() {
@@ -131,14 +131,13 @@ func isMadeByItself(live *unstructured.Unstructured, agentStays bool) bool {
 	})
 }
 
-// isTransient reports whether objects of a kind come and go by themselves, such as events.
 func isTransient(kind kube.Resource) bool {
 	return kind.Group == "events.k8s.io" || kind.Group == "metrics.k8s.io" || kind.Group == "coordination.k8s.io" ||
 		kind.Group == "discovery.k8s.io" ||
 		kind.Group == "" && (kind.ObjectKind == "Event" || kind.ObjectKind == "Endpoints" || kind.ObjectKind == "Pod")
 }
 
-// notNames lists the long fields to skip if only metadata is needed.
+// notNames skips all but metadata.
 var notNames = map[string][]string{"": {"spec", "status", "data", "stringData", "binaryData", "rules"}}
 
 func namesOf(items []*unstructured.Unstructured) []string {

@@ -26,7 +26,7 @@ func addedFields(object *agent.StagedObject, live *unstructured.Unstructured) []
 	return added
 }
 
-// withoutFields returns the merge patch that removes fields; nil if there are none.
+// withoutFields returns the merge patch that removes fields, or nil.
 func withoutFields(fields []reconciler.DecisiveField) map[string]any {
 	if len(fields) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func withoutFields(fields []reconciler.DecisiveField) map[string]any {
 	return patch
 }
 
-// withLiveCredentials returns an object whose credential fields have the live values if Flotilla still manages them,
-// because no state has these values.
+// withLiveCredentials returns an object whose credential fields have the live values if Flotilla still manages them: no
+// state has them.
 func withLiveCredentials(object *agent.StagedObject, live *unstructured.Unstructured) *agent.StagedObject {
 	if len(object.FromCredentials) == 0 || live == nil {
 		return object
@@ -49,7 +49,7 @@ func withLiveCredentials(object *agent.StagedObject, live *unstructured.Unstruct
 	owned := ownedFields(live)
 	for _, steps := range object.FromCredentials {
 		if value, found, _ := unstructured.NestedFieldNoCopy(live.Object, steps...); found && hasField(owned, steps) {
-			_ = unstructured.SetNestedField(own.Object, value, steps...) // which has the field
+			_ = unstructured.SetNestedField(own.Object, value, steps...)
 		}
 	}
 	return &own

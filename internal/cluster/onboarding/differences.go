@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// writtenByServers are the fields of metadata that only API servers and their controllers write.
 var writtenByServers = []string{
 	"managedFields",
 	"resourceVersion",
@@ -27,8 +26,8 @@ var writtenByServers = []string{
 	"deletionGracePeriodSeconds",
 }
 
-// Differences returns the paths of the fields that differ between two versions of an object, sorted, as in
-// "spec.template.containers[0].image". It never returns a value. It ignores fields that API servers write.
+// Differences returns the paths of the fields that differ, sorted, as in "spec.template.containers[0].image", but never
+// a value. It ignores fields that API servers write.
 func Differences(before, after *unstructured.Unstructured) []string {
 	var found []string
 	appendDifferences(withoutServersFields(before), withoutServersFields(after), "", &found)
@@ -39,7 +38,7 @@ func Differences(before, after *unstructured.Unstructured) []string {
 	return found[:min(len(found), maxFields)]
 }
 
-// maxFields bounds the differing fields of an object, because they are stored in the state.
+// maxFields bounds the fields stored in the state.
 const maxFields = 100
 
 func withoutServersFields(object *unstructured.Unstructured) map[string]any {
@@ -87,7 +86,7 @@ func appendDifferences(before, after any, at string, found *[]string) {
 	}
 }
 
-// ownedFields returns the fields that Flotilla has applied, nested as in the API: {"f:spec": …}.
+// ownedFields returns Flotilla's fields, nested as in the API: {"f:spec": …}.
 func ownedFields(live *unstructured.Unstructured) map[string]any {
 	for _, entry := range live.GetManagedFields() {
 		if isOurEntry(entry) {
@@ -103,7 +102,6 @@ func isOurEntry(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == kube.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply
 }
 
-// fieldsOf returns the fields of an entry; nil if they cannot be read.
 func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
 	var fields map[string]any
 	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
@@ -112,8 +110,8 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) map[string]any {
 	return fields
 }
 
-// ownData returns the merge patch that removes the data keys that only Flotilla has applied. Applying the object
-// without them would remove all data if nobody manages the rest.
+// ownData returns the merge patch that removes Flotilla's data keys. An apply without them would remove all data if
+// nobody manages the rest.
 func ownData(live *unstructured.Unstructured) map[string]any {
 	own := map[string]any{}
 	ours, _ := ownedFields(live)["f:data"].(map[string]any)
@@ -134,8 +132,8 @@ func ownData(live *unstructured.Unstructured) map[string]any {
 	return own
 }
 
-// lostData returns the data keys of a Secret that Flotilla has applied and another manager has since changed or
-// removed. It needs no values: a manager that changes a key owns it.
+// lostData returns the data keys of a Secret that another manager has changed or removed since the apply. It needs no
+// values: a manager that changes a key owns it.
 func lostData(object, live *unstructured.Unstructured) []string {
 	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
 	owned, _ := ownedFields(live)["f:data"].(map[string]any)
@@ -148,7 +146,6 @@ func lostData(object, live *unstructured.Unstructured) []string {
 	return lost
 }
 
-// sameOwnership reports whether Flotilla manages the same fields in two versions of an object.
 func sameOwnership(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(ownedFields(a), ownedFields(b))
 }

@@ -8,27 +8,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// ObjectState is how an object on a cluster differs from the applied object.
+// ObjectState is the difference between an object and the applied one.
 type ObjectState string
 
 // The states of objects.
 const (
-	Same        ObjectState = "same"        // as applied
-	Gone        ObjectState = "gone"        // not on the cluster
-	Changed     ObjectState = "changed"     // has other content
-	Unmanaged   ObjectState = "unmanaged"   // has the content, but Flotilla no longer manages it
-	Foreign     ObjectState = "foreign"     // another manager has some of its fields
-	Terminating ObjectState = "terminating" // is being deleted
-	Refused     ObjectState = "refused"     // rejected by the cluster
+	Same        ObjectState = "same"
+	Gone        ObjectState = "gone"      // not on the cluster
+	Changed     ObjectState = "changed"   // has other content
+	Unmanaged   ObjectState = "unmanaged" // has the content, but not managed by Flotilla
+	Foreign     ObjectState = "foreign"   // another manager has some of its fields
+	Terminating ObjectState = "terminating"
+	Refused     ObjectState = "refused"
 )
 
 // ObjectDrift is the state of an object that should be on the cluster.
 type ObjectDrift struct {
-	State ObjectState `json:"state"`
-	// Fields are the paths of fields that differ or that others manage.
-	Fields []string `json:"fields,omitempty"`
-	// By are the field managers that changed or manage the fields, if known.
-	By []string `json:"by,omitempty"`
+	State  ObjectState `json:"state"`
+	Fields []string    `json:"fields,omitempty"` // paths of fields that differ or that others manage
+	By     []string    `json:"by,omitempty"`     // their field managers, if known
 }
 
 // CompareObject returns the drift of an object.
@@ -75,7 +73,7 @@ func splitConflicts(conflicts []kube.Conflict) (managers, fields []string) {
 	return slices.Compact(managers), slices.Compact(fields)
 }
 
-// String returns the predicate of a sentence about the object, such as "is gone"; "" if it is as applied.
+// String returns a predicate such as "is gone"; "" for an object as applied.
 func (f ObjectDrift) String() string {
 	by := ""
 	if len(f.By) > 0 {
@@ -108,13 +106,11 @@ func (f ObjectDrift) Line(id agent.ID) string {
 
 // Drift has the objects of an agent that are not as applied.
 type Drift struct {
-	// UID is the uid of the cluster.
-	UID string `json:"uid,omitempty"`
-	// Findings maps names of objects to their drift.
-	Findings map[string]ObjectDrift `json:"findings,omitempty"`
+	UID      string                 `json:"uid,omitempty"`      // of the cluster
+	Findings map[string]ObjectDrift `json:"findings,omitempty"` // by name of the object
 }
 
-// FindDrift returns the drift of the objects on a cluster.
+// FindDrift returns the drift of an agent on a cluster.
 func FindDrift(objects []agent.StagedObject, look Inspection) Drift {
 	drift := Drift{UID: look.UID, Findings: map[string]ObjectDrift{}}
 	for i := range objects {
@@ -126,8 +122,8 @@ func FindDrift(objects []agent.StagedObject, look Inspection) Drift {
 	return drift
 }
 
-// Changes describes the effects of an apply in lines: removals, then additions and changes of the configuration, then
-// drift. before are the objects of the last apply; none before the first.
+// Changes describes an apply in lines: removals, then additions and changes of the configuration, then drift. before
+// are the objects of the last apply.
 func Changes(before, after []agent.StagedObject, drift map[string]ObjectDrift, records []Record) []string {
 	former, wanted := byID(before), byID(after)
 	var removed, added, changed, drifted []string

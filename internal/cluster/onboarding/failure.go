@@ -22,16 +22,16 @@ type Cause string
 
 // The causes of failures.
 const (
-	CauseForeign   Cause = "foreign"   // another manager has fields of the object
-	CauseOther     Cause = "other"     // it belongs to the agent of another cluster
-	CauseRefused   Cause = "refused"   // the cluster rejects it
-	CauseForbidden Cause = "forbidden" // the credentials lack a permission
-	CauseNoKind    Cause = "no kind"   // the cluster does not have the object's kind
-	CauseTime      Cause = "time"      // the timeout expired
-	CauseCluster   Cause = "cluster"   // the cluster does not answer
+	CauseForeign   Cause = "foreign"
+	CauseOther     Cause = "other"
+	CauseRefused   Cause = "refused"
+	CauseForbidden Cause = "forbidden"
+	CauseNoKind    Cause = "no kind"
+	CauseTime      Cause = "time"
+	CauseCluster   Cause = "cluster"
 )
 
-// Failure explains why an object cannot be applied to a cluster or removed from it. It contains no secret.
+// Failure explains why an object cannot be applied or removed. It contains no secret.
 type Failure struct {
 	Cause Cause
 	Part  agent.Part
@@ -43,7 +43,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Text }
 func (f *Failure) Unwrap() error { return f.err }
 
-// Failures combines several failures into one error.
+// Failures is several failures as one error.
 type Failures []*Failure
 
 func (f Failures) Error() string {
@@ -54,7 +54,7 @@ func (f Failures) Error() string {
 	return wording.Lines(texts, wording.Named)
 }
 
-// orNil returns the failures sorted and without duplicates; nil if there are none.
+// orNil returns the failures sorted and without duplicates.
 func (f Failures) orNil() error {
 	f = slices.DeleteFunc(f, func(one *Failure) bool { return one == nil })
 	if len(f) == 0 {
@@ -66,7 +66,7 @@ func (f Failures) orNil() error {
 	return slices.CompactFunc(f, func(a, b *Failure) bool { return a.Text == b.Text })
 }
 
-// FailuresOf returns the failures in an error. Any other error is a failure of the cluster as a whole, or a timeout.
+// FailuresOf returns the failures in an error. Any other error is a failure of the whole cluster, or a timeout.
 func FailuresOf(err error) Failures {
 	var several Failures
 	var one *Failure
@@ -85,12 +85,12 @@ func FailuresOf(err error) Failures {
 	return Failures{NewFailure(err)}
 }
 
-// FindFailures returns the reasons why inspected objects cannot be applied. If there is one, nothing may be written.
+// FindFailures returns the reasons why inspected objects cannot be applied.
 func FindFailures(objects []agent.StagedObject, look Inspection) Failures {
 	defined := definedKinds(objects)
 	var found Failures
 	missing := map[string]bool{}
-	others := map[string][]string{} // objects by the cluster whose agent has them
+	others := map[string][]string{} // by the cluster whose agent has them
 	for i := range objects {
 		object := &objects[i]
 		id := object.ID()
@@ -144,8 +144,7 @@ func failureOf(object *agent.StagedObject, err error) *Failure {
 	return failure
 }
 
-// definedKinds returns the kinds that definitions among the objects define, as
-// "Kustomization.kustomize.toolkit.fluxcd.io".
+// definedKinds returns the defined kinds, as "Kustomization.kustomize.toolkit.fluxcd.io".
 func definedKinds(objects []agent.StagedObject) map[string]bool {
 	defined := map[string]bool{}
 	for i := range objects {
@@ -159,7 +158,6 @@ func definedKinds(objects []agent.StagedObject) map[string]bool {
 	return defined
 }
 
-// installHint explains how to install the kinds of an API group.
 func installHint(group string) string {
 	if missing := reconciler.OfGroup(group); missing != nil {
 		return missing.Agent.Missing
@@ -167,7 +165,7 @@ func installHint(group string) string {
 	return "nothing in install defines it"
 }
 
-// NewFailure returns the failure of a cluster as a whole.
+// NewFailure returns a failure of the whole cluster.
 func NewFailure(err error) *Failure {
 	failure := &Failure{Cause: CauseCluster, Text: err.Error(), err: err}
 	if kube.ReasonOf(err) == kube.ReasonForbidden {
@@ -176,10 +174,10 @@ func NewFailure(err error) *Failure {
 	return failure
 }
 
-// Reason returns the reason in the cluster's answer; kube.ReasonOther if there was no answer.
+// Reason returns the reason in the cluster's answer; kube.ReasonOther without an answer.
 func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 
-// timeoutError returns a failure with text if the context has ended, else err.
+// timeoutError returns err, or a failure with text if the context has ended.
 func timeoutError(ctx context.Context, name, text string, err error) error {
 	if err != nil && ctx.Err() == nil {
 		return err

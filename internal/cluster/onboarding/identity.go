@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// unidentified is the UID of a cluster whose identity the credentials may not read.
+	// unidentified stands for a uid that the credentials may not read.
 	unidentified = "unknown"
-	// byObject is the prefix of the UID of a cluster that is identified by applied objects.
+	// byObject is the prefix of a UID that stands for applied objects.
 	byObject = "object/"
 )
 
-// markOf returns the value of the annotation on objects that Flotilla creates on a cluster.
+// markOf returns the value of the annotation on created objects.
 func markOf(uid string) string {
 	if strings.HasPrefix(uid, byObject) {
 		return unidentified
@@ -23,9 +23,8 @@ func markOf(uid string) string {
 	return uid
 }
 
-// identify returns the UID of a cluster, which changes if another cluster takes its place: the uid of the namespace
-// kube-system. If the credentials may not read that, objects of the last apply identify the cluster, as long as one
-// of them still has its uid. known is the UID at the last apply; "" if there was none.
+// identify returns the UID of a cluster: the uid of the namespace kube-system. If the credentials may not read it,
+// objects of the last apply identify the cluster while one of them has its uid. known is the UID at the last apply.
 func identify(ctx context.Context, cluster ClusterAPI, known string, records []Record) (uid string, err error) {
 	system, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	switch {
@@ -43,8 +42,8 @@ func identify(ctx context.Context, cluster ClusterAPI, known string, records []R
 	return cmp.Or(uid, unidentified), nil
 }
 
-// hasAny reports whether one of the objects exists with its uid. It is true if none of them can be read: nothing then
-// shows that it is another cluster.
+// hasAny reports whether one of the objects exists with its uid, or none can be read: nothing then shows another
+// cluster.
 func hasAny(ctx context.Context, cluster ClusterAPI, records []Record) (bool, error) {
 	isRead := false
 	for i := range records {
@@ -65,7 +64,7 @@ func hasAny(ctx context.Context, cluster ClusterAPI, records []Record) (bool, er
 	return !isRead, nil
 }
 
-// uidAfterApply returns the UID of a cluster after an apply. An applied object identifies a cluster without another UID.
+// uidAfterApply returns the UID of a cluster, if need be by an applied object.
 func uidAfterApply(uid string, records []Record) string {
 	if uid == unidentified && len(records) > 0 {
 		return byObject + records[0].UID

@@ -11,49 +11,41 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// SeenObject is an object on a cluster: its current content, and its content after a dry run of an apply.
+// SeenObject is an object on a cluster, now and after a dry run of an apply.
 type SeenObject struct {
-	// Live is the current object; nil if the cluster does not have it.
-	Live *unstructured.Unstructured
-	// DryRun is the object after an apply; nil if no dry run was possible, because the cluster does not have its kind
-	// or namespace yet.
-	DryRun *unstructured.Unstructured
-	// Conflicts are the fields that other managers have changed or manage.
-	Conflicts []kube.Conflict
-	// Force reports that it must be applied by force: all conflicts are changes of fields that Flotilla has applied,
-	// or InspectOptions.Force is set.
-	Force bool
-	// Err is why the cluster rejects the object; nil if it does not.
-	Err error
-	// NoKind reports that the cluster does not have its kind.
-	NoKind bool
-	// OtherCluster is the label of another cluster whose agent has the object; "" if there is none, or if the object
-	// may be taken over.
+	Live *unstructured.Unstructured // nil if the cluster does not have it
+	// DryRun is nil if the cluster does not have its kind or namespace yet.
+	DryRun    *unstructured.Unstructured
+	Conflicts []kube.Conflict // fields that other managers have changed or manage
+	// Force reports that it must be applied by force: InspectOptions.Force is set, or all conflicts are changes of
+	// fields that Flotilla has applied.
+	Force  bool
+	Err    error // why the cluster rejects the object
+	NoKind bool  // the cluster does not have its kind
+	// OtherCluster is the label of another cluster whose agent has the object, unless it may be taken over.
 	OtherCluster string
 }
 
-// Inspection has the objects of an agent as they are on one cluster.
+// Inspection has the objects of an agent on one cluster.
 type Inspection struct {
-	UID  string // uid of the cluster
+	UID  string // of the cluster
 	Seen map[agent.ID]SeenObject
 }
 
-// InspectOptions configure Inspect.
+// InspectOptions configure [Inspect].
 type InspectOptions struct {
-	// Force takes over fields of other managers.
-	Force bool
-	// SecretsUnknown means that the wanted content of Secrets is unknown, as in a refresh. Secrets then get no dry
-	// run, and only their managers reveal changes.
+	Force bool // takes over fields of other managers
+	// SecretsUnknown means that the content of Secrets is unknown, as in a refresh. They get no dry run, and only their
+	// managers reveal changes.
 	SecretsUnknown bool
-	// FormerLabel is the cluster's label under its former name; "" if it is not renamed.
-	FormerLabel string
-	// Known is the UID of the cluster at the last apply, and Records are the objects applied then.
+	FormerLabel    string // of the cluster under its former name
+	// Known is the UID of the cluster at the last apply of Records.
 	Known   string
 	Records []Record
 }
 
-// Inspect reads objects and applies them as a dry run, without changes. It returns only errors that concern the whole
-// cluster; SeenObject.Err has the others.
+// Inspect reads objects and applies them as a dry run. It returns only errors about the whole cluster; SeenObject.Err
+// has the others.
 func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject, options InspectOptions) (Inspection, error) {
 	uid, err := identify(ctx, cluster, options.Known, options.Records)
 	if err != nil {
@@ -74,8 +66,8 @@ func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObje
 	return look, nil
 }
 
-// inspectObject inspects one object. If a controller writes it between the two requests, the result would show a
-// false difference; inspectObject then retries.
+// inspectObject retries if a controller writes the object between the two requests, which would show a false
+// difference.
 func inspectObject(
 	ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions,
 ) (SeenObject, error) {
@@ -120,7 +112,7 @@ func inspectOnce(
 	return seen, nil
 }
 
-// otherCluster returns the label of another cluster on an object; "" if there is none.
+// otherCluster returns the label of another cluster on an object.
 func otherCluster(object *agent.StagedObject, live *unstructured.Unstructured, options InspectOptions) string {
 	if live == nil || options.Force {
 		return ""
@@ -136,13 +128,13 @@ func isSecret(object *agent.StagedObject) bool {
 	return object.Part == agent.Credential || object.GetKind() == "Secret" && object.GetAPIVersion() == "v1"
 }
 
-// isCreated reports whether Flotilla has created an object or will create it. A partial object, in which Flotilla
-// sets only some fields, belongs to others even if it did not exist before.
+// isCreated reports whether Flotilla has created or will create an object. A partial object belongs to others even if
+// it did not exist before.
 func isCreated(object *agent.StagedObject, live *unstructured.Unstructured, mark string) bool {
 	return !object.Partial && (live == nil || createdHere(live, mark))
 }
 
-// objectError stores an error about the object in seen, and returns errors about the cluster, such as a timeout.
+// objectError stores an error about the object, and returns errors about the cluster, such as a timeout.
 func objectError(seen SeenObject, err error) (SeenObject, error) {
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict, kube.ReasonRefused, kube.ReasonForbidden:
@@ -160,8 +152,8 @@ func isTerminating(live *unstructured.Unstructured) bool {
 	return live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// isDrift reports whether all conflicts are changes of fields that Flotilla has applied, made by hand or by a
-// controller's update. A manager that applies the same field wants its value; that is not drift.
+// isDrift reports whether all conflicts are changes of fields that Flotilla has applied, by hand or by a controller's
+// update. A manager that applies the same field wants its value; that is not drift.
 func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 	if live == nil || !isOurs(live) {
 		return false

@@ -1,7 +1,6 @@
 // Package onboarding applies the objects of an agent to a cluster and removes them again. It tracks which fields
-// differ, who else manages them, and which objects Flotilla has created, and it orders apply and removal. Decisions
-// are pure functions; clusters are accessed through small interfaces. The package depends on neither Terraform nor
-// Git.
+// differ, who else manages them, and which objects Flotilla has created. Its decisions are pure functions. "" and zero
+// values mean none or unknown.
 package onboarding
 
 import (
@@ -17,20 +16,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// ClusterAPI is the access to a cluster that this package needs. *kube.ClusterClient implements it.
+// ClusterAPI is the access to a cluster, which *kube.ClusterClient implements.
 type ClusterAPI interface {
 	ObjectReader
 	ObjectWriter
 }
 
-// ObjectReader reads a cluster's objects and kinds.
+// ObjectReader reads objects and kinds.
 type ObjectReader interface {
 	Read(ctx context.Context, ref kube.Ref) (*unstructured.Unstructured, error)
 	List(ctx context.Context, kind kube.ResourceKind, options kube.ListOptions) (kube.List, error)
 	Resources(ctx context.Context) (found []kube.Resource, incomplete bool, err error)
 }
 
-// ObjectWriter changes a cluster's objects, also as a dry run.
+// ObjectWriter changes objects, also as a dry run.
 type ObjectWriter interface {
 	Apply(ctx context.Context, object *unstructured.Unstructured, options kube.ApplyOptions) (kube.Applied, error)
 	Patch(ctx context.Context, ref kube.Ref, patch map[string]any) (*unstructured.Unstructured, error)
@@ -38,7 +37,7 @@ type ObjectWriter interface {
 	Try(ctx context.Context, verb string, ref kube.Ref) error
 }
 
-// Record is an applied object in the form stored in the state.
+// Record is an applied object as stored in the state.
 type Record struct {
 	OnHub      bool        `json:"on_hub,omitempty"`
 	APIVersion string      `json:"apiVersion"`
@@ -49,28 +48,26 @@ type Record struct {
 	Part       agent.Part  `json:"part"`
 	Shared     bool        `json:"shared,omitempty"`
 	Partial    bool        `json:"partial,omitempty"`
-	// Merged are the data keys that credentials and feedback have in an object of the agent's own manifests.
+	// Merged are data keys of credentials and feedback in an object of the agent's own manifests.
 	Merged []string `json:"merged,omitempty"`
-	// Type is the label with the cluster type of a shared object; "" for all types.
-	Type string `json:"type,omitempty"`
-	// Environment is the label with the environment of a shared object; "" for all environments.
+	// Type and Environment are the labels of a shared object; "" for all.
+	Type        string `json:"type,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	UID         string `json:"uid,omitempty"`
-	// Created reports that Flotilla has created the object.
-	Created bool `json:"made,omitempty"`
+	Created     bool   `json:"made,omitempty"` // by Flotilla
 }
 
-// Ref returns the reference of the object on its cluster.
+// Ref returns the object's reference on its cluster.
 func (r *Record) Ref() kube.Ref {
 	return kube.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// ID returns the identity of the object.
+// ID returns the object's identity.
 func (r *Record) ID() agent.ID {
 	return agent.ID{OnHub: r.OnHub, Group: r.Ref().Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// RecordOf returns the record of an object before it is applied, without UID and Created.
+// RecordOf returns the record of an object before it is applied.
 func RecordOf(object *agent.StagedObject) Record {
 	ref := kube.RefOf(object.Unstructured)
 	return Record{
@@ -80,11 +77,11 @@ func RecordOf(object *agent.StagedObject) Record {
 	}
 }
 
-// createdAnnotation marks objects that Flotilla has created. Its value is the mark of the cluster, so a copy of the
-// object on another cluster does not count.
+// createdAnnotation marks objects that Flotilla has created. Its value is the cluster's mark, so a copy on another
+// cluster does not count.
 const createdAnnotation = "flotilla.dev/made-on"
 
-// forEach calls do for each index in parallel and returns the error with the lowest index.
+// forEach calls do in parallel and returns the error with the lowest index.
 func forEach(count int, do func(i int) error) error {
 	errs := make([]error, count)
 	kube.Each(count, func(i int) { errs[i] = do(i) })
@@ -99,7 +96,7 @@ func isOurs(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
 }
 
-// prepareForApply returns an object in the form for an apply. created means that Flotilla creates or has created it.
+// prepareForApply prepares an object that Flotilla creates or has created, if created is set.
 func prepareForApply(object *unstructured.Unstructured, created bool, mark string) *unstructured.Unstructured {
 	ready := object.DeepCopy()
 	annotations := ready.GetAnnotations()
@@ -120,8 +117,7 @@ func prepareForApply(object *unstructured.Unstructured, created bool, mark strin
 	return ready
 }
 
-// encodeSecret moves a Secret's stringData to data, as API servers store it: they do not track managers of
-// stringData.
+// encodeSecret moves a Secret's stringData to data: API servers do not track managers of stringData.
 func encodeSecret(object *unstructured.Unstructured) {
 	if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// FindAgents reads the agents of a cluster from their objects, see [agent.Read].
+// FindAgents reads the agents of a cluster with [agent.Read].
 func FindAgents(ctx context.Context, client *kube.ClusterClient, name string) (found []agent.Settings, refused []agent.Refused, err error) {
 	var kinds []kube.ResourceKind
 	for _, kind := range agent.Kinds() {
@@ -28,7 +28,7 @@ func FindAgents(ctx context.Context, client *kube.ClusterClient, name string) (f
 	return found, refused, nil
 }
 
-// Recognize returns the records of an agent's objects on a cluster as an apply would have left them.
+// Recognize returns the records of an agent's objects as an apply would have left them.
 func Recognize(objects []agent.StagedObject, look Inspection) []Record {
 	var records []Record
 	for i := range objects {

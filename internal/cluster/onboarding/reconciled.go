@@ -15,13 +15,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// reconciled has the objects that the agent has applied on the cluster: those applied by the root objects, and those
-// applied by Kustomizations and Applications among them.
+// reconciled has the objects that the agent has applied: by root objects, and by Kustomizations and Applications among
+// them.
 type reconciled struct {
-	// all maps the objects to the removal of the object that applied them. Keys have the API group instead of group
-	// and version, because lists may have another version.
+	// all maps objects to the removal of the object that applied them. Keys have no version, because lists may have
+	// another one.
 	all map[kube.Ref]reconciler.Removal
-	// awaited are the objects whose deletion their owner does not wait for, as in Flux.
+	// awaited are objects whose owner does not wait for their deletion, as in Flux.
 	awaited []kube.Ref
 }
 
@@ -35,8 +35,7 @@ func withGroup(ref kube.Ref) kube.Ref {
 	return ref
 }
 
-// collectReconciled finds the objects that roots on the cluster have applied. The objects of a hub's roots are on
-// another cluster.
+// collectReconciled finds what roots on the cluster have applied; a hub's roots apply to another one.
 func collectReconciled(ctx context.Context, cluster ObjectReader, roots []liveRecord) (*reconciled, error) {
 	b := &reconciled{all: map[kube.Ref]reconciler.Removal{}}
 	for _, root := range roots {
@@ -51,11 +50,10 @@ func collectReconciled(ctx context.Context, cluster ObjectReader, roots []liveRe
 	return b, nil
 }
 
-// maxDepth bounds the levels of Kustomizations and Applications.
 const maxDepth = 5
 
-// followInventory collects the objects in the inventory of an object, and in inventories of Kustomizations and
-// Applications among them if their deletion removes what they have applied.
+// followInventory collects the objects in an inventory, and in inventories of Kustomizations and Applications among
+// them whose deletion removes them.
 func followInventory(ctx context.Context, cluster ObjectReader, live *unstructured.Unstructured, b *reconciled, depth int) error {
 	if live == nil {
 		return nil
@@ -91,12 +89,12 @@ func followInventory(ctx context.Context, cluster ObjectReader, live *unstructur
 	return nil
 }
 
-// origin tells who applied an object, as far as names and labels show.
+// origin is the object's creator, according to names and labels.
 type origin int
 
 const (
 	originUnknown  origin = iota
-	fromReconciled        // one of the reconciled objects, or of their Helm releases; removed with them
+	fromReconciled        // or of their Helm releases; removed with them
 	fromOthers            // applied by an object that stays
 )
 
@@ -114,7 +112,7 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 			continue
 		}
 		by := kube.Ref{APIVersion: kind.Group + "/", Kind: kind.Kind, Namespace: namespace, Name: name}
-		if kind.Removal.Inventory == nil && b.has(by) { // an inventory has all applied objects
+		if kind.Removal.Inventory == nil && b.has(by) {
 			return fromReconciled
 		}
 		found = fromOthers
@@ -122,8 +120,7 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	return found
 }
 
-// keepNamespacesInUse marks namespaces with objects of others, so that the agent does not remove them. Namespaces set
-// by deployment targets are already marked.
+// keepNamespacesInUse marks namespaces with objects of others, so that the agent does not remove them.
 func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error {
 	var names []string
 	for ref := range b.all {
@@ -166,7 +163,7 @@ func (b *reconciled) removalOf(namespace string) reconciler.Removal {
 	return b.all[kube.Ref{Kind: "Namespace", Name: namespace}]
 }
 
-// listAllKinds returns the kinds of the cluster. It retries if some are missing, because a definition may have just
+// listAllKinds returns the kinds of the cluster. It retries while some are missing, because a definition may have just
 // changed.
 func listAllKinds(ctx context.Context, cluster ObjectReader) (kinds []kube.Resource, incomplete bool, err error) {
 	for try := 1; ; try++ {
@@ -177,8 +174,7 @@ func listAllKinds(ctx context.Context, cluster ObjectReader) (kinds []kube.Resou
 	}
 }
 
-// keepIfInUse marks a namespace with objects of others and returns the reason. kept reports that it was already
-// marked.
+// keepIfInUse marks a namespace with objects of others and returns the reason. kept reports an earlier mark.
 func (r *remover) keepIfInUse(
 	ctx context.Context,
 	name string,
@@ -212,7 +208,6 @@ func (r *remover) keepIfInUse(
 	return false, why, err
 }
 
-// untilAllGone waits until all reconciled objects without a mark to stay are removed.
 func untilAllGone(ctx context.Context, cluster ObjectReader, b *reconciled) error {
 	left := b.awaited
 	err := poll(ctx, func() (bool, error) {

@@ -16,9 +16,9 @@ import (
 // ErrNotFollowed means that nothing on a cluster reads the branch.
 var ErrNotFollowed = errors.New("nothing follows the branch")
 
-// RequestRefresh makes the agent on a cluster read a branch now. It returns the annotated objects, such as
-// "GitRepository flux-system/flotilla". now is a text that no earlier call has used. Errors are those of package
-// kube, or ErrNotFollowed.
+// RequestRefresh makes the agent on a cluster read a branch now, and returns the annotated objects, such as
+// "GitRepository flux-system/flotilla". now must be a new text in each call. The only error not from package kube is
+// ErrNotFollowed.
 func RequestRefresh(ctx context.Context, cluster ClusterAPI, by *reconciler.Reconciler, at folder.Location, now string) ([]string, error) {
 	look := by.Refresh
 	found, err := cluster.List(ctx, listedAs(reconciler.KindNamed(look.Kind)), kube.ListOptions{})
@@ -37,7 +37,7 @@ func RequestRefresh(ctx context.Context, cluster ClusterAPI, by *reconciler.Reco
 		switch {
 		case err != nil:
 			failed = append(failed, err)
-		case patched != nil: // nil means that it is gone
+		case patched != nil:
 			asked = append(asked, ref.String())
 		}
 	}

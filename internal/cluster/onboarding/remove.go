@@ -19,25 +19,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Removal describes which of an agent's objects to remove, and how.
+// Removal describes the removal of an agent's objects.
 type Removal struct {
-	// Name is the name of the cluster on hubs.
-	Name string
+	Name string // of the cluster on hubs
 
 	Records []Record
-	// UID identifies the cluster of the records. A cluster with another uid is left alone.
-	UID string
-	// Delete also removes the agent itself and everything it has applied. Otherwise everything keeps running, and
-	// only the root objects and credentials are removed.
+	UID     string // of the records' cluster; others are left alone
+	// Delete also removes the agent and everything it has applied. Otherwise everything keeps running without root
+	// objects and credentials.
 	Delete bool
 }
 
 // Removed describes a removal, complete or failed.
 type Removed struct {
-	// Notes are sentences about objects that were not removed, with the reason.
-	Notes []string
-	// Changes lists the changes in order, as in "Secret a/b was deleted".
-	Changes []string
+	Notes   []string // sentences about objects that were not removed, with the reason
+	Changes []string // in order, as in "Secret a/b was deleted"
 }
 
 // Remove removes an agent's objects. It first checks that the credentials permit all changes.
@@ -58,8 +54,8 @@ func Remove(ctx context.Context, cluster ClusterAPI, removal Removal) (Removed, 
 	return Removed{r.notes, r.changes.list}, err
 }
 
-// removeFormer removes objects of the last apply that are no longer wanted. Everything they have applied stays,
-// because another object may follow the same folders now.
+// removeFormer removes objects of the last apply that are no longer wanted, but nothing that they have applied: another
+// object may follow the same folders now.
 func removeFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) (removed Removed, err error) {
 	r, former := formerOf(cluster, wanted, look)
 	planned, err := r.plan(ctx, former)
@@ -69,14 +65,13 @@ func removeFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look I
 	return Removed{r.notes, r.changes.list}, err
 }
 
-// checkFormer checks that the objects of the last apply that are no longer wanted can be removed.
+// checkFormer checks that removeFormer is permitted.
 func checkFormer(ctx context.Context, cluster ClusterAPI, wanted Wanted, look Inspection) error {
 	r, former := formerOf(cluster, wanted, look)
 	_, err := r.plan(ctx, former)
 	return err
 }
 
-// formerOf returns the objects of the last apply that are no longer wanted, and their remover.
 func formerOf(cluster ClusterAPI, wanted Wanted, look Inspection) (*remover, []Record) {
 	scope := removalScope{mark: markOf(look.UID), name: nameOf(wanted.Objects), removeAll: true, keepsContent: true}
 	r := &remover{removalScope: scope, cluster: cluster}
@@ -87,7 +82,7 @@ func formerOf(cluster ClusterAPI, wanted Wanted, look Inspection) (*remover, []R
 	return r, slices.DeleteFunc(slices.Clone(wanted.Records), func(record Record) bool { return objects[record.ID()] != nil })
 }
 
-// nameOf returns the cluster label of the objects; "" if none has it.
+// nameOf returns the cluster label of the objects.
 func nameOf(objects []agent.StagedObject) string {
 	for i := range objects {
 		if name := objects[i].GetLabels()[reconciler.ClusterLabel]; name != "" {
@@ -105,11 +100,11 @@ type remover struct {
 }
 
 type removalScope struct {
-	mark string // the cluster's mark, see markOf
-	name string // name of the cluster
-	// removeAll removes all objects; otherwise only root objects and those that isRemovedAlways selects.
+	mark string // see markOf
+	name string // of the cluster
+	// removeAll removes all objects; otherwise only root objects and others for which isRemovedAlways is true.
 	removeAll bool
-	// keepsContent keeps the objects that the agent has applied on the cluster.
+	// keepsContent keeps what the agent has applied.
 	keepsContent bool
 }
 
@@ -133,14 +128,14 @@ type liveRecord struct {
 	live *unstructured.Unstructured
 }
 
-// plannedRemoval has all objects that a removal changes, read before the first change.
+// plannedRemoval has the objects to remove, read before the first change.
 type plannedRemoval struct {
-	released    []liveRecord // lose the fields that Flotilla has set
+	released    []liveRecord // they lose the fields that Flotilla has set
 	roots, rest []liveRecord
-	left        *reconciled // applied by the roots, and removed with them
+	left        *reconciled // by the roots, and removed with them
 }
 
-// removesContent reports whether the removal includes objects that the agent has applied on the cluster.
+// removesContent reports whether the removal includes what the agent has applied.
 func (r *removalScope) removesContent() bool { return r.removeAll && !r.keepsContent }
 
 // plan reads the objects to remove and checks that the credentials permit it.
@@ -213,13 +208,13 @@ func (r *remover) remove(ctx context.Context, p *plannedRemoval) error {
 	return nil
 }
 
-// isRemovedAlways reports whether an object is removed even if everything keeps running: credentials, sources that
-// use them, and feedback. An Argo CD project stays, because others' Applications may use it.
+// isRemovedAlways selects credentials, sources that use them, and feedback. An Argo CD project stays, because others'
+// Applications may use it.
 func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
 }
 
-// find reads the objects. It omits objects that Flotilla has not created, and objects replaced since.
+// find reads the objects that Flotilla has created, if they have not been replaced since.
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives := make([]*unstructured.Unstructured, len(records))
 	err := forEach(len(records), func(i int) (err error) {
@@ -247,7 +242,7 @@ func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, err
 	return r.withoutShared(ctx, found)
 }
 
-// isOfOther reports whether the agent of another cluster has taken over an object.
+// isOfOther reports whether the agent of another cluster has the object now.
 func (r *removalScope) isOfOther(live *unstructured.Unstructured) bool {
 	label := live.GetLabels()[reconciler.ClusterLabel]
 	return r.name != "" && label != "" && label != render.LabelValue(r.name)
@@ -272,7 +267,6 @@ func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecor
 	return r.withoutShared(ctx, found)
 }
 
-// release removes Flotilla's fields from others' objects.
 func (r *remover) release(ctx context.Context, found []liveRecord) error {
 	for _, one := range found {
 		own := ownData(one.live)
@@ -290,14 +284,12 @@ func (r *remover) release(ctx context.Context, found []liveRecord) error {
 	return nil
 }
 
-// releases reports whether all of Flotilla's fields in another's object are removed.
 func (r *removalScope) releases(record *Record) bool {
 	return record.Partial && (r.removeAll || isRemovedAlways(record))
 }
 
-// unregister makes a hub's ApplicationSets remove their content from the cluster while the hub can still reach it:
-// without the labels of type and environment, Flotilla's ApplicationSets no longer select the cluster. It does not
-// touch content of others' ApplicationSets.
+// unregister removes the labels of type and environment, so that Flotilla's ApplicationSets no longer select the
+// cluster and remove their content while the hub can still reach it. It does not touch others' ApplicationSets.
 func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	kind := hubsKind()
 	isMaker := func(owner metav1.OwnerReference) bool {
@@ -332,13 +324,12 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 	return nil
 }
 
-// registers reports whether an object registers the cluster at a hub that removes its content there.
 func (r *removalScope) registers(one liveRecord) bool {
 	label, value, _ := strings.Cut(reconciler.Hub().Agent.Registers, "=")
 	return r.removesContent() && one.OnHub && one.live.GetLabels()[label] == value && !isTerminating(one.live)
 }
 
-// withoutShared omits objects that agents of other clusters on the same Argo CD, in the same namespace, need, too.
+// withoutShared omits objects that agents of other clusters in the same namespace need, too.
 func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]liveRecord, error) {
 	if !slices.ContainsFunc(found, func(one liveRecord) bool { return one.Shared }) {
 		return found, nil
@@ -360,8 +351,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	}), nil
 }
 
-// prepare turns pruning off or on for root objects. It returns when all of them and the objects they generate show
-// it.
+// prepare turns pruning off or on for root objects, and waits until they and the objects they generate show it.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 	change := reconciler.KeepPatch
 	if r.removesContent() {
@@ -383,7 +373,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 	return nil
 }
 
-// applyChange patches an object and reports whether no patch is needed any more.
+// applyChange patches an object and reports whether it already had the change.
 func (r *remover) applyChange(ctx context.Context, ref kube.Ref, change func(*unstructured.Unstructured) map[string]any) (bool, error) {
 	live, err := r.cluster.Read(ctx, ref)
 	if err != nil || live == nil || isTerminating(live) {
@@ -399,7 +389,6 @@ func (r *remover) applyChange(ctx context.Context, ref kube.Ref, change func(*un
 	return false, err
 }
 
-// effect describes the change of root objects before their removal.
 func (r *removalScope) effect() string {
 	if r.removesContent() {
 		return "prune"
@@ -407,8 +396,8 @@ func (r *removalScope) effect() string {
 	return "leave what it has applied"
 }
 
-// applyToGenerated reports whether the objects generated from a root have the change, too: Applications of an
-// ApplicationSet, Bundles of a GitRepo. It patches those that do not, because their controller may be slow.
+// applyToGenerated reports whether the objects generated from a root have the change: Applications of an
+// ApplicationSet, Bundles of a GitRepo. It patches the others, because their controller may be slow.
 func (r *remover) applyToGenerated(
 	ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any,
 ) (bool, error) {
@@ -460,7 +449,6 @@ func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 	return err
 }
 
-// deleteOne deletes an object and waits until it is gone or replaced by others.
 func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {

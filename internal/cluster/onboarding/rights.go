@@ -17,10 +17,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// A removal that fails halfway leaves an agent that neither follows its folders nor is gone. Therefore each
-// permission is checked first, by reads and dry runs.
+// A removal that fails halfway leaves an agent that neither follows its folders nor is gone, so reads and dry runs
+// check each permission first.
 
-// denied collects the requests that the credentials do not permit, by verb.
+// denied has the denied requests by verb.
 type denied struct {
 	mu     sync.Mutex
 	byVerb map[string][]string
@@ -36,7 +36,6 @@ func (d *denied) collect(err error, verb, what string) error {
 	return nil
 }
 
-// failure returns an error for the denied requests; nil if there are none.
 func (d *denied) failure() error {
 	var parts []string
 	for _, verb := range slices.Sorted(maps.Keys(d.byVerb)) {
@@ -52,7 +51,7 @@ func (d *denied) failure() error {
 
 var errDenied = errors.New("the credentials lack permissions")
 
-// checkRights checks that the credentials permit every change of a removal and its later reads.
+// checkRights checks the permissions for every change of a removal and its later reads.
 func (r *remover) checkRights(ctx context.Context, p *plannedRemoval) error {
 	d := &denied{byVerb: map[string][]string{}}
 	var attempts []attempt
@@ -101,8 +100,8 @@ type attempt struct {
 	ref  kube.Ref
 }
 
-// checkReads checks the reads after the first change: of applied objects until they are gone, of namespaces'
-// contents, and of objects of removed kinds.
+// checkReads checks the reads after the first change: of applied objects, namespaces' contents, and objects of removed
+// kinds.
 func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) error {
 	err := forEach(len(p.left.awaited), func(i int) error {
 		_, err := r.cluster.Read(ctx, p.left.awaited[i])

@@ -18,15 +18,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Following makes Apply wait until the cluster follows its folders at a location.
+// Following makes [Apply] wait until the cluster follows its folders.
 type Following struct {
 	Location             folder.Location
 	Cluster, ClusterType string
-	// Tip returns the newest commit of the branch; "" if there is no branch yet.
+	// Tip returns the newest commit of the branch; "" without a branch.
 	Tip func(ctx context.Context) (string, error)
 }
 
-// wait waits until the agent runs and has applied the branch's commit, and the contents of the folders are ready.
+// wait waits until the agent runs, has applied the branch's commit, and the folders' contents are ready.
 func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject) error {
 	var pending []string
 	err := poll(ctx, func() (bool, error) {
@@ -44,7 +44,7 @@ func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agen
 		}
 		waiting, err := f.pendingFolders(ctx, cluster, objects, lives, tip)
 		if err != nil {
-			return false, err // after a timeout, pending has the latest reasons
+			return false, err // after a timeout, pending has the reasons
 		}
 		pending = waiting
 		return len(pending) == 0, nil
@@ -55,7 +55,7 @@ func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agen
 	return nil
 }
 
-// readLive reads the objects, in order; nil for missing ones.
+// readLive reads the objects in order; nil for missing ones.
 func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject) ([]*unstructured.Unstructured, error) {
 	lives := make([]*unstructured.Unstructured, len(objects))
 	err := forEach(len(objects), func(i int) (err error) {
@@ -67,7 +67,7 @@ func readLive(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObj
 	return lives, err
 }
 
-// unreadyObjects lists the agent's own objects that are not ready, except the root objects, see pendingFolders.
+// unreadyObjects lists the agent's own objects that are not ready, without root objects.
 func unreadyObjects(objects []agent.StagedObject, lives []*unstructured.Unstructured) []string {
 	var pending []string
 	for i := range objects {
@@ -134,8 +134,8 @@ func (f *Following) pendingFolders(
 	return pending, nil
 }
 
-// read returns a report of the root objects, and one of the folders' contents. The second is empty if the roots wait
-// for everything they apply. Objects that roots generate count for readiness.
+// read returns reports of the root objects and of the folders' contents. The second is empty if the roots wait for
+// everything they apply.
 func (f *Following) read(
 	ctx context.Context,
 	cluster ClusterAPI,
@@ -170,8 +170,8 @@ func (f *Following) read(
 	return report, contents, nil
 }
 
-// listKinds lists a reconciler's objects that affect verdicts. Credentials limited to root objects are enough if
-// there are no others.
+// listKinds lists a reconciler's objects that affect verdicts. Credentials for root objects alone are enough if there
+// are no others.
 func listKinds(ctx context.Context, on ClusterAPI, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
 	for _, kind := range of.ListedKinds() {

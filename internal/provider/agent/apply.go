@@ -23,7 +23,7 @@ import (
 // applied is the state of an object without drift.
 const applied = "applied"
 
-// render renders the objects and reports problems. It parses equal manifests only once.
+// render renders the objects and parses equal manifests only once.
 func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics) []agent.StagedObject {
 	render := agent.Render
 	if r.connection != nil {
@@ -34,7 +34,7 @@ func (r *request) render(settings agent.Settings, diagnostics *diag.Diagnostics)
 	return objects
 }
 
-// rendered returns the objects of a model, with placeholders for its credentials; nil if they cannot be rendered.
+// rendered returns the objects of a model, with placeholders for its credentials, or nil.
 func (r *request) rendered(m *agentModel, shape []string, clusters *connection.Clusters) []agent.StagedObject {
 	var ignored diag.Diagnostics
 	settings, known := m.settings(placeholders(shape), clusters, &ignored)
@@ -44,7 +44,6 @@ func (r *request) rendered(m *agentModel, shape []string, clusters *connection.C
 	return r.render(settings, &ignored)
 }
 
-// objectsValue is the attribute objects.
 func objectsValue(objects []agent.StagedObject, findings map[string]onboarding.ObjectDrift) types.Map {
 	values := make(map[string]attr.Value, len(objects))
 	for i := range objects {
@@ -57,7 +56,7 @@ func objectsValue(objects []agent.StagedObject, findings map[string]onboarding.O
 	return types.MapValueMust(types.StringType, values)
 }
 
-// apply applies the objects to the cluster, and sets the computed attributes.
+// apply applies the objects and sets the computed attributes.
 func (r *request) apply(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := r.model
 	secrets := m.secrets(r.diagnostics)
@@ -131,10 +130,9 @@ func (r *request) warnOf(notes []string) {
 	}
 }
 
-// tipFor is the time between two reads of a branch while an apply waits for a cluster.
+// tipFor is the time between two reads of a branch during an apply.
 const tipFor = 15 * time.Second
 
-// following returns the commit and folders that the apply waits for.
 func (r *request) following(settings agent.Settings) *onboarding.Following {
 	location := settings.Repository
 	if repo, known, findings := fleet.DecodeGitopsRepo(tfvalue.Plain(r.model.GitopsRepo)); known && len(findings) == 0 {
@@ -154,7 +152,7 @@ func (r *request) following(settings agent.Settings) *onboarding.Following {
 	}
 }
 
-// refresh reads the objects, and sets the computed attributes. It keeps the last result for a cluster that cannot be read.
+// refresh reads the objects and sets the computed attributes, unless the cluster cannot be read.
 func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPrivate {
 	m := r.model
 	after := *before
@@ -180,7 +178,7 @@ func (r *request) refresh(ctx context.Context, before *agentPrivate) *agentPriva
 	}
 	m.Objects = objectsValue(objects, drift.Findings)
 	if drift.UID == before.UID && len(drift.Findings) == 0 {
-		drift = onboarding.Drift{} // the state does not change without drift, and a refresh reports nothing
+		drift = onboarding.Drift{} // a refresh without drift does not change the state
 	}
 	after.Drift = drift
 	return &after

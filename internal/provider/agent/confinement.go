@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// confinement returns the confinement to check on the cluster; nil if install sets it, or the user has declined it.
+// confinement returns the confinement to check; nil if install sets it, or the user declines it.
 func (r *request) confinement() *reconciler.Confinement {
 	m := r.model
 	isDeclined := !m.Confine.IsNull() && !m.Confine.ValueBool()
@@ -28,8 +28,8 @@ func (r *request) reconciler() *reconciler.Reconciler {
 	return reconciler.Named(cmp.Or(r.model.Reconciler.ValueString(), reconciler.DefaultAgent))
 }
 
-// checkConfinement warns of controllers that lend their rights to others. Equal warnings about several clusters are merged, so
-// the text does not name the cluster. A cluster that does not answer has its own warnings.
+// checkConfinement warns of controllers that lend their rights to others. Equal warnings are merged, so they do not
+// name the cluster.
 func (r *request) checkConfinement(ctx context.Context, client *kube.ClusterClient) {
 	confinement := r.confinement()
 	if confinement == nil {

@@ -26,7 +26,7 @@ import (
 
 var _ list.ListResourceWithConfigure = &listed{}
 
-// NewList returns the list resource of agents for `terraform query`. It finds them by their objects on the provider's clusters.
+// NewList returns the list resource of agents, found by their objects on the provider's clusters.
 func NewList() list.ListResource { return &listed{} }
 
 type listed struct{ connection *connection.Connection }
@@ -128,7 +128,6 @@ func (l *listed) List(ctx context.Context, req list.ListRequest, stream *list.Li
 	}
 }
 
-// agentsOn returns the agents whose objects are on a cluster.
 type agentsOn struct {
 	found   []agent.Settings
 	refused []agent.Refused
@@ -140,7 +139,7 @@ const (
 		"in that namespace can have made them: find out who did, and correct or remove them."
 )
 
-// recognize sets the attributes from settings that were read from an agent's objects.
+// recognize sets the attributes from recognized settings.
 func (m *agentModel) recognize(settings *agent.Settings) {
 	text := func(given string) types.String {
 		if given == "" {
@@ -181,7 +180,7 @@ func (m *agentModel) recognize(settings *agent.Settings) {
 	}
 }
 
-// attributes returns the attributes that [agentModel.recognize] sets, by name.
+// attributes returns the attributes of [agentModel.recognize] by name.
 func (m *agentModel) attributes() map[string]attr.Value {
 	return map[string]attr.Value{
 		"cluster": m.Cluster, "cluster_type": m.ClusterType, "reconciler": m.Reconciler, "name": m.Name, "namespace": m.Namespace,
@@ -190,8 +189,7 @@ func (m *agentModel) attributes() map[string]attr.Value {
 	}
 }
 
-// recognize reads the settings of an imported agent from its objects. It returns nil if there are none: then the next apply
-// applies all of them.
+// recognize reads an imported agent. Without one, it returns nil, and the next apply applies all objects.
 func (r *request) recognize(ctx context.Context) *agentPrivate {
 	m := r.model
 	if waits, missing := r.access(); waits || missing || !m.Hub.IsNull() {

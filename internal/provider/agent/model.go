@@ -26,21 +26,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// agentPrivate is the private state of a flotilla_agent: the applied objects and the result of the last refresh.
+// agentPrivate is the private state: the applied objects and the result of the last refresh.
 type agentPrivate struct {
-	// Cluster is the name of the cluster at the last apply.
-	Cluster string              `json:"cluster,omitempty"`
+	Cluster string              `json:"cluster,omitempty"` // at the last apply
 	Records []onboarding.Record `json:"records,omitempty"`
-	// UID identifies the cluster that has the objects.
-	UID string `json:"uid,omitempty"`
-	// Shape lists the paths of the given credentials, never a value.
-	Shape []string         `json:"shape,omitempty"`
-	Drift onboarding.Drift `json:"drift,omitzero"`
-	// Reached has the connection of the hub to the cluster, as last applied.
-	Reached clusterAccess `json:"reached,omitzero"`
+	UID     string              `json:"uid,omitempty"` // of the cluster
+	// Shape lists the paths of given credentials, without values.
+	Shape   []string         `json:"shape,omitempty"`
+	Drift   onboarding.Drift `json:"drift,omitzero"`
+	Reached clusterAccess    `json:"reached,omitzero"` // connection from the hub, as last applied
 }
 
-// appliedObject is an object on a cluster with a uid.
 type appliedObject struct {
 	uid string
 	id  agent.ID
@@ -50,14 +46,12 @@ func (m *agentPrivate) identityOf(record *onboarding.Record) appliedObject {
 	return appliedObject{m.UID, record.ID()}
 }
 
-// clusterAccess is the connection to a cluster, without credentials.
 type clusterAccess struct {
 	Server        string `json:"server,omitempty"`
 	CA            string `json:"ca,omitempty"`
 	TLSServerName string `json:"tls_server_name,omitempty"`
 }
 
-// accessOf returns the provider's connection to a cluster.
 func accessOf(clusters *connection.Clusters, name string) clusterAccess {
 	known, isKnown := clusters.Known[name]
 	if !isKnown || known.Kubeconfig != "" {
@@ -66,7 +60,7 @@ func accessOf(clusters *connection.Clusters, name string) clusterAccess {
 	return clusterAccess{known.Host, known.ClusterCACertificate, known.TLSServerName}
 }
 
-// clusters returns provider settings with this connection to the cluster.
+// clusters returns provider settings with this connection alone.
 func (r clusterAccess) clusters(name string) *connection.Clusters {
 	known := map[string]kube.Cluster{}
 	if r != (clusterAccess{}) {
@@ -77,7 +71,6 @@ func (r clusterAccess) clusters(name string) *connection.Clusters {
 
 const agentEntry = "agent"
 
-// loadAgent reads the private state; an empty one if there is none.
 func loadAgent(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *agentPrivate {
 	m := &agentPrivate{}
 	text, diags := private.GetKey(ctx, agentEntry)
@@ -99,10 +92,9 @@ func (m *agentPrivate) equal(other *agentPrivate) bool {
 	return err == nil && otherErr == nil && string(one) == string(another)
 }
 
-// isOnHub reports whether the agent runs on a hub, which reaches the cluster.
+// isOnHub reports whether the agent runs on a hub.
 func (m *agentModel) isOnHub() bool { return reconciler.Named(m.Reconciler.ValueString()).OnHub() }
 
-// checkHub refuses a hub without its reconciler, and the reconciler without a hub.
 func (m *agentModel) checkHub(diagnostics *diag.Diagnostics) {
 	isHub, hub := m.isOnHub(), reconciler.Hub()
 	problem := ""
@@ -130,7 +122,7 @@ const (
 	forgetCluster   = "forget"
 )
 
-// secrets returns credentials_wo: the repository's credentials, and those for other attributes by name.
+// secrets returns credentials_wo by attribute: credentials are the repository's.
 func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	switch given := tfvalue.Plain(m.Secrets).(type) {
 	case nil:
@@ -152,8 +144,8 @@ func (m *agentModel) secrets(diagnostics *diag.Diagnostics) map[string]any {
 	return nil
 }
 
-// settings decodes the settings of the agent with its secrets. known is false while a part is unknown. clusters are the
-// provider's, from which a hub takes its connection to the cluster; nil before they are known.
+// settings decodes the settings with their secrets. known is false while a part is unknown. clusters, from which a hub
+// takes its connection, may be nil.
 func (m *agentModel) settings(
 	secrets map[string]any,
 	clusters *connection.Clusters,
@@ -185,7 +177,7 @@ func (m *agentModel) settings(
 	return settings, known
 }
 
-// join adds the secrets of an attribute to its other values.
+// join adds secrets to the other values of an attribute.
 func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[string]any, diagnostics *diag.Diagnostics) any {
 	given, secret := tfvalue.Plain(attribute), secrets[name]
 	if given == nil || secret == nil {
@@ -219,7 +211,7 @@ func (m *agentModel) join(name string, attribute types.Dynamic, secrets map[stri
 	return joined
 }
 
-// registration adds the provider's own connection to the cluster to the given registration.
+// registration adds the provider's connection to the given registration.
 func (m *agentModel) registration(given any, clusters *connection.Clusters) any {
 	object, isObject := given.(map[string]any)
 	if !m.isOnHub() || given != nil && !isObject {
@@ -247,10 +239,9 @@ func (m *agentModel) registration(given any, clusters *connection.Clusters) any 
 	return full
 }
 
-// agentAttributes maps settings to attributes with another name in the resource.
+// agentAttributes are settings with another name in the resource.
 var agentAttributes = map[string]string{"credentials": "credentials_wo", "credentials_secret": "credentials.secret"}
 
-// addAgentProblems reports problems of settings at their attributes.
 func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsProblem) {
 	for _, problem := range problems {
 		name := problem.Path
@@ -278,14 +269,14 @@ func addAgentProblems(diagnostics *diag.Diagnostics, problems []agent.SettingsPr
 	}
 }
 
-// shapeOf lists the paths of the given credentials.
+// shapeOf lists the paths of given credentials.
 func shapeOf(secrets map[string]any) []string {
 	var shape []string
 	walk(nil, secrets, func(at []string, _ any) { shape = append(shape, strings.Join(at, ".")) })
 	return shape
 }
 
-// hasUnknownObject reports whether a whole object of credentials is unknown. Its keys decide which objects are applied.
+// hasUnknownObject reports whether a whole object of credentials is unknown: its keys decide which objects are applied.
 func hasUnknownObject(secrets map[string]any) bool {
 	found := false
 	walk(nil, secrets, func(at []string, value any) {
@@ -303,7 +294,7 @@ func hasUnknownObject(secrets map[string]any) bool {
 	return found
 }
 
-// walk calls do for each given value that is no object, with its path, in the order of keys.
+// walk calls do for each value that is no object, in the order of keys.
 func walk(at []string, object map[string]any, do func(at []string, value any)) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		below := append(slices.Clone(at), key)
@@ -315,12 +306,12 @@ func walk(at []string, object map[string]any, do func(at []string, value any)) {
 	}
 }
 
-// placeholders returns values in place of credentials, which render to the same objects.
+// placeholders returns values that render to the same objects as credentials.
 func placeholders(shape []string) map[string]any {
 	all := map[string]any{}
 	for _, at := range shape {
 		keys := strings.Split(at, ".")
-		_ = unstructured.SetNestedField(all, standIn(keys[len(keys)-1]), keys...) // a credential has no others below it
+		_ = unstructured.SetNestedField(all, standIn(keys[len(keys)-1]), keys...)
 	}
 	return all
 }
@@ -341,8 +332,8 @@ func standIn(key string) any {
 	return "unknown"
 }
 
-// hiddenIn returns the texts that no error may contain: credentials, and texts of objects with credentials, such as the JSON in
-// Argo CD's Secret of a cluster.
+// hiddenIn returns the texts that no error may contain: credentials, and texts with them, such as the JSON in Argo CD's
+// Secret of a cluster.
 func hiddenIn(secrets map[string]any, objects []agent.StagedObject) []string {
 	hidden := slices.DeleteFunc(credentialsIn(secrets), func(text string) bool { return text == "" })
 	var held []string
@@ -360,10 +351,9 @@ func hiddenIn(secrets map[string]any, objects []agent.StagedObject) []string {
 	return append(hidden, held...)
 }
 
-// notSecret has the attributes of credentials that may be shown.
+// notSecret lists credentials that may be shown.
 var notSecret = []string{"username", "id", "installation_id", "url", "ssh_known_hosts", "ca_certificates"}
 
-// credentialsIn returns the secret texts of credentials.
 func credentialsIn(secrets map[string]any) []string {
 	var hidden []string
 	walk(nil, secrets, func(at []string, value any) {

@@ -26,13 +26,13 @@ func newRequest(c *frame.Call[agentModel]) *request {
 	return &request{newTarget(c.Connection, c.Model, c.Diagnostics), c.Model}
 }
 
-// past is an agent before a plan.
+// past is the agent before a plan.
 type past struct {
-	model   *agentModel   // nil if the agent is new
-	private *agentPrivate // empty if there is none
-	// formerName is the name of the cluster at the last apply, also of a replaced agent; "" if there was none.
+	model   *agentModel // nil for a new agent
+	private *agentPrivate
+	// formerName is the cluster's name at the last apply, also of a replaced agent.
 	formerName string
-	// isCounted reports that the plan counts in the check for two agents of one name.
+	// isCounted includes the plan in the check for two agents of one name.
 	isCounted bool
 }
 
@@ -91,14 +91,14 @@ func (r *request) plan(ctx context.Context, before past) {
 	}
 }
 
-// plannedRoot is an object that follows a folder, on the cluster with an address.
+// plannedRoot is a root object on the cluster with an address.
 type plannedRoot struct {
 	address string
 	id      agent.ID
 }
 
-// checkTwice refuses a second agent of this configuration with the same following objects: each would undo the changes of the
-// other, and a destroy of one would remove the objects of both.
+// checkTwice refuses a second agent with the same root objects: each would undo the other's changes, and a destroy of
+// one would remove the objects of both.
 func (r *request) checkTwice(objects []agent.StagedObject) {
 	if r.connection == nil {
 		return
@@ -125,8 +125,7 @@ func (r *request) checkTwice(objects []agent.StagedObject) {
 	}
 }
 
-// dryRun tries the objects on the cluster and reports refused ones. It sets no attribute. formerName is the name of the cluster
-// at the last apply, or "".
+// dryRun reports objects that the cluster refuses. It sets no attribute.
 func (r *request) dryRun(ctx context.Context, objects []agent.StagedObject, secrets map[string]any, formerName string) {
 	options := onboarding.InspectOptions{Force: r.model.Force.ValueBool()}
 	// If the provider lacks the former name, the destroy of that agent forgets its objects.

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// remove removes the applied objects. A cluster that the provider does not name any more counts as gone. A cluster that cannot be
-// reached may still have its agent and credentials: it is an error unless on_unreachable = "forget".
+// remove removes the applied objects. A cluster that the provider no longer names counts as gone. One that cannot be
+// reached may still have its credentials: an error unless on_unreachable = "forget".
 func (r *request) remove(ctx context.Context, before *agentPrivate) {
 	m := r.model
 	waits, missing := r.access()
@@ -58,7 +58,7 @@ func (r *request) remove(ctx context.Context, before *agentPrivate) {
 	}
 }
 
-// withChanges adds the changes made before a failure to its text.
+// withChanges adds earlier changes to a failure.
 func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Failure {
 	if len(changes) == 0 {
 		return failure
@@ -68,13 +68,11 @@ func withChanges(failure *onboarding.Failure, changes []string) *onboarding.Fail
 	return &more
 }
 
-// allChanges bounds the changes that an error names: an agent without install has fewer objects.
+// allChanges bounds the changes in an error; an agent without install has fewer.
 const allChanges = 30
 
-// forgets reports whether a destroy gives up a cluster that cannot be reached.
 func (r *request) forgets() bool { return r.model.OnUnreachable.ValueString() == forgetCluster }
 
-// addUnreachable reports a destroy that did not reach the cluster, with the remedies.
 func (r *request) addUnreachable(why string) {
 	r.diagnostics.AddAttributeError(
 		r.targetPath(),
@@ -86,7 +84,7 @@ func (r *request) addUnreachable(why string) {
 	)
 }
 
-// warnForgotten names the objects that may remain on a cluster that was not read.
+// warnForgotten names objects that may remain on the cluster.
 func (r *request) warnForgotten(why string, records []onboarding.Record) {
 	var left, credentials []string
 	for i := range records {

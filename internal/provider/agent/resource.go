@@ -36,7 +36,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// identity tells agents of one cluster apart by their names and namespaces.
+// identity distinguishes agents of one cluster by names and namespaces.
 var identity = map[string]identityschema.Attribute{
 	"cluster": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
 	"hub": identityschema.StringAttribute{
@@ -54,7 +54,6 @@ func identify(m *agentModel) map[string]types.String {
 	return map[string]types.String{"cluster": m.Cluster, "hub": m.Hub, "name": m.Name, "namespace": m.Namespace}
 }
 
-// replaces makes a change of an attribute replace the agent.
 var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var definition = schema.Schema{
@@ -201,13 +200,12 @@ func validate(_ context.Context, m *agentModel, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// plan plans the objects and their changes from configuration and state alone: Terraform plans again when it applies, and the
-// cluster may answer differently by then. The state has the result of the refresh. The cluster is only read to find objects that
-// it would refuse.
+// plan plans from configuration and state alone, because Terraform plans again when it applies, and the cluster may
+// answer differently by then. It reads the cluster only to find objects that would be refused.
 func plan(ctx context.Context, c *frame.Call[agentModel]) {
 	private := loadAgent(ctx, c.Private, c.Diagnostics)
-	// A replacement is planned twice: first with the old state, then with none, but with its private state. An imported agent has
-	// no private state, so it counts if it has no state either.
+	// A replacement is planned twice: first with the old state, then with none, but with its private state. An imported
+	// agent has no private state.
 	before := past{
 		model: c.Prior, private: private, formerName: private.Cluster, isCounted: (c.Prior != nil) == (len(private.Records) > 0),
 	}
@@ -217,8 +215,8 @@ func plan(ctx context.Context, c *frame.Call[agentModel]) {
 	newRequest(c).plan(ctx, before)
 }
 
-// create applies the objects to the cluster. Where that fails, nothing is kept in the state, since Terraform would
-// destroy a tainted object: the next apply recognises the created objects by their annotation.
+// create applies the objects. After a failure the state has nothing, because Terraform would destroy a tainted object:
+// the next apply recognizes created objects by their annotation.
 func create(ctx context.Context, c *frame.Call[agentModel]) {
 	after := newRequest(c).apply(ctx, nil)
 	if c.Diagnostics.HasError() {
@@ -230,7 +228,7 @@ func create(ctx context.Context, c *frame.Call[agentModel]) {
 	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// read compares the objects on the cluster with the applied ones.
+// read compares the cluster with the applied objects.
 func read(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() || c.Connection == nil {
@@ -247,7 +245,7 @@ func read(ctx context.Context, c *frame.Call[agentModel]) {
 	}
 }
 
-// update applies the planned objects. A change of timeouts, on_destroy or on_unreachable alone touches no cluster.
+// update applies the planned objects. It touches no cluster for timeouts, on_destroy and on_unreachable.
 func update(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() || !c.Model.Found.IsUnknown() {
@@ -258,14 +256,14 @@ func update(ctx context.Context, c *frame.Call[agentModel]) {
 	}
 }
 
-// remove removes the applied objects, as on_destroy says.
+// remove removes the applied objects according to on_destroy.
 func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	before := loadAgent(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() {
 		return
 	}
 	if c.Connection != nil && len(before.Records) > 0 {
-		// With create_before_destroy, an agent that replaces this one has just applied the same objects.
+		// With create_before_destroy, this agent's successor has just applied the same objects.
 		before.Records = slices.DeleteFunc(before.Records, func(record onboarding.Record) bool {
 			_, taken := c.Connection.CreatedObjects.Load(before.identityOf(&record))
 			return taken
@@ -277,8 +275,8 @@ func remove(ctx context.Context, c *frame.Call[agentModel]) {
 	newRequest(c).remove(ctx, before)
 }
 
-// importState takes an identity, or the name of a cluster. The refresh reads the objects, and the next apply takes over the rest,
-// as after a lost state.
+// importState takes an identity or a cluster's name. The refresh reads the objects, and the next apply takes over the
+// rest.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
 	if identity == nil {

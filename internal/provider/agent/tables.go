@@ -16,7 +16,7 @@ var SecretTable = &fleet.Table{
 	},
 }
 
-// secretParts are the attributes of credentials_wo that complete other attributes.
+// secretParts complete other attributes.
 var secretParts = []fleet.Attribute{
 	{Name: "feedback", Type: fleet.ObjectType, Of: agent.FeedbackTable, Meaning: "The `token` or `github_app` of `feedback`."},
 	{

@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
 )
 
-// agentTarget is the cluster for the objects of an agent: the agent's own cluster, or its hub.
+// agentTarget is the cluster with the objects: the agent's own, or its hub.
 type agentTarget struct {
 	connection  *connection.Connection // nil before the provider is configured
 	diagnostics *diag.Diagnostics
@@ -25,7 +25,6 @@ type agentTarget struct {
 	name        types.String
 }
 
-// newTarget returns the target of an agent.
 func newTarget(c *connection.Connection, m *agentModel, diagnostics *diag.Diagnostics) agentTarget {
 	if m.isOnHub() {
 		return agentTarget{c, diagnostics, "hub", m.Hub}
@@ -37,7 +36,6 @@ func (t *agentTarget) targetName() string { return t.name.ValueString() }
 
 func (t *agentTarget) targetPath() path.Path { return path.Root(t.attribute) }
 
-// clusters returns the provider's clusters; nil before it is configured.
 func (t *agentTarget) clusters() *connection.Clusters {
 	if t.connection == nil {
 		return nil
@@ -45,7 +43,7 @@ func (t *agentTarget) clusters() *connection.Clusters {
 	return &t.connection.Clusters
 }
 
-// access reports why the target cannot be read: waits if its connection is unknown, missing if the provider's clusters lack it.
+// access reports why the target cannot be read: its connection is unknown, or the provider's clusters lack it.
 func (t *agentTarget) access() (waits, missing bool) {
 	settings := t.clusters()
 	if settings == nil || t.name.IsUnknown() {
@@ -58,7 +56,7 @@ func (t *agentTarget) addMissing() {
 	t.clusters().AddMissing(t.targetPath(), t.targetName(), t.diagnostics)
 }
 
-// address identifies a cluster by its connection, or by its name while that is unknown.
+// address identifies a cluster by its connection or, while that is unknown, by its name.
 func (t *agentTarget) address() string {
 	to, isKnown := t.clusters().Known[t.targetName()]
 	switch {
@@ -70,10 +68,10 @@ func (t *agentTarget) address() string {
 	return strings.TrimRight(strings.ToLower(to.Host), "/") + " " + to.ProxyURL + " " + to.TLSServerName
 }
 
-// lookDeadline bounds reading one cluster in a plan or refresh, so that it does not delay others.
+// lookDeadline bounds reading one cluster in a plan or refresh.
 const lookDeadline = time.Minute
 
-// connect connects to the target. It removes the hidden texts from all errors.
+// connect connects to the target and removes hidden texts from errors.
 func (t *agentTarget) connect(
 	ctx context.Context,
 	deadline time.Duration,
@@ -94,7 +92,6 @@ func (t *agentTarget) connect(
 	return inner
 }
 
-// remaining returns the time until the deadline of a context.
 func remaining(ctx context.Context) time.Duration {
 	if end, bounded := ctx.Deadline(); bounded {
 		return max(time.Until(end), time.Second)
@@ -102,7 +99,7 @@ func remaining(ctx context.Context) time.Duration {
 	return time.Hour
 }
 
-// isAway reports whether a cluster cannot be reached now but may be later.
+// isAway reports whether a cluster may be reached later.
 func isAway(failure *onboarding.Failure) bool {
 	switch failure.Reason() {
 	case kube.ReasonUnreachable, kube.ReasonTimeout, kube.ReasonServer, kube.ReasonIncomplete:
@@ -111,7 +108,6 @@ func isAway(failure *onboarding.Failure) bool {
 	return failure.Cause == onboarding.CauseTime
 }
 
-// sentence returns a failure as a sentence that names the cluster.
 func (t *agentTarget) sentence(failure *onboarding.Failure) string {
 	return fmt.Sprintf("Cluster %q: %s", t.targetName(), fullStop(failure.Text))
 }
@@ -126,7 +122,6 @@ func fullStop(text string) string {
 const otherRemedy = " An apply would have the cluster follow other folders, and prune everything that runs there. Either the provider's " +
 	"clusters have exchanged addresses, or they have two names for one cluster: correct them. If the cluster has a new name, set force = true."
 
-// addFailure reports a failure at its attribute.
 func (t *agentTarget) addFailure(failure *onboarding.Failure) {
 	at, text := t.targetPath(), t.sentence(failure)
 	switch failure.Cause {
@@ -156,7 +151,6 @@ func (t *agentTarget) addFailure(failure *onboarding.Failure) {
 	once.Error(t.diagnostics, at, "Cluster cannot be reached", text)
 }
 
-// warnOfAway warns of a cluster that cannot be read.
 func (t *agentTarget) warnOfAway(err error, effect string) {
 	for _, failure := range onboarding.FailuresOf(err) {
 		once.Warning(t.diagnostics, t.targetPath(), "Cluster cannot be reached", t.sentence(failure)+effect)

@@ -48,7 +48,6 @@ type operation struct {
 	after *claimPrivate
 }
 
-// decode reads the configuration, strictly.
 func (o *operation) decode() {
 	m, diagnostics := o.model, o.diagnostics
 	location, locationKnown := repository.DecodeLocation(m.GitopsRepo, diagnostics)
@@ -112,7 +111,6 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// situation returns the input of the decision: the clusters of this claim and of other claims.
 func (o *operation) situation(held []string, elsewhere map[string]string) claim.Situation {
 	return claim.Situation{Number: o.model.number(), Fleet: o.clusters, Pool: o.pool, Held: held, Elsewhere: elsewhere}
 }
@@ -146,7 +144,6 @@ func (o *operation) plan(ctx context.Context) {
 	o.lookAhead(ctx, held)
 }
 
-// withUnknown returns the kept clusters, followed by unknown ones.
 func withUnknown(kept []string, taking int) types.List {
 	var elements []attr.Value
 	for _, name := range kept {
@@ -158,15 +155,14 @@ func withUnknown(kept []string, taking int) types.List {
 	return types.ListValueMust(types.StringType, elements)
 }
 
-// keepSpelling keeps the location in the state if the configuration only spells it differently.
+// keepSpelling keeps the state's spelling of an equal location.
 func (o *operation) keepSpelling() {
 	if was, ok := o.formerClaim(); ok && o.complete && was.Location == o.at.Location {
 		o.model.GitopsRepo = o.prior.GitopsRepo
 	}
 }
 
-// checkTwice refuses a second claim of the name in this configuration, and finds the holders whose record a new object may take
-// over.
+// checkTwice refuses a second claim of the name, and finds the holders whose record a new object may take over.
 func (o *operation) checkTwice() {
 	if o.connection == nil || !o.complete {
 		return
@@ -183,14 +179,13 @@ func (o *operation) checkTwice() {
 	}
 }
 
-// isMoved reports whether the claim really has another location than before.
+// isMoved reports whether the claim has another location than before.
 func (o *operation) isMoved(ctx context.Context) bool {
 	was, ok := o.formerClaim()
 	return ok && was.Location != o.at.Location &&
 		(!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
 }
 
-// formerClaim returns the claim in the state.
 func (o *operation) formerClaim() (delivery.Claim, bool) {
 	if o.prior == nil {
 		return delivery.Claim{}, false
@@ -200,14 +195,13 @@ func (o *operation) formerClaim() (delivery.Claim, bool) {
 	return delivery.Claim{Location: at, Name: o.prior.Name.ValueString()}, ok
 }
 
-// isRecorded reports whether the record is up to date.
 func (o *operation) isRecorded(clusters []string) bool {
 	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) &&
 		o.private.Environment == o.fleet.Environment &&
 		o.prior.Name.Equal(o.model.Name)
 }
 
-// warn reports clusters that the claim has lost, with the reasons.
+// warn reports lost clusters with the reasons.
 func (o *operation) warn(kept claim.Decision) {
 	if o.private != nil && o.private.Seen.Touched && !o.private.Seen.Foreign && !o.private.Seen.Gone {
 		at, _ := o.formerClaim()
@@ -230,7 +224,7 @@ func (o *operation) warn(kept claim.Decision) {
 	}
 }
 
-// lookAhead finds errors of the apply. It changes no planned value.
+// lookAhead finds errors of the apply and changes no planned value.
 func (o *operation) lookAhead(ctx context.Context, held []string) {
 	var found gitops.Claims
 	if o.connection.CanAsk() {
@@ -281,8 +275,8 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	}
 }
 
-// warnUnsigned names clusters of the pool that the claim cannot take, because another claim's record without an allowed signature
-// lists them. Anybody with push rights can have written it.
+// warnUnsigned names clusters that the claim cannot take, because an unsigned record of another claim lists them.
+// Anybody with push rights can have written it.
 func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	if !o.connection.CanAsk() || len(claim.KeepClusters(s).Clusters) >= s.Number {
 		return
@@ -310,8 +304,8 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 }
 
-// checkClaimedTwice finds clusters that another claim's record lists, too. Neither claim gives way: anybody with push rights can
-// have written either record.
+// checkClaimedTwice refuses clusters in another claim's record. Neither claim gives way: anybody with push rights can
+// have written either.
 func (o *operation) checkClaimedTwice(found gitops.Claims) {
 	names := []string{o.at.Name}
 	if was, ok := o.formerClaim(); ok && was.Location == o.at.Location {
@@ -334,10 +328,9 @@ func addClaimedTwice(diagnostics *diag.Diagnostics, detail string) {
 		"cluster to the wrong record, and revert it, or remove the cluster from that record; a claim that is not wanted can be destroyed, too.")
 }
 
-// recordPath returns the path of the claim's record.
 func (o *operation) recordPath() string { return gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name) }
 
-// checkHolder refuses a record of this name that belongs to another claim.
+// checkHolder refuses a record that belongs to another claim.
 func (o *operation) checkHolder(found gitops.Claim) {
 	own := slices.Contains(o.replaced, found.Holder) && o.private == nil
 	if o.private != nil {
@@ -370,8 +363,7 @@ func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, and sets the computed attributes and the private state. It also adds the returned error to the
-// diagnostics.
+// apply writes the record, and sets the computed attributes and the private state.
 func (o *operation) apply(ctx context.Context) error {
 	if o.connection == nil {
 		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -416,7 +408,7 @@ func (o *operation) apply(ctx context.Context) error {
 	return nil
 }
 
-// choose decides on clusters at the tip below the commit.
+// choose decides at the tip below the commit.
 func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 	var promised []string
 	for _, element := range o.model.Clusters.Elements() {
@@ -438,7 +430,6 @@ func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 	return decision.Clusters, err
 }
 
-// addClaimError reports at the attribute why a claim cannot have the clusters.
 func addClaimError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	short, promised := (*claim.ShortError)(nil), (*promisedError)(nil)
 	switch {

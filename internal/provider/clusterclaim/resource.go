@@ -36,7 +36,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// definition makes pool and fleet write-only, because a change of them alone changes nothing.
+// definition makes pool and fleet write-only: a change of them alone changes nothing.
 var definition = schema.Schema{
 	MarkdownDescription: "Takes free clusters of a pool. It records them in the GitOps repository by a commit that is pushed as a " +
 		"compare-and-swap: two claims at one location (repository, branch and path) never have the same cluster, not even from different " +
@@ -103,7 +103,7 @@ func operationOf(c *frame.Call[clusterClaimModel]) *operation {
 	return &operation{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
 }
 
-// plan decides on every plan which clusters stay, and finds errors of the apply.
+// plan decides which clusters stay, and finds errors of the apply.
 func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o, private := operationOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Prior != nil {
@@ -123,7 +123,7 @@ func create(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	o := operationOf(c)
 	o.replaced = takeReplaced(ctx, c.Private, c.Diagnostics)
 	if err := o.apply(ctx); errors.Is(err, git.ErrUnknown) {
-		// The record may exist: a tainted object is released before it is created again.
+		// The record of a tainted object may exist.
 		o.model.Clusters, o.model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
 	} else if c.Diagnostics.HasError() {
 		return
@@ -171,7 +171,7 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	state := c.Model
 	at, ok := repository.DecodeLocation(state.GitopsRepo, c.Diagnostics)
 	private := loadClaim(ctx, c.Private, c.Diagnostics)
-	// Terraform destroys a replaced object with the private state of the plan for its successor.
+	// Terraform destroys a replaced object with its successor's private state.
 	holders := append(takeReplaced(ctx, c.Private, c.Diagnostics), "")
 	if c.Diagnostics.HasError() || !ok || c.Connection == nil {
 		return
@@ -194,7 +194,7 @@ func remove(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	}
 }
 
-// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the record of that name.
+// importState reads the record of an identity or of "<url>#<branch>:<path>:<name>".
 func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	repo, at, given, ok := repository.Imported(ctx, req, &resp.Diagnostics)
 	if !ok {

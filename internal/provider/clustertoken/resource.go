@@ -1,5 +1,4 @@
-// Package clustertoken implements the ephemeral resource flotilla_cluster_token, a token of a service account that is in no plan
-// and no state.
+// Package clustertoken implements the ephemeral resource flotilla_cluster_token.
 package clustertoken
 
 import (
@@ -28,9 +27,9 @@ var (
 
 const (
 	defaultDuration = time.Hour
-	// shortest is the shortest lifetime that API servers accept.
+	// shortest is the API servers' minimum.
 	shortest = 10 * time.Minute
-	// longest is longer than any run. A token cannot be revoked before it expires.
+	// longest is longer than any run: a token cannot be revoked before it expires.
 	longest = 24 * time.Hour
 )
 
@@ -122,7 +121,7 @@ func (s *served) Open(ctx context.Context, req ephemeral.OpenRequest, resp *ephe
 	resp.Diagnostics.Append(resp.Result.Set(ctx, m)...)
 }
 
-// wanted decodes the request. It ignores unknown attributes.
+// wanted decodes the request without unknown attributes.
 func (m *clusterTokenModel) wanted(diagnostics *diag.Diagnostics) kube.TokenRequest {
 	report := func(attribute, problem string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, tfvalue.Sentence(problem))
@@ -176,7 +175,6 @@ func (s *served) request(ctx context.Context, name string, wanted kube.TokenRequ
 	return token, err
 }
 
-// addError reports why a cluster returns no token.
 func addError(name string, err error, diagnostics *diag.Diagnostics) {
 	text := fmt.Sprintf("Cluster %q: %s.", name, err)
 	switch kube.ReasonOf(err) {

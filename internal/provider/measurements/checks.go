@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The lengths of texts in checks, in bytes.
+// The bounds of texts, in bytes.
 const (
 	maxName  = 63
 	maxUnit  = 16
@@ -25,7 +25,6 @@ const (
 	maxQuery = 16 << 10
 )
 
-// decodeChecks reads the attribute checks, strictly.
 func decodeChecks(value types.Dynamic, diagnostics *diag.Diagnostics) []measure.Check {
 	given := tfvalue.Plain(value)
 	if given == nil {
@@ -134,7 +133,7 @@ func decodeWeb(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Web {
 	return from
 }
 
-// address reads the URL of a server. Errors do not repeat it, because it may have a password.
+// address reads a server's URL. Errors omit it, because it may have a password.
 func address(o *fleet.ObjectReader, check func(string) string) string {
 	text := o.Required("url")
 	if text == "" {
@@ -162,7 +161,6 @@ func timeout(o *fleet.ObjectReader) time.Duration {
 	return given
 }
 
-// line reads a short text of one line.
 func line(o *fleet.ObjectReader, name string, most int, required bool) string {
 	text := o.Text(name)
 	if required {

@@ -102,7 +102,6 @@ var results = table.Definition[*measure.Measurement]{
 	),
 }
 
-// validate checks the configuration without servers.
 func validate(m *measurementsModel, diagnostics *diag.Diagnostics) {
 	decodeChecks(m.Checks, diagnostics)
 }
@@ -135,7 +134,7 @@ func read(ctx context.Context, c *connection.Connection, m *measurementsModel, d
 	m.Results = results.List(rows)
 }
 
-// warn reports checks that decide nothing: a rollout would wait for them forever.
+// warn reports checks that would make a rollout wait forever.
 func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	for i := range results {
 		r := &results[i]
@@ -149,7 +148,7 @@ func warn(results []measure.Measurement, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// subjectsOf returns the names of all possible subjects of checks.
+// subjectsOf returns the names of all subjects.
 func subjectsOf(value fleet.Value, diagnostics *diag.Diagnostics) measure.Subjects {
 	result, _, found := pipeline.Schedule(value)
 	fleetvalue.AddErrors(diagnostics, found)

@@ -70,8 +70,7 @@ func (a *authority) sign(template *x509.Certificate) (certificate, key string, e
 	return encode("CERTIFICATE", der), key, err
 }
 
-// SelfSigned makes a certificate that signs itself, and its key, both PEM: an
-// authority that no API has, or a client's that no API knows.
+// SelfSigned returns a certificate that signs itself, and its key, as PEM: an authority or a client that no API knows.
 func SelfSigned(t testing.TB) (certificate, key string) {
 	t.Helper()
 	private, err := newKey()
@@ -112,7 +111,7 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 	return encode("EC PRIVATE KEY", der), err
 }
 
-// kubeconfig is written by hand, because the library writes many more fields.
+// The library writes many more fields.
 func kubeconfig(host, ca, token string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config

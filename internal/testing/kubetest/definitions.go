@@ -17,17 +17,17 @@ import (
 // secretGroups are the groups of the kinds of secret services, and of SealedSecrets.
 var secretGroups = []string{"external-secrets.io", "secrets-store.csi.x-k8s.io", "bitnami.com"}
 
-// Definitions returns the published definitions of the kinds of Flux, Argo CD, Rancher Fleet and Config Sync as JSON, by module.
+// Definitions returns the definitions of Flux, Argo CD, Rancher Fleet and Config Sync as JSON, by module.
 func Definitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return !slices.Contains(secretGroups, group) })
 }
 
-// SecretDefinitions returns the definitions of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
+// SecretDefinitions returns the definitions of secret services and SealedSecrets.
 func SecretDefinitions(context.Context) (map[string][][]byte, error) {
 	return kinds.Definitions(func(group string) bool { return slices.Contains(secretGroups, group) })
 }
 
-// define has the API know the kinds of definitions, and waits until it serves them.
+// define applies definitions and waits until the API serves them.
 func (s *Server) define(ctx context.Context, of func(context.Context) (map[string][][]byte, error)) error {
 	definitions, err := of(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Server) define(ctx context.Context, of func(context.Context) (map[strin
 	return s.objects.awaitServed(ctx, defined)
 }
 
-// awaitServed waits until discovery has the kinds of definitions, which is seconds after they were written.
+// awaitServed waits for discovery, which lags by seconds.
 func (o *objects) awaitServed(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

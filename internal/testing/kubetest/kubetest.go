@@ -1,17 +1,8 @@
-// Package kubetest gives tests a real Kubernetes API: etcd and kube-apiserver,
-// and kube-controller-manager when asked, built by `make test` from the modules
-// tools/etcd and tools/kubernetes; one of each per test binary, on loopback
-// ports of their own. No node runs: a pod that is created stays pending.
+// Package kubetest gives tests a real Kubernetes API: etcd, kube-apiserver and, on request, kube-controller-manager,
+// built by `make test` from the modules tools/etcd and tools/kubernetes. It starts one of each per test binary, on
+// loopback. No node runs: a pod stays pending.
 //
-// A package that uses it hands its tests to [Main], which stops the servers:
-//
-//	func TestMain(m *testing.M) { os.Exit(kubetest.Main(m.Run)) }
-//
-//	func TestReport(t *testing.T) {
-//		server := kubetest.Start(t, kubetest.Options{Agents: true})
-//		server.Restore(t, recorded)
-//		...
-//	}
+// A package's TestMain passes its tests to [Main], which stops the servers.
 package kubetest
 
 import (
@@ -28,28 +19,21 @@ import (
 
 // Options are additions to the API.
 type Options struct {
-	// Controllers runs kube-controller-manager, too: without it no namespace
-	// ever ends, and no Deployment gets its replicas.
+	// Controllers runs kube-controller-manager: without it no namespace ends, and no Deployment gets replicas.
 	Controllers bool
 
-	// Agents has the API know the kinds of Flux, Argo CD and Rancher Fleet.
-	Agents bool
+	Agents bool // kinds of Flux, Argo CD and Rancher Fleet
 
-	// Secrets has the API know the kinds of External Secrets Operator, Secrets Store CSI Driver and SealedSecrets.
-	Secrets bool
+	Secrets bool // kinds of secret services and SealedSecrets
 }
 
-// Server is a running Kubernetes API. Its methods may be called from parallel
-// tests.
+// Server is a running Kubernetes API for parallel tests.
 type Server struct {
-	// Host is the URL of the API, without a trailing slash.
-	Host string
+	Host string // URL of the API, without a trailing slash
 
-	// CA is the certificate of the authority that signed the server's, as PEM.
-	CA string
+	CA string // PEM of the authority
 
-	// Token is a bearer token of an administrator.
-	Token string
+	Token string // of an administrator
 
 	authority *authority
 	folder    string
@@ -63,15 +47,13 @@ type Server struct {
 	secrets     started
 }
 
-// started is started by the first test that needs it.
 type started struct {
 	once    sync.Once
 	process *processtest.Process
 	err     error
 }
 
-// shared is the server of this test binary. It is package state because tests of a binary share no other state, and a server per
-// test costs seconds.
+// shared is package state because a server per test costs seconds.
 var shared struct {
 	once    sync.Once
 	managed bool
@@ -79,8 +61,7 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests, stops the servers, and returns the exit code for os.Exit. A package that also starts Gitea passes a
-// function that calls giteatest.Main.
+// Main runs the tests, stops the servers, and returns the exit code.
 func Main(run func() int) int {
 	shared.managed = true
 	defer func() {
@@ -91,10 +72,8 @@ func Main(run func() int) int {
 	return run()
 }
 
-// Start returns the server of this test binary, and starts it when called for
-// the first time: about five seconds. With -short, and where its programs have
-// not been built, the test is skipped. The environment variable
-// FLOTILLA_KUBE_BIN names the folder of the programs when it is not .tools/bin.
+// Start returns the server of this test binary, and starts it when called first: about five seconds. With -short, and
+// without its programs in .tools/bin or FLOTILLA_KUBE_BIN, it skips the test.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -103,7 +82,6 @@ func Start(t testing.TB, options Options) *Server {
 	if !shared.managed {
 		t.Fatal("kubetest: nothing would stop the servers: TestMain has to call kubetest.Main")
 	}
-	// The servers outlive the test that happens to start them.
 	ctx := context.WithoutCancel(t.Context())
 	shared.once.Do(func() { shared.server, shared.err = launch(ctx) })
 	check(t, shared.err)
@@ -128,13 +106,13 @@ func Start(t testing.TB, options Options) *Server {
 	return server
 }
 
-// StartAnother returns a server for one test, for tests about several clusters or about an empty one.
+// StartAnother returns a server for one test.
 func StartAnother(t testing.TB, options Options) *Server {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a Kubernetes API, which -short leaves out")
 	}
-	ctx := context.WithoutCancel(t.Context()) // code that ends with the test may still need it
+	ctx := context.WithoutCancel(t.Context()) // for code that ends with the test
 	server, err := launch(ctx)
 	check(t, err)
 	t.Cleanup(server.stop)
@@ -151,8 +129,7 @@ func StartAnother(t testing.TB, options Options) *Server {
 	return server
 }
 
-// check skips the test where a program has not been built, and fails it where
-// one does not run.
+// check skips the test without a program, and fails it if one does not run.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, os.ErrNotExist) {
@@ -166,12 +143,11 @@ func check(t testing.TB, err error) {
 // Client reads and writes every kind.
 func (s *Server) Client() dynamic.Interface { return s.objects.client }
 
-// Kubeconfig is the text of a kubeconfig with one context, "kubetest", of an
-// administrator.
+// Kubeconfig is an administrator's kubeconfig with one context, "kubetest".
 func (s *Server) Kubeconfig() string { return kubeconfig(s.Host, s.CA, s.Token) }
 
-// ClientCertificate returns a client certificate and its key, as PEM, of a user in these groups; administrators are in
-// "system:masters".
+// ClientCertificate returns a certificate and its key, as PEM, of a user in groups; "system:masters" are
+// administrators.
 func (s *Server) ClientCertificate(t testing.TB, user string, groups ...string) (certificate, key string) {
 	t.Helper()
 	certificate, key, err := s.authority.client(user, groups)

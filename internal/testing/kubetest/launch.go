@@ -22,11 +22,9 @@ import (
 // startTimeout is generous: five seconds are usual.
 const startTimeout = 3 * time.Minute
 
-// binaries are the programs of a control plane.
 type binaries struct{ etcd, apiserver, controllers string }
 
-// find looks for the programs; an error of one that has not been built is
-// [os.ErrNotExist].
+// find looks for the programs. Its error is [os.ErrNotExist] if one has not been built.
 func find() (binaries, error) {
 	var found binaries
 	for name, path := range map[string]*string{"etcd": &found.etcd, "kube-apiserver": &found.apiserver, "kube-controller-manager": &found.controllers} {
@@ -43,7 +41,7 @@ func find() (binaries, error) {
 	return found, nil
 }
 
-// launch starts the servers. If another process takes a free port in between, it tries again with others.
+// launch starts the servers, again with other ports if another process takes one in between.
 func launch(ctx context.Context) (*Server, error) {
 	programs, err := find()
 	if err != nil {
@@ -91,8 +89,7 @@ func start(ctx context.Context, programs binaries) (_ *Server, err error) {
 	return server, err
 }
 
-// writeCredentials makes the certificates, the pair that signs the tokens of
-// service accounts, and the token of the administrator.
+// writeCredentials writes certificates, the key pair for tokens, and the administrator's token.
 func (s *Server) writeCredentials() error {
 	var err error
 	if s.authority, err = newAuthority(); err != nil {
@@ -147,7 +144,7 @@ func (s *Server) startEtcd(ctx context.Context, clients, peers int) (string, err
 			"--listen-peer-urls", peer,
 			"--initial-advertise-peer-urls", peer,
 			"--initial-cluster", "default=" + peer,
-			"--unsafe-no-fsync", // a test needs no durability
+			"--unsafe-no-fsync", // durability is not needed
 			"--log-level", "warn",
 		},
 	})
@@ -196,8 +193,7 @@ func (s *Server) startAPI(ctx context.Context, store string, port int) error {
 	})
 }
 
-// controllers are the controllers without which nothing is deleted and nothing becomes healthy. They print nothing to wait for:
-// tests wait for their effects.
+// controllers are those without which nothing is deleted or becomes healthy.
 const controllers = "namespace-controller,garbage-collector-controller,serviceaccount-controller," +
 	"root-ca-certificate-publisher-controller,deployment-controller,replicaset-controller," +
 	"resourcequota-controller,clusterrole-aggregation-controller"

@@ -25,10 +25,9 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// fieldManager is whose fields the objects of tests have.
 const fieldManager = "kubetest"
 
-// objects writes objects of every kind that the API knows.
+// objects writes objects of all served kinds.
 type objects struct {
 	client dynamic.Interface
 	kinds  discovery.DiscoveryInterface
@@ -53,8 +52,7 @@ func newObjects(config *rest.Config) (*objects, error) {
 	}, nil
 }
 
-// Apply writes YAML or JSON documents by server-side apply in their order, without their status, and returns the resulting
-// objects.
+// Apply writes YAML or JSON documents in their order by server-side apply, without status, and returns the objects.
 func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	applied, err := s.objects.applyAll(t.Context(), text)
@@ -64,13 +62,13 @@ func (s *Server) Apply(t testing.TB, text string) []*unstructured.Unstructured {
 	return applied
 }
 
-// DryRun returns the object that a server-side apply would make, and writes nothing.
+// DryRun returns the object that an apply would make.
 func (s *Server) DryRun(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return s.objects.apply(ctx, object, metav1.DryRunAll)
 }
 
-// Restore writes recorded objects with their status, as if their controller had just written it. A generation in the status stays
-// as far behind the object as it was.
+// Restore writes recorded objects with their status, as if a controller had just written it: a generation in it stays
+// as far behind.
 func (s *Server) Restore(t testing.TB, text string) []*unstructured.Unstructured {
 	t.Helper()
 	recorded, err := documents(text)
@@ -94,8 +92,7 @@ func (s *Server) Restore(t testing.TB, text string) []*unstructured.Unstructured
 	return restored
 }
 
-// SetStatus replaces the status of an object as its controller would, and
-// returns the object.
+// SetStatus replaces the status of an object and returns it.
 func (s *Server) SetStatus(t testing.TB, object *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	written, err := s.objects.setStatus(t.Context(), object, status)
@@ -105,7 +102,7 @@ func (s *Server) SetStatus(t testing.TB, object *unstructured.Unstructured, stat
 	return written
 }
 
-// Get returns an object, and nil when there is none.
+// Get returns an object, or nil.
 func (s *Server) Get(t testing.TB, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	resource, err := s.objects.resource(apiVersion, kind, namespace)
@@ -123,7 +120,7 @@ func (s *Server) Get(t testing.TB, apiVersion, kind, namespace, name string) *un
 	return nil
 }
 
-// Delete removes an object if it exists. It does not wait for finalizers.
+// Delete removes an object if it exists, without waiting.
 func (s *Server) Delete(t testing.TB, apiVersion, kind, namespace, name string) {
 	t.Helper()
 	resource, err := s.objects.resource(apiVersion, kind, namespace)
@@ -151,7 +148,7 @@ func (o *objects) applyAll(ctx context.Context, text string) ([]*unstructured.Un
 	return applied, nil
 }
 
-// apply leaves out what only the API and controllers write.
+// apply omits fields that only the API and controllers write.
 func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	delete(object.Object, "status")
@@ -165,7 +162,7 @@ func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, 
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dryRun}
 	written, err := resource.Apply(ctx, object.GetName(), object, options)
 	for range 2 {
-		// The first request for a kind has the API read its whole schema. On a busy machine that takes longer than a request may.
+		// The first request for a kind makes the API read its schema, which may take longer than a request.
 		if !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) {
 			break
 		}
@@ -177,8 +174,7 @@ func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, 
 	return written, nil
 }
 
-// setStatus writes the status where the kind has it: Argo CD's have it in the
-// object, and the others of agents as a resource below it.
+// setStatus writes the status: as a subresource, or in the object, as Argo CD has it.
 func (o *objects) setStatus(
 	ctx context.Context,
 	object *unstructured.Unstructured,
@@ -203,8 +199,7 @@ func (o *objects) setStatus(
 	return written, nil
 }
 
-// resource is where objects of a kind are. A kind whose definition was written
-// a moment ago is asked for again until the API serves it.
+// resource finds a kind. It retries until the API serves a new definition.
 func (o *objects) resource(apiVersion, kind, namespace string) (dynamic.ResourceInterface, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -234,7 +229,6 @@ func (o *objects) resource(apiVersion, kind, namespace string) (dynamic.Resource
 	}
 }
 
-// documents are the objects of a text.
 func documents(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4<<10)

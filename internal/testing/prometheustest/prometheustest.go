@@ -1,5 +1,5 @@
 // Package prometheustest gives tests a real Prometheus, and promtool, built by `make test` from the module
-// tools/prometheus. A server belongs to one test, on a loopback port of its own, and ends with it.
+// tools/prometheus. Each server belongs to one test.
 package prometheustest
 
 import (
@@ -23,8 +23,8 @@ import (
 // startTimeout is generous: one second is usual.
 const startTimeout = 3 * time.Minute
 
-// program is the path of one of the programs. The environment variable FLOTILLA_PROMETHEUS_BIN names their folder when
-// that is not .tools/bin. With -short, and where it has not been built, the test is skipped.
+// program finds a program in .tools/bin or FLOTILLA_PROMETHEUS_BIN. With -short, and without the program, it skips the
+// test.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	acceptancetest.Only(t)
@@ -41,7 +41,7 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// Promtool runs promtool with an input, and returns its output. It fails the test if promtool fails.
+// Promtool runs promtool with an input and returns its output.
 func Promtool(t testing.TB, input string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program(t, "promtool"), arguments...)
@@ -55,19 +55,18 @@ func Promtool(t testing.TB, input string, arguments ...string) string {
 
 // Server is a running Prometheus.
 type Server struct {
-	// URL returns the URL of its API, without a trailing slash.
+	// URL returns the URL of the API, without a trailing slash.
 	URL     string
 	process *processtest.Process
 }
 
-// Start starts a Prometheus with a configuration whose relative paths are in a folder.
+// Start starts a Prometheus with a configuration for a folder.
 func Start(t testing.TB, folder, configuration string) *Server {
 	t.Helper()
 	return start(t, folder, configuration, t.TempDir())
 }
 
-// StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file in the format of OpenMetrics, at
-// the times that it names.
+// StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file of OpenMetrics.
 func StartWithSeries(t testing.TB, file string) *Server {
 	t.Helper()
 	data := t.TempDir()
@@ -118,7 +117,6 @@ func launch(t testing.TB, binary, file, data string) (*Server, error) {
 	})
 }
 
-// get reads the data of an answer of the API.
 func (s *Server) get(ctx context.Context, path string, query url.Values, data any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path+"?"+query.Encode(), http.NoBody)
 	if err != nil {
@@ -145,19 +143,19 @@ func (s *Server) get(ctx context.Context, path string, query url.Values, data an
 	return json.Unmarshal(answer.Data, data)
 }
 
-// Sample is a series of an answer, with its value.
+// Sample is a series with its value.
 type Sample struct {
 	Labels map[string]string
 	Value  string
 }
 
-// Query asks for the present value of an expression.
+// Query returns the present value of an expression.
 func (s *Server) Query(t testing.TB, expression string) []Sample {
 	t.Helper()
 	return s.QueryAt(t, expression, time.Now())
 }
 
-// QueryAt asks for the value that an expression had at some time.
+// QueryAt returns the value of an expression at some time.
 func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample {
 	t.Helper()
 	var data struct {
@@ -176,7 +174,7 @@ func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample
 	return samples
 }
 
-// Alerts returns the firing and pending alerts by name, with their states.
+// Alerts returns the states of firing and pending alerts.
 func (s *Server) Alerts(t testing.TB) map[string]string {
 	t.Helper()
 	var data struct {
@@ -195,7 +193,7 @@ func (s *Server) Alerts(t testing.TB) map[string]string {
 	return states
 }
 
-// Evaluated is when the rules were evaluated last: the earliest time of all groups. The zero time is never.
+// Evaluated returns the earliest time of the last evaluation of all groups; zero for never.
 func (s *Server) Evaluated(t testing.TB) time.Time {
 	t.Helper()
 	var data struct {
@@ -213,7 +211,7 @@ func (s *Server) Evaluated(t testing.TB) time.Time {
 	return earliest
 }
 
-// Wait asks again and again until something holds.
+// Wait polls until a condition holds.
 func (s *Server) Wait(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if err := s.process.Ready(t.Context(), startTimeout, func(context.Context) error {
