@@ -159,7 +159,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 			Release: p.version, Run: run.Current(os.Getenv), UserAgent: connection.UserAgent(p.version),
 		}),
 		Sources: source.NewReader(client, settings.credentials),
-		Artifacts: origin.NewClient(origin.ResolverOptions{
+		Artifacts: origin.NewResolver(origin.ResolverOptions{
 			Git: client, Credentials: settings.credentials, Over: over, UserAgent: connection.UserAgent(p.version), Trusted: trusted.sources,
 		}),
 		Complete: settings.complete, Clusters: reached, Measure: measureClient, Release: p.version, Clock: p.clock,

@@ -29,6 +29,9 @@ func (a Artifact) IsPinned() bool {
 	return cmp.Or(a.Pin.Digest, a.Pin.Commit) != ""
 }
 
+// URL returns the URL of the artifact's repository. In a registry, a chart has its own.
+func (a Artifact) URL() string { return RepositoryURL(folder.Manifests{Repo: a.Repo, Chart: a.Chart}) }
+
 // Key identifies the content in every cache. It includes the repository because knowing a commit or digest proves no
 // access to it.
 func (a Artifact) Key() string {

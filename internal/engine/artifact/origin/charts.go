@@ -3,14 +3,14 @@ package origin
 import (
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/opencontainers/go-digest"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
@@ -78,7 +78,7 @@ func indexURL(repo string) string { return strings.TrimSuffix(repo, "/") + "/ind
 func (c *Resolver) fetchIndex(ctx context.Context, repo string, sources []string) (*chartIndex, error) {
 	tooLong := fmt.Errorf("%w: its index.yaml has more than %d MiB", git.ErrTooLarge, maxIndex>>20)
 	// Automatic decompression would hide the number of bytes sent.
-	response, err := c.open(ctx, indexURL(repo), "gzip", &sourceLimits{sources: sources})
+	response, err := c.web.open(ctx, indexURL(repo), "gzip", &sourceLimits{sources: sources})
 	if err != nil {
 		return nil, err
 	}
@@ -121,32 +121,32 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 		if err != nil {
 			return folder.Pin{}, err
 		}
-		pin.Digest = digestOfBytes(archive)
+		pin.Digest = digest.FromBytes(archive).String()
 	}
 	return pin, nil
 }
 
 // fetchChart fetches an archive from a chart repository and checks its digest.
-func (c *Resolver) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	versions, err := c.versions(ctx, of.Repo, of.Chart, of.Sources)
+func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+	versions, err := s.client.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {
 		return nil, err
 	}
-	found, err := find(of.Chart, of.Pin.Version, versions)
+	version, err := find(of.Chart, of.Pin.Version, versions)
 	if err != nil {
 		return nil, err
 	}
-	archive, err := c.fetchVersion(ctx, of.Repo, of.Chart, found, of.Sources)
+	archive, err := s.client.fetchVersion(ctx, of.Repo, of.Chart, version, of.Sources)
 	if err != nil {
 		return nil, err
 	}
-	if digest := digestOfBytes(archive); digest != of.Pin.Digest {
+	if found := digest.FromBytes(archive).String(); found != of.Pin.Digest {
 		return nil, fmt.Errorf(
 			"chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
 				"let the pin be updated, if that is as it should be",
 			of.Chart,
 			of.Pin.Version,
-			digest,
+			found,
 			of.Pin.Digest,
 		)
 	}
@@ -165,14 +165,9 @@ func (c *Resolver) fetchVersion(ctx context.Context, repo, chart string, version
 	if err != nil || at.User != nil {
 		return nil, fmt.Errorf("its index.yaml has a URL for chart %q %s that cannot be read", chart, version.Version)
 	}
-	archive, err := c.download(ctx, at.String(), &sourceLimits{sources: sources, from: []string{indexURL(repo)}})
+	archive, err := c.web.download(ctx, at.String(), &sourceLimits{sources: sources, from: []string{indexURL(repo)}})
 	if err != nil {
 		return nil, fmt.Errorf("chart %q %s: %w", chart, version.Version, err)
 	}
 	return archive, nil
-}
-
-func digestOfBytes(content []byte) string {
-	sum := sha256.Sum256(content)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -19,8 +19,8 @@ type treeEntry struct {
 
 // fetchGit fetches all files of a commit, since kustomizations may refer to any of them. It skips submodules, as Flux
 // does by default. It keeps symbolic links out of the repository, which may serve other purposes.
-func (c *Resolver) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
-	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
+func (s *Store) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
+	tip, err := s.client.options.Git.OpenRef(ctx, s.client.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
 	if err != nil {
 		return nil, err
 	}

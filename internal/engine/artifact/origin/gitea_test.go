@@ -73,7 +73,7 @@ func TestAPrivateRegistryIsReadWithTheCredentialsOfItsURLOrOfDocker(t *testing.T
 	}
 	for name, client := range map[string]*origin.Resolver{
 		"of the URL": newClient(t, byURL(server.URL+"/"+strings.ToLower(user.Name), user.Name, user.Token)),
-		"of docker":  origin.NewClient(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
+		"of docker":  origin.NewResolver(origin.ResolverOptions{Git: git.NewConnector(git.ConnectorOptions{}), DockerConfig: config}),
 	} {
 		repo := "oci://" + strings.TrimSuffix(repository, "/till")
 		for _, test := range []struct {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -52,14 +54,7 @@ type chartVersion struct {
 
 // names returns the names of all charts in random order.
 func (i *chartIndex) names() []string {
-	names := make([]string, 0, len(i.parsed)+len(i.packed))
-	for name := range i.parsed {
-		names = append(names, name)
-	}
-	for name := range i.packed {
-		names = append(names, name)
-	}
-	return names
+	return slices.AppendSeq(slices.Collect(maps.Keys(i.parsed)), maps.Keys(i.packed))
 }
 
 // versions returns the versions of a chart; has is false for an unknown chart.
@@ -286,12 +281,8 @@ type unpacked struct {
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
 	if u.plain += int64(n); u.plain > unratedBytes && u.plain > maxRatio*u.packed.count {
-		return n, fmt.Errorf(
-			"%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent",
-			git.ErrTooLarge,
-			maxRatio,
-			u.packed.count,
-		)
+		return n, fmt.Errorf("%w: its index.yaml unpacks to more than %d times the %d bytes that the server sent",
+			git.ErrTooLarge, maxRatio, u.packed.count)
 	}
 	return n, err
 }

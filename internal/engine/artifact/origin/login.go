@@ -34,7 +34,7 @@ type sourceLimits struct {
 type questionKey struct{}
 
 // approach checks access for a request and adds only the credentials meant for it.
-func (c *Resolver) approach(request *http.Request) (*http.Request, error) {
+func (c *webClient) approach(request *http.Request) (*http.Request, error) {
 	about, ok := request.Context().Value(questionKey{}).(*sourceLimits)
 	if !ok {
 		return nil, errors.New("a request was not sent: it is about no repository")
@@ -77,7 +77,7 @@ func (c *Resolver) approach(request *http.Request) (*http.Request, error) {
 
 // sharesLogin reports whether the configuration gives a registry and its token server (realm) the same credentials.
 // Otherwise any registry could request a token with credentials of another registry.
-func (c *Resolver) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
+func (c *webClient) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
 	own, there := c.login(webURL(repository)), c.login(access.OriginOf(realm)+realm.EscapedPath())
 	if own != (forge.Credentials{}) {
 		return own == there
@@ -92,12 +92,12 @@ func (c *Resolver) sharesLogin(ctx context.Context, repository string, realm *ur
 }
 
 // login returns the provider's credentials for a URL. Credentials without a URL serve only the GitOps repository.
-func (c *Resolver) login(address string) forge.Credentials {
+func (c *webClient) login(address string) forge.Credentials {
 	return c.options.Credentials.Web(address, "")
 }
 
 // registryCredential returns the credentials for a repository, from the provider or else docker. Other servers get none.
-func (c *Resolver) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
+func (c *webClient) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		if host != at.Host() {
 			return auth.EmptyCredential, nil
@@ -117,7 +117,7 @@ func (c *Resolver) registryCredential(repository string, at registry.Reference) 
 	}
 }
 
-func (c *Resolver) dockerConfig() string {
+func (c *webClient) dockerConfig() string {
 	if c.options.DockerConfig != "" {
 		return c.options.DockerConfig
 	}

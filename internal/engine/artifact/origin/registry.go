@@ -29,25 +29,20 @@ const (
 	maxManifest = 4 << 20 // bytes
 )
 
-// repositoryOf returns oci://host/path. A chart has its own repository below repo.
-func repositoryOf(manifests folder.Manifests) string {
-	return artifact.RepositoryURL(manifests)
-}
-
-func (c *Resolver) registry(repository string) (*remote.Repository, error) {
+func (c *webClient) registry(repository string) (*remote.Repository, error) {
 	reference, err := artifact.ParseRepository(folder.Manifests{Repo: repository})
 	if err != nil {
 		return nil, err
 	}
 	return &remote.Repository{
 		Reference: reference, PlainHTTP: isOnThisMachine(reference.Registry), TagListMaxPages: maxTagPages, MaxMetadataBytes: maxManifest,
-		Client: &auth.Client{Client: c.web, Credential: c.registryCredential(repository, reference), Cache: auth.NewCache()},
+		Client: &auth.Client{Client: c.http, Credential: c.registryCredential(repository, reference), Cache: auth.NewCache()},
 	}, nil
 }
 
 func (c *Resolver) listTags(ctx context.Context, repository string, sources []string) ([]string, error) {
 	return c.tags.Get(ctx, keyOf(sources, repository), func() ([]string, error) {
-		at, err := c.registry(repository)
+		at, err := c.web.registry(repository)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +58,7 @@ func (c *Resolver) listTags(ctx context.Context, repository string, sources []st
 }
 
 func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
-	repository := repositoryOf(manifests)
+	repository := artifact.RepositoryURL(manifests)
 	version := manifests.Version
 	tag := artifact.TagOf(version)
 	switch {
@@ -83,7 +78,7 @@ func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifes
 			return folder.Pin{}, fmt.Errorf("%w: %s", errNoVersion, describeMiss("tags", version, all))
 		}
 	}
-	at, err := c.registry(repository)
+	at, err := c.web.registry(repository)
 	if err != nil {
 		return folder.Pin{}, err
 	}
@@ -140,9 +135,9 @@ func registryError(host string, err error) error {
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchRegistry fetches the chart layer, or the first layer as Flux does.
-func (c *Resolver) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
-	repository := repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
-	at, err := c.registry(repository)
+func (s *Store) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]byte, error) {
+	repository := of.URL()
+	at, err := s.client.web.registry(repository)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +157,7 @@ func (c *Resolver) fetchRegistry(ctx context.Context, of artifact.Artifact) ([]b
 	if err := json.Unmarshal(text, &manifest); err != nil || len(manifest.Layers) == 0 {
 		return nil, fmt.Errorf(
 			"%s is not an artifact with a layer: an index of several, and what is no manifest, cannot be rendered",
-			of.Pin.Digest,
-		)
+			of.Pin.Digest)
 	}
 	layer := manifest.Layers[0]
 	for _, other := range manifest.Layers {

@@ -17,7 +17,8 @@ import (
 
 // Store caches the content of artifacts on this machine and fetches missing entries again.
 type Store struct {
-	client  *Resolver
+	client *Resolver
+	verifier
 	cache   *diskcache.Folder
 	fetches singleflight.Group
 	slots   chan struct{}
@@ -28,12 +29,12 @@ const maxFetches = 4
 
 // NewStore returns a store that writes archives to cache.
 func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
-	return &Store{client: client, cache: cache, slots: make(chan struct{}, maxFetches)}
+	return &Store{client: client, verifier: verifier{resolver: client}, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
 
 // Keys implements Fetcher.
 func (s *Store) Keys(of artifact.Artifact) (string, error) {
-	source, err := s.client.trusted(of)
+	source, err := s.trusted(of)
 	if err != nil || source == nil {
 		return "", err
 	}
@@ -48,7 +49,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	if err := s.client.allows(folder.Manifests{Repo: of.Repo, Chart: of.Chart}, of.Sources); err != nil { // also for cached content
 		return "", s.client.describe(of.Repo, err)
 	}
-	if err := s.client.verify(ctx, of); err != nil {
+	if err := s.verify(ctx, of); err != nil {
 		return "", err
 	}
 	if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
@@ -64,7 +65,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		if path, has, err := s.cache.Find(diskcache.Artifacts, of.Key()); has || err != nil {
 			return path, err
 		}
-		files, err := s.client.fetch(ctx, of)
+		files, err := s.fetch(ctx, of)
 		if err != nil {
 			return "", s.client.describe(of.Repo, err)
 		}
@@ -80,16 +81,16 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 	}
 }
 
-func (c *Resolver) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
+func (s *Store) fetch(ctx context.Context, of artifact.Artifact) (*files, error) {
 	var archive []byte
 	var err error
 	switch {
 	case of.Storage == "git":
-		return c.fetchGit(ctx, of)
-	case isRegistry(of.Repo):
-		archive, err = c.fetchRegistry(ctx, of)
+		return s.fetchGit(ctx, of)
+	case artifact.IsRegistry(of.Repo):
+		archive, err = s.fetchRegistry(ctx, of)
 	default:
-		archive, err = c.fetchChart(ctx, of)
+		archive, err = s.fetchChart(ctx, of)
 	}
 	if err != nil {
 		return nil, err

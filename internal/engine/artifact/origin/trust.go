@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/signature"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // TrustedSource holds the keys that must sign artifacts whose URLs begin with prefix.
@@ -32,7 +31,7 @@ func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong
 		return source, nil
 	}
 	var add func(key string) error
-	if isRegistry(prefix) {
+	if artifact.IsRegistry(prefix) {
 		source.cosign = &signature.Keys{}
 		add = source.cosign.Add
 	} else {
@@ -53,7 +52,7 @@ func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong
 // CheckTrustedURL reports an invalid URL prefix of a trusted source. The error omits the URL because it may hold a
 // secret.
 func CheckTrustedURL(prefix string) error {
-	if !isRegistry(prefix) {
+	if !artifact.IsRegistry(prefix) {
 		return git.CheckCredentialsURL(prefix)
 	}
 	err := git.CheckCredentialsURL("https://" + prefix[len("oci://"):])
@@ -63,26 +62,18 @@ func CheckTrustedURL(prefix string) error {
 	return nil
 }
 
-// addressOf returns the URL of an artifact, or of its repository in a registry.
-func addressOf(of artifact.Artifact) string {
-	if isRegistry(of.Repo) {
-		return repositoryOf(folder.Manifests{Repo: of.Repo, Chart: of.Chart})
-	}
-	return of.Repo
-}
-
 const (
 	inVerification = "verification.sources of the provider"
 	orUnsigned     = "or with unsigned = true where its content needs no signature"
 )
 
 // trusted returns the source that covers an artifact, or nil if no signature is required.
-func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
+func (v *verifier) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
 		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
-		return nil, &RepositoryError{text: c.options.Credentials.Scrub(text)}
+		return nil, &RepositoryError{text: v.resolver.options.Credentials.Scrub(text)}
 	}
-	sources := c.options.Trusted
+	sources := v.resolver.options.Trusted
 	switch {
 	case len(sources) == 0 && !of.Signed:
 		return nil, nil
@@ -90,7 +81,7 @@ func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 		return refused("the parameters of the cluster type require a signature, "+
 			"and the provider has no keys to check it by: list them in %s", inVerification)
 	}
-	source := longestSource(sources, addressOf(of))
+	source := longestSource(sources, of.URL())
 	switch {
 	case source == nil:
 		return refused("%s have none for it: add its URL with the keys that sign it, %s", inVerification, orUnsigned)
@@ -98,7 +89,7 @@ func (c *Resolver) trusted(of artifact.Artifact) (*TrustedSource, error) {
 		return refused("the parameters of the cluster type require a signature, "+
 			"but %s have it as unsigned: list the keys that sign it there", inVerification)
 	case source.name == "":
-	case of.Storage == "helm" && !isRegistry(of.Repo):
+	case of.Storage == "helm" && !artifact.IsRegistry(of.Repo):
 		return refused("charts of chart repositories have no signature that can be checked: "+
 			"publish the chart in a registry (oci://) and sign it with cosign, "+
 			"or list the repository in %s with unsigned = true", inVerification)

@@ -16,6 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact/signature"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Limits of the signatures of one artifact.
@@ -24,29 +25,35 @@ const (
 	maxPayload    = 1 << 20 // bytes
 )
 
+// verifier checks the signatures that trusted sources require.
+type verifier struct {
+	resolver *Resolver
+	verified wait.Answers[struct{}]
+}
+
 // verify checks the signature that the source requires, once for each artifact.
-func (c *Resolver) verify(ctx context.Context, of artifact.Artifact) error {
-	source, err := c.trusted(of)
+func (v *verifier) verify(ctx context.Context, of artifact.Artifact) error {
+	source, err := v.trusted(of)
 	if err != nil || source == nil || source.name == "" {
 		return err
 	}
-	_, err = c.verified.Get(ctx, of.Key()+source.name, func() (struct{}, error) {
+	_, err = v.verified.Get(ctx, of.Key()+source.name, func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		if source.git != nil {
-			return struct{}{}, c.verifyGit(ctx, of, source.git)
+			return struct{}{}, v.verifyGit(ctx, of, source.git)
 		}
-		return struct{}{}, c.verifyRegistry(ctx, of, source.cosign)
+		return struct{}{}, v.verifyRegistry(ctx, of, source.cosign)
 	})
-	return c.describe(of.Repo, err)
+	return v.resolver.describe(of.Repo, err)
 }
 
 func notSigned(format string, arguments ...any) error {
 	return fmt.Errorf(format+"; one of the keys in "+inVerification+" for it has to sign it", arguments...)
 }
 
-func (c *Resolver) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
-	tip, err := c.options.Git.OpenRef(ctx, c.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
+func (v *verifier) verifyGit(ctx context.Context, of artifact.Artifact, keys *git.Verifier) error {
+	tip, err := v.resolver.options.Git.OpenRef(ctx, v.resolver.remote(of.Repo, of.Sources), of.Pin.Commit, 1)
 	if err != nil {
 		return err
 	}
@@ -63,13 +70,13 @@ func (c *Resolver) verifyGit(ctx context.Context, of artifact.Artifact, keys *gi
 
 // verifyRegistry looks for a signature in both places that cosign uses: a tag derived from the digest and the referrers
 // of the artifact.
-func (c *Resolver) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
-	at, err := c.registry(addressOf(of))
+func (v *verifier) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
+	at, err := v.resolver.web.registry(of.URL())
 	if err != nil {
 		return err
 	}
 	search := &signatures{at: at, keys: keys, digest: of.Pin.Digest}
-	ctx = forRegistry(ctx, addressOf(of), of.Sources)
+	ctx = forRegistry(ctx, of.URL(), of.Sources)
 	if err := search.byTag(ctx); err != nil {
 		return fmt.Errorf("the signature of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 	}

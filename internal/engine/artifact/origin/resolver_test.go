@@ -75,7 +75,7 @@ func newCache(t testing.TB) *diskcache.Folder {
 
 func newClient(t testing.TB, credentials git.Credentials) *origin.Resolver {
 	t.Helper()
-	return origin.NewClient(origin.ResolverOptions{
+	return origin.NewResolver(origin.ResolverOptions{
 		Git: git.NewConnector(git.ConnectorOptions{}), Credentials: credentials, DockerConfig: filepath.Join(t.TempDir(), "config.json"), UserAgent: "test/1",
 	})
 }

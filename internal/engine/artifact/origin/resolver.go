@@ -8,15 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
@@ -42,25 +39,18 @@ type ResolverOptions struct {
 // deployment target. It is safe for concurrent use.
 type Resolver struct {
 	options ResolverOptions
-	web     *http.Client
+	web     *webClient
 	refs    wait.Answers[*git.Refs]
 	indexes wait.Answers[*chartIndex]
 	charts  wait.Answers[[]chartVersion]
 	parsing wait.Locks
 	tags    wait.Answers[[]string]
 	pins    wait.Answers[folder.Pin]
-
-	verified wait.Answers[struct{}]
 }
 
-// NewClient returns a Resolver without sending a request.
-func NewClient(options ResolverOptions) *Resolver {
-	if options.Over == nil {
-		options.Over = bounded.NewGuarded(askTime)
-	}
-	c := &Resolver{options: options}
-	c.web = &http.Client{Transport: &transport{client: c}, CheckRedirect: checkRedirect}
-	return c
+// NewResolver returns a Resolver without sending a request.
+func NewResolver(options ResolverOptions) *Resolver {
+	return &Resolver{options: options, web: newWebClient(options)}
 }
 
 // Time limits for one repository: resolving and fetching.
@@ -90,7 +80,7 @@ func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sour
 		switch {
 		case manifests.Storage == "git":
 			return c.resolveGit(ctx, manifests, sources)
-		case isRegistry(manifests.Repo):
+		case artifact.IsRegistry(manifests.Repo):
 			return c.resolveRegistry(ctx, manifests, sources)
 		default:
 			return c.resolveChart(ctx, manifests, sources)
@@ -116,8 +106,8 @@ func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sourc
 		if refs, err = c.askGit(ctx, manifests.Repo, sources); err == nil {
 			versions = refs.Tags()
 		}
-	case isRegistry(manifests.Repo):
-		versions, err = c.listTags(ctx, repositoryOf(manifests), sources)
+	case artifact.IsRegistry(manifests.Repo):
+		versions, err = c.listTags(ctx, artifact.RepositoryURL(manifests), sources)
 	default:
 		var entries []chartVersion
 		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart, sources); err == nil {
@@ -143,11 +133,7 @@ func keyOf(sources []string, texts ...string) string {
 
 // allows checks access to the repository of manifests without a request.
 func (c *Resolver) allows(manifests folder.Manifests, sources []string) error {
-	address := manifests.Repo
-	if isRegistry(address) {
-		address = repositoryOf(manifests)
-	}
-	_, err := c.options.Credentials.Decide(access.Request{URL: address, Sources: sources})
+	_, err := c.options.Credentials.Decide(access.Request{URL: artifact.RepositoryURL(manifests), Sources: sources})
 	return err
 }
 
@@ -210,96 +196,3 @@ type RepositoryError struct {
 
 func (e *RepositoryError) Error() string { return e.text }
 func (e *RepositoryError) Unwrap() error { return e.kind }
-
-// transport limits the size of responses and checks access for every request, so redirects carry no credentials along.
-type transport struct{ client *Resolver }
-
-func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("User-Agent", t.client.options.UserAgent)
-	request, err := t.client.approach(request)
-	if err != nil {
-		return nil, err
-	}
-	response, err := t.client.options.Over.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	response.Body = bounded.Body(
-		response.Body,
-		maxDownload,
-		fmt.Errorf("%w: the answer of %s has more than %d MiB", git.ErrTooLarge, request.URL.Host, maxDownload>>20),
-	)
-	return response, nil
-}
-
-const (
-	maxDownload  = 64 << 20 // bytes of one response
-	maxRedirects = 5
-)
-
-func checkRedirect(_ *http.Request, via []*http.Request) error {
-	if len(via) > maxRedirects {
-		return fmt.Errorf("%s redirects more than %d times", via[0].URL.Host, maxRedirects)
-	}
-	return nil
-}
-
-// download requests the identity encoding because some servers label gzip archives as compressed responses.
-func (c *Resolver) download(ctx context.Context, address string, about *sourceLimits) ([]byte, error) {
-	response, err := c.open(ctx, address, "identity", about)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	return io.ReadAll(response.Body)
-}
-
-// open requests a URL in an encoding. It leaves the body encoded; the caller must close it.
-func (c *Resolver) open(ctx context.Context, address, encoding string, about *sourceLimits) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
-	if err != nil {
-		return nil, errors.New("its URL cannot be parsed")
-	}
-	request.Header.Set("Accept-Encoding", encoding)
-	response, err := c.web.Do(request)
-	if err != nil {
-		return nil, withoutURL(err)
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, statusError(response.StatusCode, request.URL.Path)
-	}
-	return response, nil
-}
-
-// firstOf returns the URL before any redirects.
-func firstOf(request *http.Request) *url.URL {
-	if hops := access.Hops(request); len(hops) > 0 {
-		return hops[0]
-	}
-	return request.URL
-}
-
-// withoutURL removes the request's URL from an error because a redirect may have added a signature to it.
-func withoutURL(err error) error {
-	request, ok := errors.AsType[*url.Error](err)
-	if !ok {
-		return err
-	}
-	if at, wrong := url.Parse(request.URL); wrong == nil && !errors.Is(err, access.ErrDenied) {
-		return fmt.Errorf("%s: %w", at.Host, request.Err)
-	}
-	return request.Err
-}
-
-// statusError turns an HTTP status into an error of package git.
-func statusError(code int, what string) error {
-	err := fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
-	if kind := git.KindOfStatus(code); kind != nil {
-		return fmt.Errorf("%w: %w", kind, err)
-	}
-	return err
-}
-
-func isRegistry(repo string) bool { return artifact.IsRegistry(repo) }
