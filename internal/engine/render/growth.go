@@ -12,73 +12,15 @@ import (
 // its result before the call. For all other functions, the limit on arguments is enough.
 func boundedFunctions(functions map[string]any) map[string]any {
 	var (
-		replaceAll        = functions["mustRegexReplaceAll"].(func(string, string, string) (string, error))
-		replaceAllLiteral = functions["mustRegexReplaceAllLiteral"].(func(string, string, string) (string, error))
-		wrapWith          = functions["wrapWith"].(func(int, string, string) string)
-		toStrings         = functions["toStrings"].(func(any) []string)
-		seq               = functions["seq"].(func(...int) string)
-		untilStep         = functions["untilStep"].(func(int, int, int) []int)
+		wrapWith  = functions["wrapWith"].(func(int, string, string) string)
+		toStrings = functions["toStrings"].(func(any) []string)
 	)
-	text := func(size float64, made func() string) (string, error) {
-		if err := checkSize("a text", size); err != nil {
-			return "", err
-		}
-		return made(), nil
-	}
-	boundedUntil := func(start, stop, step int) ([]int, error) {
-		if step == 0 || (stop < start) != (step < 0) {
-			return []int{}, nil
-		}
-		distance := float64(stop) - float64(start)
-		if err := checkSize("a list of numbers", distance/float64(step)); err != nil {
-			return nil, err
-		}
-		return untilStep(start, stop, step), nil
-	}
-	regexReplace := func(literal bool) func(regex, text, replacement string) (string, error) {
-		return func(regex, text, replacement string) (string, error) {
-			pattern, err := regexp.Compile(regex)
-			if err != nil {
-				return "", problemf("%s", err)
-			}
-			matches := float64(len(pattern.FindAllStringIndex(text, -1)))
-			size := float64(len(text)) + matches*float64(len(replacement))
-			if literal {
-				if err := checkSize("a text", size); err != nil {
-					return "", err
-				}
-				return replaceAllLiteral(regex, text, replacement)
-			}
-			size += float64(strings.Count(replacement, "$")) * float64(len(text))
-			if err := checkSize("a text", size); err != nil {
-				return "", err
-			}
-			return replaceAll(regex, text, replacement)
-		}
-	}
-	indent := func(spaces int, text string) (string, error) {
-		if spaces < 0 {
-			return "", problemf("indent: %d spaces", spaces)
-		}
-		lines := strings.Count(text, "\n") + 1
-		if err := checkSize("a text", float64(len(text))+float64(lines)*float64(spaces)); err != nil {
-			return "", err
-		}
-		pad := strings.Repeat(" ", spaces)
-		var indented strings.Builder
-		indented.Grow(len(text) + lines*spaces)
-		for line := range strings.SplitAfterSeq(text, "\n") {
-			indented.WriteString(pad)
-			indented.WriteString(line)
-		}
-		return indented.String(), nil
-	}
 	return map[string]any{
 		"repeat": func(count int, of string) (string, error) {
 			if count < 0 {
 				return "", problemf("repeat: %d times", count)
 			}
-			return text(float64(count)*float64(len(of)), func() string { return strings.Repeat(of, count) })
+			return boundedText(float64(count)*float64(len(of)), func() string { return strings.Repeat(of, count) })
 		},
 		"indent": indent,
 		"nindent": func(spaces int, text string) (string, error) {
@@ -86,37 +28,127 @@ func boundedFunctions(functions map[string]any) map[string]any {
 			return "\n" + indented, err
 		},
 		"replace": func(from, to, in string) (string, error) {
-			return text(
-				float64(len(in))+float64(strings.Count(in, from))*float64(len(to)),
-				func() string { return strings.ReplaceAll(in, from, to) },
-			)
+			return boundedText(float64(len(in))+float64(strings.Count(in, from))*float64(len(to)),
+				func() string { return strings.ReplaceAll(in, from, to) })
 		},
 		"join": func(separator string, list any) (string, error) {
 			parts := toStrings(list)
-			return text(float64(len(parts))*float64(len(separator)), func() string { return strings.Join(parts, separator) })
+			return boundedText(float64(len(parts))*float64(len(separator)), func() string { return strings.Join(parts, separator) })
 		},
 		"wrapWith": func(length int, separator, of string) (string, error) {
-			return text(float64(len(of))*float64(len(separator)+1)/float64(max(length, 1)), func() string { return wrapWith(length, separator, of) })
+			return boundedText(float64(len(of))*float64(len(separator)+1)/float64(max(length, 1)),
+				func() string { return wrapWith(length, separator, of) })
 		},
 		"until": func(count int) ([]int, error) {
 			if count < 0 {
-				return boundedUntil(0, count, -1)
+				return untilStep(0, count, -1)
 			}
-			return boundedUntil(0, count, 1)
+			return untilStep(0, count, 1)
 		},
-		"untilStep": boundedUntil,
-		"seq": func(parameters ...int) (string, error) {
-			if err := checkSequence(parameters); err != nil {
-				return "", err
-			}
-			return seq(parameters...), nil
-		},
+		"untilStep":                  untilStep,
+		"seq":                        seq,
 		"printf":                     boundedPrintf,
-		"regexReplaceAll":            regexReplace(false),
-		"mustRegexReplaceAll":        regexReplace(false),
-		"regexReplaceAllLiteral":     regexReplace(true),
-		"mustRegexReplaceAllLiteral": regexReplace(true),
+		"regexReplaceAll":            regexReplaceAll,
+		"mustRegexReplaceAll":        regexReplaceAll,
+		"regexReplaceAllLiteral":     regexReplaceAllLiteral,
+		"mustRegexReplaceAllLiteral": regexReplaceAllLiteral,
 	}
+}
+
+// boundedText calls made unless its text would be too large.
+func boundedText(size float64, made func() string) (string, error) {
+	if err := checkSize("a text", size); err != nil {
+		return "", err
+	}
+	return made(), nil
+}
+
+func indent(spaces int, text string) (string, error) {
+	if spaces < 0 {
+		return "", problemf("indent: %d spaces", spaces)
+	}
+	size := float64(len(text)) + float64(strings.Count(text, "\n")+1)*float64(spaces)
+	return boundedText(size, func() string {
+		pad := strings.Repeat(" ", spaces)
+		var indented strings.Builder
+		indented.Grow(int(size))
+		for line := range strings.SplitAfterSeq(text, "\n") {
+			indented.WriteString(pad)
+			indented.WriteString(line)
+		}
+		return indented.String()
+	})
+}
+
+// untilStep computes each number from the first, because adding steps would overflow and never end.
+func untilStep(start, stop, step int) ([]int, error) {
+	if step == 0 || (stop < start) != (step < 0) {
+		return []int{}, nil
+	}
+	distance, size := uint64(stop)-uint64(start), uint64(step)
+	if step < 0 {
+		distance, size = -distance, -size
+	}
+	count := distance / size
+	if distance%size > 0 {
+		count++
+	}
+	if err := checkSize("a list of numbers", float64(count)); err != nil {
+		return nil, err
+	}
+	numbers := make([]int, count)
+	for i := range numbers {
+		numbers[i] = start + i*step
+	}
+	return numbers, nil
+}
+
+func seq(parameters ...int) (string, error) {
+	first, step, last, toward := 1, 1, 0, 1
+	switch len(parameters) {
+	case 1:
+		last = parameters[0]
+	case 2:
+		first, last = parameters[0], parameters[1]
+	case 3:
+		first, step, last = parameters[0], parameters[1], parameters[2]
+	default:
+		return "", nil
+	}
+	if last < first {
+		toward = -1
+	}
+	if len(parameters) < 3 {
+		step = toward
+	}
+	numbers, err := untilStep(first, last+toward, step)
+	return strings.Trim(fmt.Sprint(numbers), "[]"), err
+}
+
+func regexReplaceAll(regex, text, replacement string) (string, error) {
+	pattern, size, err := sizeOfReplacing(regex, text, replacement)
+	if err != nil {
+		return "", err
+	}
+	size += float64(strings.Count(replacement, "$")) * float64(len(text)) // each may insert a group
+	return boundedText(size, func() string { return pattern.ReplaceAllString(text, replacement) })
+}
+
+func regexReplaceAllLiteral(regex, text, replacement string) (string, error) {
+	pattern, size, err := sizeOfReplacing(regex, text, replacement)
+	if err != nil {
+		return "", err
+	}
+	return boundedText(size, func() string { return pattern.ReplaceAllLiteralString(text, replacement) })
+}
+
+func sizeOfReplacing(regex, text, replacement string) (pattern *regexp.Regexp, size float64, err error) {
+	pattern, err = regexp.Compile(regex)
+	if err != nil {
+		return nil, 0, problemf("%s", err)
+	}
+	matches := float64(len(pattern.FindAllStringIndex(text, -1)))
+	return pattern, float64(len(text)) + matches*float64(len(replacement)), nil
 }
 
 // maxPattern is the largest length of a regular expression or version constraint, in bytes. Matching costs its length
@@ -156,29 +188,6 @@ func checkSize(what string, size float64) error {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
 	}
 	return nil
-}
-
-func checkSequence(parameters []int) error {
-	first, step := 1, 1
-	var last int
-	switch len(parameters) {
-	case 1:
-		last = parameters[0]
-	case 2:
-		first, last = parameters[0], parameters[1]
-	case 3:
-		first, step, last = parameters[0], parameters[1], parameters[2]
-	default:
-		return nil
-	}
-	if step == 0 {
-		return nil
-	}
-	count := (float64(last) - float64(first)) / float64(step)
-	if len(parameters) < 3 && count < 0 {
-		count = -count
-	}
-	return checkSize("a list of numbers", count)
 }
 
 var (

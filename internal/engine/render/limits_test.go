@@ -72,6 +72,27 @@ func TestTemplateTextsAreLimited(t *testing.T) {
 	}
 }
 
+// Adding steps to a number would pass the largest integer, and never reach the end.
+func TestListsOfNumbersEndAtTheLargestInteger(t *testing.T) {
+	for template, want := range map[string]string{
+		`{{ untilStep 0 9223372036854775807 9223372036854775806 }}`:                             "[0 9223372036854775806]",
+		`{{ untilStep 0 -9223372036854775808 -9223372036854775807 }}`:                           "[0 -9223372036854775807]",
+		`{{ untilStep -9223372036854775808 9223372036854775807 9223372036854775807 }}`:          "[-9223372036854775808 -1 9223372036854775806]",
+		`{{ seq 0 9223372036854775805 9223372036854775806 }}`:                                   "0 9223372036854775805",
+		`{{ untilStep 0 10 4 }} {{ untilStep 10 0 -5 }} {{ untilStep 0 10 -1 }} {{ until -2 }}`: "[0 4 8] [10 5] [] [0 -1]",
+		`{{ seq 3 }}, {{ seq -1 }}, {{ seq 2 0 }}, {{ seq 1 2 6 }}, {{ seq 1 1 0 }}, {{ seq }}`: "1 2 3, 1 0 -1, 2 1 0, 1 3 5, , ",
+	} {
+		templates, subject := withTemplate("text", template).compile(t)
+		files, err := templates.Render(subject)
+		if err != nil {
+			t.Fatalf("%s: %v", template, err)
+		}
+		if got := strings.TrimSuffix(string(files[1].Content), "\n"); got != want {
+			t.Errorf("%s: %q, want %q", template, got, want)
+		}
+	}
+}
+
 func TestLimitsAreOfOneFile(t *testing.T) {
 	templates, subject := withTemplate("text", `{{ range until 60000 }}{{ end }}x`).compile(t)
 	for range 5 {
