@@ -13,12 +13,8 @@ func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.N
 
 // Compare orders identities by group, kind, namespace and name.
 func (i Identity) Compare(other Identity) int {
-	return cmp.Or(
-		cmp.Compare(i.Group, other.Group),
-		cmp.Compare(i.Kind, other.Kind),
-		cmp.Compare(i.Namespace, other.Namespace),
-		cmp.Compare(i.Name, other.Name),
-	)
+	return cmp.Or(cmp.Compare(i.Group, other.Group), cmp.Compare(i.Kind, other.Kind),
+		cmp.Compare(i.Namespace, other.Namespace), cmp.Compare(i.Name, other.Name))
 }
 
 // IsGenerated reports whether the API server generates the object's name from the prefix Name.

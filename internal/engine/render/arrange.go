@@ -42,7 +42,7 @@ type argocdProject struct {
 func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	catalog, _ := kinds.For("") // only an unknown version is an error
 	a := &writerChooser{
-		catalog: catalog, templates: t, roles: map[*schedule.Assignment]*assignmentRole{}, seen: map[string]bool{},
+		catalog: catalog, fleetIndex: &t.fleetIndex, roles: map[*schedule.Assignment]*assignmentRole{}, seen: map[string]bool{},
 		checkedSpelling: map[string]bool{},
 		writers:         map[namespaceOn][]*schedule.Assignment{}, projects: map[projectOn][]*schedule.Assignment{},
 	}
@@ -76,8 +76,8 @@ type projectOn struct{ host, workspace string }
 type objectOn struct{ host, name string }
 
 type writerChooser struct {
-	catalog            *kinds.Catalog
-	templates          *Templates
+	catalog *kinds.Catalog
+	*fleetIndex
 	roles              map[*schedule.Assignment]*assignmentRole
 	writers            map[namespaceOn][]*schedule.Assignment
 	projects           map[projectOn][]*schedule.Assignment
@@ -147,7 +147,7 @@ func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 				"namespace %q is shared with deployment target %q of workspace %q: a namespace belongs to one workspace, here %q",
 				assignment.Namespace, first.Target.Name, other, team)
 		}
-		if !a.templates.hostOf(assignment).hasBuiltinConfig {
+		if !a.hostOf(assignment).hasBuiltinConfig {
 			continue
 		}
 		name, written := configName(assignment.Target.Target)
@@ -171,18 +171,12 @@ func (a *writerChooser) chooseProjectWriters() {
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.workspace, b.workspace))
 	}) {
-		if a.templates.hostOf(a.projects[on][0]).reconciler.OnHub() {
-			name := hubProject(a.templates.workspaces[on.workspace].project.Name, a.templates.environment, on.host)
+		if a.hostOf(a.projects[on][0]).reconciler.OnHub() {
+			name := hubProject(a.workspaces[on.workspace].project.Name, a.environment, on.host)
 			if other, taken := onHub[name]; taken {
-				a.reportOnce(
-					&a.findings,
-					fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
+				a.reportOnce(&a.findings, fleet.PathOf("workspaces", on.workspace).Attribute("argocd_project"),
 					"on %q it would be called %q, as that of workspace %q on %q: give one of them another name",
-					on.host,
-					name,
-					other.workspace,
-					other.host,
-				)
+					on.host, name, other.workspace, other.host)
 			}
 			onHub[name] = on
 		}
@@ -246,11 +240,11 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
 		for _, assignment := range assignments {
-			by := a.templates.hostOf(assignment).reconciler
+			by := a.hostOf(assignment).reconciler
 			if by == nil {
 				continue
 			}
-			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.templates.environment)}
+			on := objectOn{assignment.Host.Name, objectName(assignment.Target, assignment.Host, assignment.Namespace, a.environment)}
 			if by.OnHub() {
 				on.host = ""
 			}
@@ -273,7 +267,7 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	}
 	// Each folder has the namespace of its deployment target.
 	distinct := func(assignment *schedule.Assignment, host string) {
-		of, at := a.templates.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
+		of, at := a.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
 		if !of.RejectsDuplicates ||
 			cmp.Or(assignment.Host.ClusterType.NamespaceService, fleet.DefaultNamespaceService) != fleet.DefaultNamespaceService {
 			return
@@ -309,7 +303,7 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 		if on.host == "" {
 			a.checkApplicationNames(assignment, on.name, named)
 		}
-		if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
+		if parameters := a.parameters[assignment.Target.Name]; parameters != nil && !checked[assignment.Target] {
 			checked[assignment.Target] = true
 			path := targetPath(assignment.Target).Attribute("manifests").Attribute("parameters")
 			check := reachChecker{
@@ -385,7 +379,7 @@ func (a *writerChooser) clustersOf(host *schedule.Host) []string {
 	if host.Cluster != nil {
 		return []string{host.Cluster.Name}
 	}
-	return a.templates.clusters[host.Name]
+	return a.clusters[host.Name]
 }
 
 func sortedByTarget(assignments []*schedule.Assignment) []*schedule.Assignment {

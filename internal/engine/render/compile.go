@@ -24,37 +24,12 @@ import (
 
 // Templates holds the parsed templates of a fleet, for all assignments.
 type Templates struct {
-	environment string
-	hosts       map[string]*hostTemplates // by cluster type
-	workspaces  map[string]*workspace
-	clusters    map[string][]string
-	waves       map[string]int            // by workload, see [indexWaves]
-	parameters  map[string]map[string]any // by full name of the deployment target
-	problems    map[string]*targetProblems
-	shapes      shapeCache
-	entries     boundedCache[secretEntryKey, secretEntry]
-	roles       map[*schedule.Assignment]*assignmentRole
-	runners     sync.Pool // of *runner
-}
-
-type hostTemplates struct {
-	templates        []*compiledTemplate
-	reconciler       *reconciler.Reconciler // of the template; nil if the template is the user's
-	isBuiltin        bool
-	hasBuiltinConfig bool
-	parameters       map[string]any
-	catalog          *kinds.Catalog
-	// parametersID is equal for cluster types with equal parameters.
-	parametersID string
-	service      *secretservice.Service // of the template; nil if there is none or it is the user's
-	hasSecrets   bool
-	stores       map[string]fleet.SecretStore
-	// storesID is equal for cluster types with equal stores.
-	storesID string
-}
-
-func (t *Templates) hostOf(assignment *schedule.Assignment) *hostTemplates {
-	return t.hosts[assignment.Host.ClusterType.Name]
+	fleetIndex
+	problems map[string]*targetProblems // by full name of the deployment target
+	shapes   shapeCache
+	entries  boundedCache[secretEntryKey, secretEntry]
+	roles    map[*schedule.Assignment]*assignmentRole
+	runners  sync.Pool // of *runner
 }
 
 type compiledTemplate struct {
@@ -139,14 +114,14 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	if compiler.findings != nil {
 		return nil, compiler.findings
 	}
-	templates := &Templates{
+	templates := &Templates{fleetIndex: fleetIndex{
 		environment: f.Environment,
 		hosts:       hosts,
 		workspaces:  indexWorkspaces(f),
 		clusters:    indexClusters(f),
 		waves:       indexWaves(f),
 		parameters:  indexParameters(f),
-	}
+	}}
 	templates.problems = templates.indexProblems(f)
 	templates.runners.New = func() any { return newRunner() }
 	return templates, nil
@@ -249,12 +224,9 @@ func (c *compiler) checkProjects(f *fleet.Fleet) {
 			continue
 		}
 		if owner := rendered[team.ArgocdProject.Name]; owner != "" && owner != team.Name {
-			c.findings.Report(
-				fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
+			c.findings.Report(fleet.PathOf("workspaces", team.Name).Attribute("argocd_project"),
 				"project %q is rendered for workspace %q, and allows only what belongs to that workspace: choose another name",
-				team.ArgocdProject.Name,
-				owner,
-			)
+				team.ArgocdProject.Name, owner)
 		}
 	}
 }

@@ -10,18 +10,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
-
-// workspace is a workspace with its fields in the form that templates read.
-type workspace struct {
-	*fleet.Workspace
-	contributorGroups, readerGroups, limitRange []any
-	resourceQuota                               map[string]any
-	project                                     fleet.ArgocdProject // without a name if there is none
-}
 
 // templateData is the data of templates. Names that Kalypso also has mean the same. Lists are []any and maps are
 // map[string]any, as sprig's functions require. A runner refills the same maps for each assignment.
@@ -72,7 +63,7 @@ func (d *templateData) fill(t *Templates, subject Subject) map[string]any {
 	root["ConfigVersion"] = subject.ConfigVersion
 	root["Policies"] = toAnyList(assignment.Policies)
 	root["Requires"] = toAnyList(assignment.Requires)
-	root["Dependencies"] = t.dependencyList(subject)
+	root["Dependencies"] = dependenciesOf(subject)
 	root["Wave"] = t.waves[workload.Name]
 	root["IsChart"] = isChart(&target.Manifests)
 	root["Repo"] = repoOf(subject.Repo)
@@ -216,18 +207,9 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters m
 	into["parameters"] = parameters
 }
 
-// parametersOf returns the parameters of a deployment target over those of its cluster type: read only.
-func (t *Templates) parametersOf(assignment *schedule.Assignment) map[string]any {
-	merged := overlay(t.hostOf(assignment).parameters, t.parameters[assignment.Target.Name])
-	if merged == nil {
-		return map[string]any{}
-	}
-	return merged
-}
-
-// dependencyList returns the required deployment targets as {name, namespace, isChart, object}. The list is unknown
+// dependenciesOf returns the required deployment targets as {name, namespace, isChart, object}. The list is unknown
 // while any of their manifests are, because isChart depends on them.
-func (t *Templates) dependencyList(subject Subject) any {
+func dependenciesOf(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
 		return []any(nil)
@@ -277,106 +259,11 @@ func repoOf(repo *folder.Location) any {
 	return map[string]any{"URL": repo.URL, "Branch": repo.Branch, "Path": repo.Path}
 }
 
-func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
-	index := make(map[string]*workspace, len(f.Workspaces))
-	for i := range f.Workspaces {
-		index[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
-	}
-	return index
-}
-
-func newWorkspace(of *fleet.Workspace) *workspace {
-	team := &workspace{
-		Workspace: of, contributorGroups: toAnyList(of.ContributorGroups), readerGroups: toAnyList(of.ReaderGroups),
-		limitRange:    limitsOf(of.LimitRange),
-		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
-	}
-	fillLabels(team.resourceQuota, of.ResourceQuota)
-	if of.ArgocdProject != nil {
-		team.project = *of.ArgocdProject
-	}
-	return team
-}
-
-// workspaceOf returns the workspace of a name. A workspace that the fleet does not define has only its name.
-func (t *Templates) workspaceOf(name string) *workspace {
-	if team := t.workspaces[name]; team != nil {
-		return team
-	}
-	return newWorkspace(&fleet.Workspace{Name: name})
-}
-
-func limitsOf(limits []fleet.Limit) []any {
-	if len(limits) == 0 {
-		return nil
-	}
-	list := make([]any, len(limits))
-	for i, limit := range limits {
-		fields := map[string]any{"type": limit.Type}
-		for name, quantities := range map[string]map[string]string{
-			"default": limit.Default, "defaultRequest": limit.DefaultRequest, "max": limit.Max, "min": limit.Min,
-			"maxLimitRequestRatio": limit.MaxLimitRequestRatio,
-		} {
-			if len(quantities) > 0 {
-				texts := make(map[string]any, len(quantities))
-				fillLabels(texts, quantities)
-				fields[name] = texts
-			}
-		}
-		list[i] = fields
-	}
-	return list
-}
-
-func indexParameters(f *fleet.Fleet) map[string]map[string]any {
-	index := map[string]map[string]any{}
-	for workload, target := range f.Targets() {
-		if len(target.Manifests.Parameters) > 0 {
-			index[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
-		}
-	}
-	return index
-}
-
 func naturalObject(object map[string]any) map[string]any {
 	if len(object) == 0 {
 		return nil
 	}
 	return natural(object).(map[string]any)
-}
-
-func indexClusters(f *fleet.Fleet) map[string][]string {
-	index := map[string][]string{}
-	for i := range f.Clusters {
-		index[f.Clusters[i].ClusterType] = append(index[f.Clusters[i].ClusterType], f.Clusters[i].Name)
-	}
-	return index
-}
-
-// indexWaves returns the longest chain of required workloads for each workload. Cycles are errors elsewhere.
-func indexWaves(f *fleet.Fleet) map[string]int {
-	requires := make(map[string][]string, len(f.Workloads))
-	for i := range f.Workloads {
-		requires[f.Workloads[i].Name] = f.Workloads[i].Requires
-	}
-	waves := make(map[string]int, len(f.Workloads))
-	var wave func(name string) int
-	wave = func(name string) int {
-		if known, ok := waves[name]; ok {
-			return known
-		}
-		waves[name] = 0
-		longest := 0
-		for _, required := range requires[name] {
-			longest = max(longest, wave(required)+1)
-		}
-		waves[name] = longest
-		return longest
-	}
-	for i := range f.Workloads {
-		wave(f.Workloads[i].Name)
-	}
-	return waves
 }
 
 func toAnyList(names []string) []any {

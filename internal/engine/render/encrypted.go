@@ -90,12 +90,9 @@ func (a *encryptedChooser) checkFile(one encryptedIn) {
 	if one.file.Method == encrypted.SOPS {
 		where := fmt.Sprintf("cluster type %q", clusterType.Name)
 		if host.reconciler != nil && host.reconciler.NoSOPS != "" {
-			a.report(
-				one.file,
-				where,
+			a.report(one.file, where,
 				"is encrypted with SOPS, but reaches %%s: %s; give a SealedSecret there, or references to a store, in secrets",
-				host.reconciler.NoSOPS,
-			)
+				host.reconciler.NoSOPS)
 		} else if clusterType.Decryption == nil {
 			a.report(one.file, where, "is encrypted with SOPS, but reaches %%s, whose agent has no key for it: set the cluster type's decryption")
 		}

@@ -28,13 +28,13 @@ func ForgetShapes(t *Templates) { t.shapes = shapeCache{} }
 
 // IsPlainlyRight says whether Check leaves a file at a glance.
 func IsPlainlyRight(t *Templates, subject Subject, file AssignmentFile) bool {
-	check := t.newCheck(hostOf(t, subject), subject)
+	check := newFolderCheck(t, hostOf(t, subject), subject)
 	return check.isQuicklyValid(uncheckedFile{templateOf(t, subject, file), &file, nil})
 }
 
 // FullCheck checks files with all that Check has.
 func FullCheck(t *Templates, subject Subject, files ...AssignmentFile) fleet.Findings {
-	check := t.newCheck(hostOf(t, subject), subject)
+	check := newFolderCheck(t, hostOf(t, subject), subject)
 	for _, file := range files {
 		check.checkFile(templateOf(t, subject, file), file)
 	}

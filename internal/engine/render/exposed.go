@@ -19,12 +19,12 @@ func (t *Templates) PlainTexts(subject Subject) []string {
 
 // isUnexposed reports credentials in a file of a user's template. It returns false even for allowed credentials.
 // Built-in templates render only values that were checked with the fleet.
-func (c *folderCheck) isUnexposed(t *Templates, template *compiledTemplate, file AssignmentFile) bool {
+func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFile) bool {
 	text := string(file.Content)
 	if template.isBuiltin || !credential.MayHave(text) {
 		return true
 	}
-	isUnexposed, known := true, t.PlainTexts(c.subject)
+	isUnexposed, known := true, c.templates.PlainTexts(c.subject)
 	for _, part := range exposureParts(template.contentType, text, file.Name) {
 		isUnexposed = isUnexposed && len(credential.Find(part.value)) == 0
 		for _, found := range credential.Find(part.value, known...) {

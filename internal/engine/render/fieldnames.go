@@ -21,13 +21,8 @@ func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]
 				continue
 			}
 			if hint := fleet.DidYouMean(violation.Steps[last], violation.Known); hint != "" {
-				a.reportOnce(
-					&a.warnings,
-					pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]),
-					"is no field of a %s that Flotilla knows%s",
-					kind.Kind,
-					hint,
-				)
+				a.reportOnce(&a.warnings, pathBelow(path.Attribute(kind.Parameter), violation.Steps[1:]),
+					"is no field of a %s that Flotilla knows%s", kind.Kind, hint)
 			}
 		}
 	}
@@ -37,7 +32,7 @@ func (a *writerChooser) checkSpelling(host *hostTemplates, assignment *schedule.
 	if host.reconciler == nil {
 		return
 	}
-	if parameters := a.templates.parameters[assignment.Target.Name]; parameters != nil && !a.checkedSpelling[assignment.Target.Name] {
+	if parameters := a.parameters[assignment.Target.Name]; parameters != nil && !a.checkedSpelling[assignment.Target.Name] {
 		a.checkedSpelling[assignment.Target.Name] = true
 		a.checkFieldNames(targetPath(assignment.Target).Attribute("manifests").Attribute("parameters"), parameters)
 	}

@@ -40,21 +40,12 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 		at := fleet.PathOf("cluster_types", assignment.Host.ClusterType.Name).Attribute("reconciler")
 		switch {
 		case host.reconciler == nil:
-			add(
-				at,
+			add(at,
 				"is a template of your own, by which Flotilla does not know what is rendered, and deployment target %q has render = %q",
-				assignment.Target.Name,
-				how,
-			)
+				assignment.Target.Name, how)
 		case host.reconciler.NoObjects != "":
-			add(
-				at,
-				"is %q, and deployment target %q has render = %q: %s",
-				host.reconciler.Name,
-				assignment.Target.Name,
-				how,
-				host.reconciler.NoObjects,
-			)
+			add(at, "is %q, and deployment target %q has render = %q: %s",
+				host.reconciler.Name, assignment.Target.Name, how, host.reconciler.NoObjects)
 		}
 		if pinned, isPinned := artifactOf(&assignment.Target.Target.Manifests); !isPinned {
 			hint := ""
@@ -75,9 +66,9 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 
 // checkStrength reports a deployment target whose render is weaker than its cluster type's: it would escape rules for
 // final objects.
-func (t *Templates) checkStrength(assignment *schedule.Assignment, to *findingsByPlace) {
+func (x *fleetIndex) checkStrength(assignment *schedule.Assignment, to *findingsByPlace) {
 	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
-	team := t.workspaceOf(assignment.Target.Workload.Workspace)
+	team := x.workspaceOf(assignment.Target.Workload.Workspace)
 	if target.ManifestsPending || !fleet.WeakensRendering(clusterType, target, team.Workspace) {
 		return
 	}

@@ -81,12 +81,6 @@ func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, res
 	return made, nil
 }
 
-// repositoryOf returns the URL of the GitOps repository as the agent of the host knows it.
-func (t *Templates) repositoryOf(assignment *schedule.Assignment, repo *folder.Location) string {
-	given, _ := t.parametersOf(assignment)[repositoryParameter].(string)
-	return cmp.Or(given, t.hostOf(assignment).reconciler.Repository, repo.URL)
-}
-
 // followObjects removes the sources from a reconciler's file and applies edits to the spec of the deploying object.
 func followObjects(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
 	return rewriteDocuments(content, func(document *yaml.Node) error {
@@ -137,40 +131,12 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 	var secrets []string
 	for i := range result.Objects {
 		o := &result.Objects[i]
-		isPlain, err := hasPlainSecret(o)
-		switch {
-		case o.On != "":
-			mistakes = append(
-				mistakes,
-				fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: set values with which it is, "+
-					"or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview),
-			)
+		isTwice := i > 0 && o.Identity() == result.Objects[i-1].Identity()
+		switch err := objectProblem(o, asChart, isTwice); {
+		case errors.Is(err, errPlainSecret):
+			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
 		case err != nil:
 			mistakes = append(mistakes, err)
-		case isPlain && o.Kind != "Secret":
-			mistakes = append(
-				mistakes,
-				fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name),
-			)
-		case isPlain:
-			secrets = append(secrets, wording.Quoted([]string{o.Name})...)
-		case len(skipped)+len(o.YAML) > MaxFile:
-			mistakes = append(mistakes, fmt.Errorf("%s %q has more than %d MiB", o.Kind, o.Name, MaxFile>>20))
-		case !asChart && o.IsGenerated():
-			mistakes = append(
-				mistakes,
-				fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible", o.Kind, o.Name, fleet.RenderObjects),
-			)
-		case !asChart && i > 0 && o.Identity() == result.Objects[i-1].Identity():
-			mistakes = append(
-				mistakes,
-				fmt.Errorf(
-					"%s %q is there as a hook and as another object, with which render = %q is not possible",
-					o.Kind,
-					o.Name,
-					fleet.RenderObjects,
-				),
-			)
 		}
 		if asChart && o.IsCRD {
 			definitions = append(definitions, o.YAML)
@@ -180,17 +146,10 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 	}
 	if len(secrets) > 0 {
 		secrets = slices.Compact(secrets)
-		mistakes = append(
-			mistakes,
-			fmt.Errorf(
-				"%s %s would be in the GitOps repository as plain text: leave Secrets out of the manifests and bring their values by secrets of "+
-					"config containers, "+
-					"encrypt them with SOPS, or set render = %q",
-				wording.OneOrMany(len(secrets), "Secret", "Secrets"),
-				wording.List(secrets, wording.Named),
-				fleet.RenderPreview,
-			),
-		)
+		mistakes = append(mistakes, fmt.Errorf("%s %s would be in the GitOps repository as plain text: "+
+			"leave Secrets out of the manifests and bring their values by secrets of config containers, "+
+			"encrypt them with SOPS, or set render = %q",
+			wording.OneOrMany(len(secrets), "Secret", "Secrets"), wording.List(secrets, wording.Named), fleet.RenderPreview))
 	}
 	text, crds := bytes.Join(all, separator), bytes.Join(definitions, separator)
 	if asChart {
@@ -211,6 +170,35 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 		files[i].Name = path.Join(folder.ObjectsFolder, files[i].Name)
 	}
 	return files, digest, err
+}
+
+// errPlainSecret reports a Secret whose values are not encrypted.
+var errPlainSecret = errors.New("a Secret is plain text")
+
+// objectProblem returns the reason why an object cannot be written, or nil. isTwice means that the object before has the
+// same identity.
+func objectProblem(o *objects.FinalObject, asChart, isTwice bool) error {
+	isPlain, err := hasPlainSecret(o)
+	switch {
+	case o.On != "":
+		return fmt.Errorf("%s %q is not the same on install and on upgrade, and with render = %[3]q there is one of it: "+
+			"set values with which it is, or render = %[4]q", o.Kind, o.Name, fleet.RenderObjects, fleet.RenderPreview)
+	case err != nil:
+		return err
+	case isPlain && o.Kind != "Secret":
+		return fmt.Errorf("%s %q has a Secret in it, which would be in the GitOps repository as plain text", o.Kind, o.Name)
+	case isPlain:
+		return errPlainSecret
+	case len(skipped)+len(o.YAML) > MaxFile:
+		return fmt.Errorf("%s %q has more than %d MiB", o.Kind, o.Name, MaxFile>>20)
+	case !asChart && o.IsGenerated():
+		return fmt.Errorf("%s %q has a generateName in place of a name, with which render = %q is not possible",
+			o.Kind, o.Name, fleet.RenderObjects)
+	case !asChart && isTwice:
+		return fmt.Errorf("%s %q is there as a hook and as another object, with which render = %q is not possible",
+			o.Kind, o.Name, fleet.RenderObjects)
+	}
+	return nil
 }
 
 var separator = []byte("---\n")

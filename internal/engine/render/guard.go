@@ -33,16 +33,14 @@ const (
 // acceptsMissing lists the functions that accept a missing value.
 var acceptsMissing = newSet(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
-	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas",
-)
+	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas")
 
 // readsShallowly lists the functions that do not read inside maps and lists. Their arguments may contain unknown
 // values, as "." has with .Repo.
 var readsShallowly = newSet(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
 	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
-	"tpl",
-)
+	"tpl")
 
 // formatsValues lists the functions that format values as Go does, which prints an inner null as "<nil>".
 var formatsValues = newSet(

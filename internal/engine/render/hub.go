@@ -7,16 +7,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
 // hubProject returns the name of a workspace's AppProject on a hub, which has one for each host and environment.
 func hubProject(project, environment, host string) string {
 	return LabelValue(project + "-" + environment + "-" + host)
-}
-
-func (t *Templates) rendersProject(assignment *schedule.Assignment) bool {
-	return t.workspaceOf(assignment.Target.Workload.Workspace).project.Render
 }
 
 // escapeActions escapes "{{" in values, which an ApplicationSet would read as actions of its templates.

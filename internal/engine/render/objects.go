@@ -54,14 +54,14 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.ObjectR
 	return []folder.ObjectRef{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
-func (t *Templates) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.ObjectRef) {
+func (x *fleetIndex) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.ObjectRef) {
 	if len(subject.Secrets) == 0 {
 		return nil
 	}
 	if name := secretName(subject.Assignment.Target.Target); name != "" {
 		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, subject.Assignment.Namespace, name})
 	}
-	if values := t.valuesSecretOf(subject); values != nil {
+	if values := x.valuesSecretOf(subject); values != nil {
 		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, values["namespace"].(string), values["name"].(string)})
 	}
 	return objects

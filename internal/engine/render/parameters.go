@@ -35,8 +35,7 @@ var parameterNames = func() []string {
 // parameterKinds lists the kinds whose specs have a parameter, sorted by its name.
 var parameterKinds = slices.SortedFunc(
 	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.ObjectKind) bool { return kind.Parameter == "" })),
-	func(a, b *reconciler.ObjectKind) int { return cmp.Compare(a.Parameter, b.Parameter) },
-)
+	func(a, b *reconciler.ObjectKind) int { return cmp.Compare(a.Parameter, b.Parameter) })
 
 // parametersFor returns the parameters of a built-in reconciler, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
@@ -161,19 +160,19 @@ type targetProblems struct {
 	outside error // a source or a namespace that the workspace forbids
 }
 
-func (t *Templates) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
+func (x *fleetIndex) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
 	index := map[string]*targetProblems{}
 	owners := secretOwners(f)
 	for workload, target := range f.Targets() {
-		team, name := t.workspaceOf(workload.Workspace), fleet.FullName(workload.Name, target.Name)
-		parameters := t.parameters[name]
+		team, name := x.workspaceOf(workload.Workspace), fleet.FullName(workload.Name, target.Name)
+		parameters := x.parameters[name]
 		if len(parameters) == 0 && len(target.Manifests.ConfigAs) == 0 && !team.IsConfined() {
 			continue
 		}
 		path := fleet.TargetPath(workload.Name, target.Name)
 		unknown := parameterChecker{path: path.Attribute("manifests").Attribute("parameters")}
 		misused, outside := parameterChecker{path: unknown.path}, parameterChecker{}
-		reached := reachChecker{parameterChecker: &outside, team: team.Workspace, teams: t.workspaces, owners: owners}
+		reached := reachChecker{parameterChecker: &outside, team: team.Workspace, teams: x.workspaces, owners: owners}
 		reached.checkNamespace(path.Attribute("namespace"), target.Namespace)
 		if !target.ManifestsPending {
 			reached.checkSource(path.Attribute("manifests"), &target.Manifests)
@@ -212,28 +211,18 @@ func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignm
 	if forms := assignment.Target.Target.Manifests.ConfigAs; len(forms) > 0 {
 		form = formProblem(host, assignment)
 	}
-	return errors.Join(
-		unknown,
-		misused,
-		outside,
-		form,
-		deploysProblem(host, assignment),
-		imageProblem(host, assignment),
-		t.verifyProblem(host, assignment),
-	)
+	return errors.Join(unknown, misused, outside, form, deploysProblem(host, assignment), imageProblem(host, assignment),
+		t.verifyProblem(host, assignment))
 }
 
 // verifyProblem reports that the reconciler would not check the signatures that the cluster type requires.
-func (t *Templates) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
+func (x *fleetIndex) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
 		return nil
 	}
 	manifests := &assignment.Target.Target.Manifests
-	problem := host.reconciler.Unverified(
-		t.parametersOf(assignment),
-		manifestsOf(manifests),
-		strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"),
-	)
+	problem := host.reconciler.Unverified(x.parametersOf(assignment), manifestsOf(manifests),
+		strings.HasPrefix(strings.ToLower(manifests.Repo), "oci://"))
 	if problem == "" {
 		return nil
 	}

@@ -109,24 +109,15 @@ func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconcil
 		isOthers := func(owner string) bool { return owner != c.team.Name }
 		if object, isValues := strings.CutSuffix(name, valuesSuffix); isName && isValues && reach == reconciler.Secrets {
 			if i := slices.IndexFunc(c.objects[object], isOthers); i >= 0 {
-				c.report(
-					path,
+				c.report(path,
 					"%q is the Secret with the values of a workload of workspace %q, which this workload of workspace %q cannot use",
-					name,
-					c.objects[object][i],
-					c.team.Name,
-				)
+					name, c.objects[object][i], c.team.Name)
 			}
 			return
 		}
 		if i := slices.IndexFunc(c.objects[name], isOthers); isName && reach == reconciler.Objects && i >= 0 {
-			c.report(
-				path,
-				"%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use",
-				name,
-				c.objects[name][i],
-				c.team.Name,
-			)
+			c.report(path, "%q is an object of a workload of workspace %q, which this workload of workspace %q cannot use",
+				name, c.objects[name][i], c.team.Name)
 		}
 		return
 	case isName && reconciler.IsAgents(name):

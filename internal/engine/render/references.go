@@ -125,7 +125,7 @@ func (r *secretFile) renderFile(subject Subject) ([]byte, error) {
 }
 
 func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
-	return r.newCheck(r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
+	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
 }
 
 // entriesAt returns the start of the entries in a file; 0 if it has none.

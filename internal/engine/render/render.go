@@ -160,11 +160,8 @@ func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subjec
 	if err != nil || content == nil {
 		return content, err
 	}
-	content, err = e.mergeFields(
-		content,
-		e.data.manifests["parameters"].(map[string]any),
-		t.workspaceOf(subject.Assignment.Target.Workload.Workspace),
-	)
+	content, err = e.mergeFields(content, e.data.manifests["parameters"].(map[string]any),
+		t.workspaceOf(subject.Assignment.Target.Workload.Workspace))
 	if of := reconciler.Named(template.name); err == nil && of.OnHub() {
 		content, err = escapeActions(content, of)
 	}
@@ -195,13 +192,9 @@ func tooLarge(subject Subject) error {
 		path = fleet.PathOf("config_containers", container).Attribute("data").Key(largest)
 	}
 	var findings fleet.Findings
-	findings.Report(
-		path,
+	findings.Report(path,
 		"the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
-		subject.Assignment.Target.Name,
-		maxConfigMap>>20,
-		largest,
-	)
+		subject.Assignment.Target.Name, maxConfigMap>>20, largest)
 	return findings
 }
 

@@ -3,23 +3,14 @@ package render
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
+	"maps"
 	"strconv"
 	"strings"
 	"text/template"
-
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Limits for the rendering of one file. They stop templates that never end or that need ever more memory.
-const (
-	maxIterations = 100_000  // of loops and of calls of templates
-	maxDepth      = 100      // of templates that call templates, tpl included
-	maxValue      = 1 << 20  // bytes and elements of one value that is printed or passed to a function
-	maxWork       = 64 << 20 // bytes and elements of all these values
-	maxNest       = 1000     // levels of one value
-	maxKeptTexts  = 64       // parsed texts of tpl in memory
-)
+// maxKeptTexts bounds the parsed texts of tpl in memory.
+const maxKeptTexts = 64
 
 // runner runs templates, one at a time, and limits the work of each.
 type runner struct {
@@ -31,11 +22,9 @@ type runner struct {
 	isFilled   bool
 	hasSecrets bool // data has the secret references of the assignment
 	output     fileBuffer
-	iterations int
-	depth      int
-	work       int
-	more       template.FuncMap // of [TextRenderer]
-	isStrict   bool             // a missing key of a map is an error
+	meter
+	more     template.FuncMap // of [TextRenderer]
+	isStrict bool             // a missing key of a map is an error
 }
 
 func newRunner() *runner {
@@ -44,7 +33,7 @@ func newRunner() *runner {
 
 func (e *runner) reset() {
 	e.output.buffer = e.output.buffer[:0]
-	e.iterations, e.depth, e.work = 0, 0, 0
+	e.meter = meter{}
 }
 
 func (e *runner) boundManifests(t *compiledTemplate) []*template.Template {
@@ -62,7 +51,7 @@ func (e *runner) boundManifests(t *compiledTemplate) []*template.Template {
 
 // functionMap returns the functions that depend on the runner: guards, caches and tpl.
 func (e *runner) functionMap() template.FuncMap {
-	return e.withMore(template.FuncMap{
+	functions := template.FuncMap{
 		printFunction: e.guardPrinted,
 		textFunction:  e.guardFormatted,
 		needFunction:  e.guardRequired,
@@ -73,65 +62,9 @@ func (e *runner) functionMap() template.FuncMap {
 		"tpl":         e.renderNested,
 		"toYaml":      e.yaml.toYAML,
 		"stringify":   e.yaml.stringify,
-	})
-}
-
-// Guards panic with their errors; text/template returns them. An error result would allocate for every value.
-
-func (e *runner) guardPrinted(source string, value any) any {
-	if number, ok := value.(float64); ok {
-		return numberText(number) // Go prints 1500000.5 as 1.5000005e+06
 	}
-	return e.guardFormatted(source, value)
-}
-
-func (e *runner) guardFormatted(source string, value any) any {
-	e.guardRequired(false, source, value)
-	if deep.Holds(value, func(part any) bool { return part == nil }) {
-		panic(problemf("%s has a null, which only toYaml and toJson can write", source))
-	}
-	return value
-}
-
-func (e *runner) guardRequired(shallow bool, source string, value any) any {
-	if value == nil {
-		panic(problemf("%s has no value", source))
-	}
-	return e.guardOptional(shallow, value)
-}
-
-func (e *runner) guardOptional(shallow bool, value any) any {
-	var err error
-	if text, ok := value.(string); ok {
-		err = e.addWork(len(text))
-	} else {
-		err = e.measure(value, shallow)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
-
-func (e *runner) countIteration() string {
-	e.iterations++
-	if e.iterations > maxIterations {
-		panic(problemf("loops and calls of templates take more than %d steps", maxIterations))
-	}
-	return ""
-}
-
-func (e *runner) enterTemplate() string {
-	e.depth++
-	if e.depth > maxDepth {
-		panic(problemf("templates call each other more than %d levels deep", maxDepth))
-	}
-	return e.countIteration()
-}
-
-func (e *runner) leaveTemplate() string {
-	e.depth--
-	return ""
+	maps.Copy(functions, e.more)
+	return functions
 }
 
 func (e *runner) renderNested(text string, data any) (string, error) {
@@ -178,97 +111,6 @@ func textProblem(text string, err error) error {
 	failure := &TemplateError{Message: err.Error()}
 	explain(failure, text, err)
 	return problemf("in the text given to tpl%s", failure.position())
-}
-
-func (e *runner) addWork(size int) error {
-	if size > maxValue {
-		return problemf("a value is larger than %d MiB", maxValue>>20)
-	}
-	e.work += size
-	if e.work > maxWork {
-		return problemf("functions work on more than %d MiB", maxWork>>20)
-	}
-	return nil
-}
-
-// measure adds the size of a value to the work. An unknown value is an error. With shallow, only the value itself must
-// be known.
-func (e *runner) measure(value any, shallow bool) error {
-	scale := valueSize{shallow: shallow}
-	if err := scale.add(value, 0); err != nil {
-		return err
-	}
-	return e.addWork(scale.size)
-}
-
-// valueSize measures a value up to the limit. A list that contains one list twice, over forty levels, is small in
-// memory and endless in print.
-type valueSize struct {
-	shallow bool
-	size    int
-}
-
-func (s *valueSize) add(value any, depth int) error {
-	if depth > maxNest {
-		return problemf("a value is nested deeper than %d levels", maxNest)
-	}
-	s.size++
-	if s.size > maxValue {
-		return problemf("a value is larger than %d MiB", maxValue>>20)
-	}
-	switch value := value.(type) {
-	case nil, bool, int, int64, float64:
-	case string:
-		s.size += len(value)
-	case unknownRepo, unknownList:
-		if !s.shallow || depth == 0 {
-			return ErrUnknown
-		}
-	case map[string]any:
-		for key, element := range value {
-			s.size += len(key)
-			if err := s.add(element, depth+1); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, element := range value {
-			if err := s.add(element, depth+1); err != nil {
-				return err
-			}
-		}
-	case []string:
-		for _, element := range value {
-			s.size += len(element) + 1
-		}
-	default:
-		return s.addReflected(reflect.ValueOf(value), depth)
-	}
-	return nil
-}
-
-// addReflected measures types that only functions return.
-func (s *valueSize) addReflected(value reflect.Value, depth int) error {
-	switch value.Kind() {
-	case reflect.String:
-		s.size += value.Len()
-	case reflect.Map:
-		for entries := value.MapRange(); entries.Next(); {
-			if err := s.add(entries.Key().Interface(), depth+1); err != nil {
-				return err
-			}
-			if err := s.add(entries.Value().Interface(), depth+1); err != nil {
-				return err
-			}
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range value.Len() {
-			if err := s.add(value.Index(i).Interface(), depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // numberText formats a number without an exponent.

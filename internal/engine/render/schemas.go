@@ -16,7 +16,7 @@ import (
 
 // checkSchema reports violations of the schema of an object's kind. Unknown fields of parameters are warnings: see
 // [writerChooser.checkFieldNames].
-func (c *folderCheck) checkSchema(node *yaml.Node, kind string) {
+func (c *fileCheck) checkSchema(node *yaml.Node, kind string) {
 	value, _ := valueOf(node)
 	object, isObject := value.(map[string]any)
 	if !isObject {
@@ -117,7 +117,7 @@ func indexOf(step string) (index int, isIndex bool) {
 
 // attributeOf returns the attribute of the fleet behind a part of a reconciler's object, or nil, and the remaining
 // steps below the attribute.
-func (c *folderCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
+func (c *fileCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
 	of, spec := reconciler.KindNamed(kind), []string{"spec"}
 	if of != nil && of.Template != "" {
 		of, spec = reconciler.KindNamed(of.Makes[0]), []string{"spec", of.Template, "spec"}

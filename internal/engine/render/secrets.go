@@ -59,9 +59,9 @@ const valuesSuffix = "-platform-values"
 
 // valuesSecretOf returns the Secret with values of a chart for templates: {name, namespace, labels, data}, or nil. data
 // has a template of External Secrets Operator for each key.
-func (t *Templates) valuesSecretOf(subject Subject) map[string]any {
+func (x *fleetIndex) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
-	host := t.hostOf(assignment)
+	host := x.hostOf(assignment)
 	below, among := assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !among || len(subject.Secrets) == 0 || noSecretValues(host, subject.Secrets) != "" {
 		return nil

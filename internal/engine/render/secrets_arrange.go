@@ -23,9 +23,9 @@ func (t *Templates) CheckSecrets(
 ) fleet.Findings {
 	a := &secretChecker{
 		writerChooser: writerChooser{
-			templates: t,
-			seen:      map[string]bool{},
-			writers:   map[namespaceOn][]*schedule.Assignment{},
+			fleetIndex: &t.fleetIndex,
+			seen:       map[string]bool{},
+			writers:    map[namespaceOn][]*schedule.Assignment{},
 		}, checked: map[referenceOn]bool{},
 	}
 	for i, assignment := range assignments {
@@ -69,15 +69,9 @@ func (a *secretChecker) checkReferences(
 			hasAny, firstKey, firstStore = true, key, reference.Store
 		}
 		if host.service != nil && host.service.OneStore && reference.Store != firstStore {
-			a.report(
-				secretPath(origin(key), key).Attribute("store"),
+			a.report(secretPath(origin(key), key).Attribute("store"),
 				"is %q, and the store of %q is %q: %q, the secret_service of cluster type %q, gets all secrets of an assignment from one store",
-				reference.Store,
-				firstKey,
-				firstStore,
-				host.service.Name,
-				clusterType,
-			)
+				reference.Store, firstKey, firstStore, host.service.Name, clusterType)
 		}
 		if on := (referenceOn{host, key, reference}); !a.checked[on] {
 			a.checked[on] = true
@@ -117,11 +111,9 @@ func (a *secretChecker) checkReference(
 		a.report(path, format, arguments...)
 	}
 	if len(validation.IsConfigMapKey(key)) > 0 {
-		report(
-			"",
+		report("",
 			`key %q cannot be one of a Secret: letters, digits, "-", "_" and "." can, up to 253 of them, and it does not start with ".."`,
-			key,
-		)
+			key)
 	}
 	store, known := host.stores[reference.Store]
 	if !known {
@@ -155,13 +147,9 @@ func (a *secretChecker) checkForms(
 	isListed := slices.ContainsFunc(forms, func(form string) bool { return form == "secret" || strings.HasPrefix(form, "secret:") })
 	switch reason := noSecretValues(host, maps.Collect(references)); {
 	case among && !isListed && reason != "":
-		a.report(
-			path,
+		a.report(path,
 			`"values" cannot have the references to secrets on cluster type %q: %s. Add "secret", and let the chart use the existing Secret %q`,
-			clusterType,
-			reason,
-			cmp.Or(name, defaultSecretName),
-		)
+			clusterType, reason, cmp.Or(name, defaultSecretName))
 	case !among && name == "":
 		a.report(path, `has no form for the references to secrets that reach the deployment target: add "secret"`)
 	}

@@ -55,12 +55,8 @@ const (
 func slotsOf(subject Subject) slots {
 	assignment := subject.Assignment
 	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
-	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(
-		assignment.Target,
-		assignment.Host,
-		assignment.Namespace,
-		subject.Environment,
-	)
+	names[namespaceSlot], names[objectSlot] = assignment.Namespace, objectName(assignment.Target, assignment.Host,
+		assignment.Namespace, subject.Environment)
 	names[hostSlot] = LabelValue(assignment.Host.FirstName())
 	for _, dependency := range assignment.Dependencies {
 		names = append(names, objectName(dependency.Target, dependency.Host, dependency.Namespace, subject.Environment))

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"maps"
 	"strings"
 	"text/template"
 )
@@ -51,9 +50,4 @@ func (t *TextRenderer) Render(text string, data map[string]any) (string, error) 
 		return "", problemf("%s", strings.TrimLeft(failure.position(), ",: "))
 	}
 	return made, nil
-}
-
-func (e *runner) withMore(functions template.FuncMap) template.FuncMap {
-	maps.Copy(functions, e.more)
-	return functions
 }

@@ -157,11 +157,8 @@ func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte,
 			return nil, fmt.Errorf("the process that renders cannot be started: %w", err)
 		}
 	}
-	bounded, cancel := context.WithTimeoutCause(
-		ctx,
-		p.options.Time,
-		boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true},
-	)
+	bounded, cancel := context.WithTimeoutCause(ctx, p.options.Time,
+		boundError{fmt.Errorf("it takes more than %s to render", p.options.Time), true})
 	defer cancel()
 	answer, err := w.exchange(bounded, message)
 	if err != nil {

@@ -1,0 +1,164 @@
+package render
+
+import (
+	"cmp"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+)
+
+// fleetIndex finds the parts of a fleet that rendering reads.
+type fleetIndex struct {
+	environment string
+	hosts       map[string]*hostTemplates // by cluster type
+	workspaces  map[string]*workspace
+	clusters    map[string][]string
+	waves       map[string]int            // by workload, see [indexWaves]
+	parameters  map[string]map[string]any // by full name of the deployment target
+}
+
+type hostTemplates struct {
+	templates        []*compiledTemplate
+	reconciler       *reconciler.Reconciler // of the template; nil if the template is the user's
+	isBuiltin        bool
+	hasBuiltinConfig bool
+	parameters       map[string]any
+	catalog          *kinds.Catalog
+	// parametersID is equal for cluster types with equal parameters.
+	parametersID string
+	service      *secretservice.Service // of the template; nil if there is none or it is the user's
+	hasSecrets   bool
+	stores       map[string]fleet.SecretStore
+	// storesID is equal for cluster types with equal stores.
+	storesID string
+}
+
+func (x *fleetIndex) hostOf(assignment *schedule.Assignment) *hostTemplates {
+	return x.hosts[assignment.Host.ClusterType.Name]
+}
+
+// workspace is a workspace with its fields in the form that templates read.
+type workspace struct {
+	*fleet.Workspace
+	contributorGroups, readerGroups, limitRange []any
+	resourceQuota                               map[string]any
+	project                                     fleet.ArgocdProject // without a name if there is none
+}
+
+// parametersOf returns the parameters of a deployment target over those of its cluster type: read only.
+func (x *fleetIndex) parametersOf(assignment *schedule.Assignment) map[string]any {
+	merged := overlay(x.hostOf(assignment).parameters, x.parameters[assignment.Target.Name])
+	if merged == nil {
+		return map[string]any{}
+	}
+	return merged
+}
+
+func indexWorkspaces(f *fleet.Fleet) map[string]*workspace {
+	index := make(map[string]*workspace, len(f.Workspaces))
+	for i := range f.Workspaces {
+		index[f.Workspaces[i].Name] = newWorkspace(&f.Workspaces[i])
+	}
+	return index
+}
+
+func newWorkspace(of *fleet.Workspace) *workspace {
+	team := &workspace{
+		Workspace: of, contributorGroups: toAnyList(of.ContributorGroups), readerGroups: toAnyList(of.ReaderGroups),
+		limitRange:    limitsOf(of.LimitRange),
+		resourceQuota: make(map[string]any, len(of.ResourceQuota)),
+	}
+	fillLabels(team.resourceQuota, of.ResourceQuota)
+	if of.ArgocdProject != nil {
+		team.project = *of.ArgocdProject
+	}
+	return team
+}
+
+// workspaceOf returns the workspace of a name. A workspace that the fleet does not define has only its name.
+func (x *fleetIndex) workspaceOf(name string) *workspace {
+	if team := x.workspaces[name]; team != nil {
+		return team
+	}
+	return newWorkspace(&fleet.Workspace{Name: name})
+}
+
+func limitsOf(limits []fleet.Limit) []any {
+	if len(limits) == 0 {
+		return nil
+	}
+	list := make([]any, len(limits))
+	for i, limit := range limits {
+		fields := map[string]any{"type": limit.Type}
+		for name, quantities := range map[string]map[string]string{
+			"default": limit.Default, "defaultRequest": limit.DefaultRequest, "max": limit.Max, "min": limit.Min,
+			"maxLimitRequestRatio": limit.MaxLimitRequestRatio,
+		} {
+			if len(quantities) > 0 {
+				texts := make(map[string]any, len(quantities))
+				fillLabels(texts, quantities)
+				fields[name] = texts
+			}
+		}
+		list[i] = fields
+	}
+	return list
+}
+
+func indexParameters(f *fleet.Fleet) map[string]map[string]any {
+	index := map[string]map[string]any{}
+	for workload, target := range f.Targets() {
+		if len(target.Manifests.Parameters) > 0 {
+			index[fleet.FullName(workload.Name, target.Name)] = naturalObject(target.Manifests.Parameters)
+		}
+	}
+	return index
+}
+
+func indexClusters(f *fleet.Fleet) map[string][]string {
+	index := map[string][]string{}
+	for i := range f.Clusters {
+		index[f.Clusters[i].ClusterType] = append(index[f.Clusters[i].ClusterType], f.Clusters[i].Name)
+	}
+	return index
+}
+
+// indexWaves returns the longest chain of required workloads for each workload. Cycles are errors elsewhere.
+func indexWaves(f *fleet.Fleet) map[string]int {
+	requires := make(map[string][]string, len(f.Workloads))
+	for i := range f.Workloads {
+		requires[f.Workloads[i].Name] = f.Workloads[i].Requires
+	}
+	waves := make(map[string]int, len(f.Workloads))
+	var wave func(name string) int
+	wave = func(name string) int {
+		if known, ok := waves[name]; ok {
+			return known
+		}
+		waves[name] = 0
+		longest := 0
+		for _, required := range requires[name] {
+			longest = max(longest, wave(required)+1)
+		}
+		waves[name] = longest
+		return longest
+	}
+	for i := range f.Workloads {
+		wave(f.Workloads[i].Name)
+	}
+	return waves
+}
+
+func (x *fleetIndex) rendersProject(assignment *schedule.Assignment) bool {
+	return x.workspaceOf(assignment.Target.Workload.Workspace).project.Render
+}
+
+// repositoryOf returns the URL of the GitOps repository as the agent of the host knows it.
+func (x *fleetIndex) repositoryOf(assignment *schedule.Assignment, repo *folder.Location) string {
+	given, _ := x.parametersOf(assignment)[repositoryParameter].(string)
+	return cmp.Or(given, x.hostOf(assignment).reconciler.Repository, repo.URL)
+}
