@@ -44,15 +44,11 @@ func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 		}
 	}
 
-	keys := make(map[string]int, len(e.keys))
-	for number, key := range e.keys {
-		keys[key] = number
-	}
 	made.schemas = make([]*schema, len(texts))
 	failures := make([]error, len(texts))
 	parallel.Each(len(texts), func(i int) {
 		if made.schemas[i], failures[i] = readSchema(texts[i]); failures[i] == nil {
-			made.schemas[i].separate(keys)
+			made.schemas[i].separate(e.numbers)
 			if e.references {
 				made.schemas[i].unknown = readUnknownText(made.schemas[i].root)
 			}

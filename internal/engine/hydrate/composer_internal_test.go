@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
-// TestTheComposerAgreesWithTracing composes random containers as a composer does, from the last to the first
-// and with what it remembers, and node after node with a trace of each key.
+// TestTheComposerAgreesWithTracing composes random containers with a composer, which caches results and traces only
+// doubtful keys, and with a trace of every key.
 func TestTheComposerAgreesWithTracing(t *testing.T) {
 	t.Parallel()
 	ambiguities, rounds := 0, acceptancetest.Count(400, 4_000)

@@ -21,7 +21,6 @@ type container struct {
 	known   bool           // completely known; otherwise the certain part counts
 	data    map[string]any // as written, with nulls and references
 	entries []keyedValue   // data by top-level key, in order
-	steps   []step         // data by node, in order
 	texts   bool           // values are strings in their source
 
 	references bool
@@ -39,7 +38,7 @@ type value struct {
 	raw     any    // as written, with nulls
 	clean   any    // without nulls in objects
 	json    string // canonical form of clean, or empty for null
-	id      int    // equal for equal raw values; negative for merged ones
+	id      int    // equal for equal raw values; 0 for merged ones, too
 	text    bool   // a string that had to be one in its source
 	extreme bool   // contains a number beyond the checkable range
 }
@@ -52,16 +51,16 @@ func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	return fleet.WithoutOwnerLabels(one.Labels)
 }
 
-// mergeIndex contains the parsed containers of a fleet in merge order, and the nodes of their data. It is immutable;
-// all snapshots share it.
+// mergeIndex contains the parsed containers of a fleet in merge order, and their keys. It is immutable; all snapshots
+// share it.
 type mergeIndex struct {
 	merger
 	environment string
-	containers  []container // in merge order
-	ranks       []int       // by container: equal if only names decide; nil allows that
-	keys        []string    // top-level keys, sorted
-	nodes       []node
-	wholes      int // number of nodes merged as a whole
+	containers  []container    // in merge order
+	ranks       []int          // by container: equal if only names decide; nil allows that
+	keys        []string       // top-level keys, sorted
+	keysJSON    []string       // JSON names with colons
+	numbers     map[string]int // by key
 
 	references bool
 	files      bool
@@ -91,7 +90,38 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 		made.files = made.files || len(made.containers[i].files) > 0
 	}
 	made.mixed = made.findMixed()
-	return made, made.indexNodes()
+	return made, made.indexKeys()
+}
+
+// indexKeys numbers the top-level keys and fills in the containers' entries.
+func (e *mergeIndex) indexKeys() error {
+	e.numbers = map[string]int{}
+	for i := range e.containers {
+		for key := range e.containers[i].data {
+			e.numbers[key] = 0
+		}
+	}
+	e.keys = slices.Sorted(maps.Keys(e.numbers))
+	for number, key := range e.keys {
+		json, err := fleet.CanonicalJSON(key)
+		if err != nil {
+			return err
+		}
+		e.numbers[key], e.keysJSON = number, append(e.keysJSON, json+":")
+	}
+	values := &valueTable{ids: map[valueIdentity]int{}, made: map[valueIdentity]*value{}}
+	for i := range e.containers {
+		one := &e.containers[i]
+		for _, key := range slices.Sorted(maps.Keys(one.data)) {
+			_, isString := one.data[key].(string)
+			value, err := values.share(one.data[key], one.texts && isString)
+			if err != nil {
+				return fmt.Errorf("config container %q: %w", one.name, err)
+			}
+			one.entries = append(one.entries, keyedValue{e.numbers[key], value})
+		}
+	}
+	return nil
 }
 
 // order returns the containers in merge order with their ranks.
