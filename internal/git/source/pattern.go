@@ -3,192 +3,130 @@ package source
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
-// pattern is a path pattern with the syntax of Terraform's fileset: *, ? and [a-z] within a name, ** for any number of
-// folders, {a,b} for alternatives, and \ to escape a character.
+// pattern is a path pattern with the syntax of Terraform's fileset: *, ? and [a-z] within a name, ** for any number of folders,
+// {a,b} for alternatives, and \ to escape a character.
 type pattern struct {
-	text     string
-	segments []string // "**" stands for any number
+	text string // as given
+	glob string
+
+	// fixed has the segments that match one name each, up to the first that may match several. deep reports whether there is one.
+	fixed []string
+	deep  bool
 }
 
-// Limits of patterns: a state fits into 64 bits.
 const (
-	maxPatterns   = 256 // including alternatives
-	maxSegments   = 60
-	anyDepth      = "**"
+	maxPatterns   = 256 // including alternatives, which are matched one by one
 	maxPatternLen = 4096
+	anyDepth      = "**"
 )
 
-// parsePatterns parses patterns, and expands alternatives to several patterns.
 func parsePatterns(texts []string) ([]pattern, error) {
-	var patterns []pattern
-	for _, text := range texts {
-		expanded, err := expand(text)
+	patterns, alternatives := make([]pattern, len(texts)), 0
+	for i, text := range texts {
+		p, count, err := parsePattern(text)
 		if err != nil {
 			return nil, fmt.Errorf("pattern %q: %w", text, err)
 		}
-		for _, one := range expanded {
-			p, err := parsePattern(one)
-			if err != nil {
-				return nil, fmt.Errorf("pattern %q: %w", text, err)
-			}
-			p.text = text
-			patterns = append(patterns, p)
-		}
-		if len(patterns) > maxPatterns {
+		if alternatives += count; alternatives > maxPatterns {
 			return nil, fmt.Errorf("there are more than %d patterns, alternatives in braces counted", maxPatterns)
 		}
+		patterns[i] = p
 	}
 	return patterns, nil
 }
 
-// expand expands the alternatives in braces.
-func expand(text string) ([]string, error) {
-	if len(text) > maxPatternLen {
-		return nil, fmt.Errorf("it is longer than %d bytes", maxPatternLen)
+// parsePattern returns a pattern and the number of its alternatives.
+func parsePattern(text string) (pattern, int, error) {
+	switch {
+	case text == "":
+		return pattern{}, 0, errors.New("it is empty")
+	case len(text) > maxPatternLen:
+		return pattern{}, 0, fmt.Errorf("it is longer than %d bytes", maxPatternLen)
+	case strings.HasPrefix(text, "/"):
+		return pattern{}, 0, errors.New("it begins with a slash; patterns are relative to path, so remove the slash")
+	case !doublestar.ValidatePattern(text):
+		return pattern{}, 0, errors.New("a bracket is not closed, a brace is not closed or not opened, or a backslash has nothing after it; " +
+			"write \\{ for the character itself")
 	}
-	pending, done := []string{text}, []string(nil)
-	for len(pending) > 0 {
-		next := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		open, end := braces(next)
+	p := pattern{text: text, glob: strings.TrimPrefix(text, "./")}
+	segments, alternatives := split(p.glob)
+	for _, segment := range segments {
 		switch {
-		case open < 0 && end < 0:
-			done = append(done, next)
-			continue
-		case open < 0 || end < 0:
-			return nil, errors.New("a brace is not closed or not opened; write \\{ or \\} for the character itself")
+		case segment == "":
+			return pattern{}, 0, errors.New("it ends with a slash, or has two in a row; all files of a folder are folder/**")
+		case segment == "." || segment == "..":
+			return pattern{}, 0, fmt.Errorf("it has a segment %q", segment)
+		case segment != anyDepth && strings.Contains(segment, anyDepth) && !strings.Contains(segment, "{"):
+			return pattern{}, 0, errors.New("** must stand alone between slashes, as in **/*.yaml")
 		}
-		for alternative := range strings.SplitSeq(next[open+1:end], ",") {
-			pending = append(pending, next[:open]+alternative+next[end+1:])
-		}
-		if len(pending)+len(done) > maxPatterns {
-			return nil, fmt.Errorf("its braces have more than %d alternatives", maxPatterns)
+		p.deep = p.deep || strings.Contains(segment, anyDepth) || strings.Contains(segment, "/")
+		if !p.deep {
+			p.fixed = append(p.fixed, segment)
 		}
 	}
-	return done, nil
+	return p, alternatives, nil
 }
 
-// braces returns the first innermost pair of braces; -1 for a missing brace.
-func braces(text string) (open, end int) {
-	open = -1
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
+// split splits a pattern at slashes outside of braces. alternatives is an upper bound of the combinations in braces.
+func split(glob string) (segments []string, alternatives int) {
+	alternatives = 1
+	var commas []int // of the open braces
+	begin := 0
+	for i := 0; i < len(glob); i++ {
+		depth := len(commas)
+		switch glob[i] {
 		case '\\':
 			i++
 		case '{':
-			open = i
+			commas = append(commas, 0)
+		case ',':
+			if depth > 0 {
+				commas[depth-1]++
+			}
 		case '}':
-			return open, i
-		}
-	}
-	return open, -1
-}
-
-func parsePattern(text string) (pattern, error) {
-	if text == "" {
-		return pattern{}, errors.New("it is empty")
-	}
-	if strings.HasPrefix(text, "/") {
-		return pattern{}, errors.New("it begins with a slash; patterns are relative to path, so remove the slash")
-	}
-	p := pattern{}
-	for segment := range strings.SplitSeq(strings.TrimPrefix(text, "./"), "/") {
-		switch {
-		case segment == "":
-			return pattern{}, errors.New("it ends with a slash, or has two in a row; all files of a folder are folder/**")
-		case segment == "." || segment == "..":
-			return pattern{}, fmt.Errorf("it has a segment %q", segment)
-		case segment == anyDepth:
-			if n := len(p.segments); n > 0 && p.segments[n-1] == anyDepth {
-				continue
+			if depth > 0 {
+				alternatives = min(alternatives*(commas[depth-1]+1), maxPatterns+1)
+				commas = commas[:depth-1]
 			}
-		case strings.Contains(segment, anyDepth):
-			return pattern{}, errors.New("** must stand alone between slashes, as in **/*.yaml")
-		}
-		if _, err := path.Match(segment, "a"); err != nil {
-			return pattern{}, errors.New("a bracket is not closed, or a backslash has nothing after it")
-		}
-		p.segments = append(p.segments, segment)
-	}
-	if len(p.segments) > maxSegments {
-		return pattern{}, fmt.Errorf("it has more than %d segments", maxSegments)
-	}
-	return p, nil
-}
-
-// states holds the progress of a path for each pattern: bit i is set after the path has matched the first i segments.
-type states []uint64
-
-func begin(patterns []pattern) states {
-	s := make(states, len(patterns))
-	for i, p := range patterns {
-		s[i] = p.passOver(1)
-	}
-	return s
-}
-
-// passOver adds the states after an empty match of **.
-func (p *pattern) passOver(state uint64) uint64 {
-	for i, segment := range p.segments {
-		if segment == anyDepth && state&(1<<i) != 0 {
-			state |= 1 << (i + 1)
+		case '/':
+			if depth == 0 {
+				segments, begin = append(segments, glob[begin:i]), i+1
+			}
 		}
 	}
-	return state
+	return append(segments, glob[begin:]), alternatives
 }
 
-// into returns the states after one more name of a path.
-func (s states) into(patterns []pattern, name string) states {
-	after := make(states, len(s))
+// matching returns a pattern that matches a path; nil for none.
+func matching(patterns []pattern, path string) *pattern {
 	for i := range patterns {
-		p := &patterns[i]
-		for j, segment := range p.segments {
-			if s[i]&(1<<j) == 0 {
-				continue
-			}
-			if segment == anyDepth {
-				after[i] |= 1 << j
-			} else if matches, _ := path.Match(segment, name); matches {
-				after[i] |= 1 << (j + 1)
-			}
-		}
-		after[i] = p.passOver(after[i])
-	}
-	return after
-}
-
-// matched returns a pattern that the whole path matches; nil for none.
-func (s states) matched(patterns []pattern) *pattern {
-	for i := range patterns {
-		if s[i]&(1<<len(patterns[i].segments)) != 0 {
+		if doublestar.MatchUnvalidated(patterns[i].glob, path) {
 			return &patterns[i]
 		}
 	}
 	return nil
 }
 
-// mayMatch reports whether a path below may match.
-func (s states) mayMatch(patterns []pattern) bool {
-	for i := range patterns {
-		if s[i]&(1<<len(patterns[i].segments)-1) != 0 {
-			return true
-		}
+// mayMatch reports whether paths below a folder may match; "" is the root.
+func (p *pattern) mayMatch(folder string) bool {
+	names := strings.FieldsFunc(folder, func(r rune) bool { return r == '/' })
+	if !p.deep && len(names) >= len(p.fixed) {
+		return false
 	}
-	return false
+	n := min(len(names), len(p.fixed))
+	return doublestar.MatchUnvalidated(strings.Join(p.fixed[:n], "/"), strings.Join(names[:n], "/"))
 }
 
-// mayMatchDeep reports whether paths at any depth below may match.
-func (s states) mayMatchDeep(patterns []pattern) bool {
-	for i := range patterns {
-		for j, segment := range patterns[i].segments {
-			if segment == anyDepth && s[i]&(1<<j) != 0 {
-				return true
-			}
-		}
+// mayMatchDeep reports whether paths at any depth below a folder may match.
+func (p *pattern) mayMatchDeep(folder string) bool {
+	names := 0
+	if folder != "" {
+		names = strings.Count(folder, "/") + 1
 	}
-	return false
+	return p.deep && names >= len(p.fixed) && p.mayMatch(folder)
 }

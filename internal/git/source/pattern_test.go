@@ -1,21 +1,31 @@
 package source
 
 import (
-	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// matches says whether one of the patterns matches a path.
+// matches reports whether one of the patterns matches a path that a walk from the root reaches.
 func matches(patterns []pattern, path string) bool {
-	s := begin(patterns)
-	for name := range strings.SplitSeq(path, "/") {
-		if !s.mayMatch(patterns) {
-			return false
+	for i := range patterns {
+		p := &patterns[i]
+		for folder := git.Parent(path); ; folder = git.Parent(folder) {
+			if !p.mayMatch(folder) {
+				break
+			}
+			if folder == "" {
+				if matching(patterns[i:i+1], path) != nil {
+					return true
+				}
+				break
+			}
 		}
-		s = s.into(patterns, name)
 	}
-	return s.matched(patterns) != nil
+	return false
 }
 
 func TestPatternsMatchAsFilesetsDo(t *testing.T) {
@@ -35,6 +45,11 @@ func TestPatternsMatchAsFilesetsDo(t *testing.T) {
 		{`\*\{`, "*{", "a{"},
 		{"./a", "a", "b"},
 		{"**/**/a", "a x/y/a", "b"},
+		{"{a/**,b}/c", "a/c a/x/c b/c", "c x/c"},
+		{"a{/b,/c/d}/*", "a/b/x a/c/d/x", "a/x a/c/x"},
+		{"{**/x,y}", "x a/b/x y", "a/y"},
+		{"a{,.bak}", "a a.bak", "b"},
+		{"[!a]", "b", "a"},
 	} {
 		patterns, err := parsePatterns([]string{test.pattern})
 		if err != nil {
@@ -58,7 +73,7 @@ func TestPatternsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "/a", "a/", "a//b", "a/../b", "a/.", "a**", "**a/b", "[a", `a\`, "{a", "a}", "{a,b", strings.Repeat("a", 5000),
-		strings.Repeat("a/", 70) + "a", strings.Repeat("{a,b}", 20), "{a,}", "{,/b}",
+		strings.Repeat("{a,b}", 20), "{x" + strings.Repeat("{a,b}", 20) + "}",
 	} {
 		if _, err := parsePatterns([]string{text}); err == nil {
 			t.Errorf("%.40q is no error", text)
@@ -76,46 +91,42 @@ func TestPatternsAreChecked(t *testing.T) {
 	}
 }
 
-// expression is a pattern without braces and brackets as a regular expression.
-func expression(p pattern) *regexp.Regexp {
-	text := "^"
-	for i, segment := range p.segments {
-		last := i == len(p.segments)-1
-		switch {
-		case segment == anyDepth && last:
-			text += ".*"
-		case segment == anyDepth:
-			text += "([^/]+/)*"
-		default:
-			quoted := regexp.QuoteMeta(segment)
-			text += strings.ReplaceAll(strings.ReplaceAll(quoted, `\*`, "[^/]*"), `\?`, "[^/]")
-			if !last {
-				if i == len(p.segments)-2 && p.segments[i+1] == anyDepth {
-					return regexp.MustCompile(text + "(/.*)?$") // "a/**" matches "a", as in fileset
-				}
-				text += "/"
-			}
-		}
-	}
-	return regexp.MustCompile(text + "$")
-}
-
+// A walk reaches every match: no folder above one is pruned, and the folders below ** are fetched at once.
 func FuzzPatterns(f *testing.F) {
-	for _, seed := range [][2]string{{"**/*.yaml", "a/b.yaml"}, {"a/**/b", "a/b"}, {"{a,b}/?", "b/c"}, {"[a-", "a"}, {`\`, "a"}, {"a/**", "a"}, {"**/a/**/b/*", "x/a/b/c"}} {
+	for _, seed := range [][2]string{
+		{"**/*.yaml", "a/b.yaml"}, {"a/**/b", "a/b"}, {"{a,b}/?", "b/c"}, {"[a-", "a"}, {`\`, "a"}, {"a/**", "a"}, {"**/a/**/b/*", "x/a/b/c"},
+		{"{a/**,b}/c", "a/x/c"}, {"a{/b,/c/d}/*", "a/c/d/e"}, {"{**,a}", "x/y"}, {"x/{*,{a,b/c}}/d", "x/b/c/d"},
+	} {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, text, path string) {
 		patterns, err := parsePatterns([]string{text})
-		if err != nil || path == "" || strings.Contains("/"+path+"/", "//") {
+		if err != nil || path == "" || strings.Contains("/"+path+"/", "//") || matching(patterns, path) == nil {
 			return
 		}
-		got := matches(patterns, path)
-		if strings.ContainsAny(text, `{}[]\`) || strings.ContainsAny(path, "\n\ufffd") || strings.ToValidUTF8(path, "") != path ||
-			strings.ToValidUTF8(text, "") != text {
-			return
-		}
-		if want := expression(patterns[0]).MatchString(path); got != want {
-			t.Errorf("%q matches %q: %v, want %v", text, path, got, want)
+		if !matches(patterns, path) {
+			t.Errorf("%q matches %q, and a folder on the way to it is not read", text, path)
 		}
 	})
+}
+
+// The cost of a match is bounded by the pattern's alternatives and length, whatever the path.
+func TestHostilePatternsAreBounded(t *testing.T) {
+	t.Parallel()
+	path := strings.Repeat(strings.Repeat("a", 200)+"/", 19) + "b"
+	for _, text := range []string{
+		strings.Repeat("*a", 2000) + "c", strings.Repeat("**/a*/", 600) + "c", strings.Repeat("{*,?*}", 8) + "c", "**/" + strings.Repeat("*{a,aa}", 8) + "c",
+		"{" + strings.Repeat("*a,", 255) + "c}/**/c", strings.Repeat("[!b]*", 800),
+	} {
+		patterns, err := parsePatterns([]string{text})
+		if err != nil {
+			t.Errorf("%.20s: %v", text, err)
+			continue
+		}
+		before := fleettest.ProcessorTime()
+		matches(patterns, path)
+		if took := fleettest.ProcessorTime() - before; took > 5*time.Second {
+			t.Errorf("%.20s takes %s", text, took)
+		}
+	}
 }

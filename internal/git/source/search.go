@@ -17,36 +17,33 @@ type search struct {
 	base             string // the query's path
 	include, exclude []pattern
 	limits           Limits
-	folders          int // folders read
-	bytes            int // total length of matching paths and their parents
+	folders          int // read
+	bytes            int // of matching paths and their parents
 
 	found     map[string]git.Entry
 	elsewhere []string // matching symbolic links and submodules
 	unnamed   []string // matching entries with invalid names
-	folder    string   // a folder that an include matches like a file
+	folder    string   // matches an include like a file
 }
 
-// maxPaths limits the memory of paths in bytes. A few small objects can encode many long paths.
+// maxPaths limits the memory of paths in bytes. Small objects can encode many long paths.
 const maxPaths = 64 << 20
 
-// maxFolders limits the walk. A repository of a few kilobytes that repeats one tree can have more folders than fit into
-// memory.
+// maxFolders limits the walk. A small repository that repeats a tree can have more folders than fit into memory.
 const maxFolders = 200_000
 
-// visit is a folder to read.
 type visit struct {
-	path             string // below the base
-	id               git.Hash
-	include, exclude states
+	path string // below the base
+	id   git.Hash
 }
 
-// find searches the trees level by level, with one request for each. It reads only folders that may contain matches.
+// find reads folders that may contain matches level by level, with one request for each.
 func (s *search) find(ctx context.Context) (map[string]git.Entry, error) {
 	root, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	level := []visit{{id: root, include: begin(s.include), exclude: begin(s.exclude)}}
+	level := []visit{{id: root}}
 	for len(level) > 0 {
 		if s.folders += len(level); s.folders > maxFolders {
 			return nil, &QueryError{
@@ -76,7 +73,7 @@ func (s *search) needTrees(ctx context.Context, level []visit) error {
 	var ids, deep []git.Hash
 	for _, at := range level {
 		ids = append(ids, at.id)
-		if at.include.mayMatchDeep(s.include) {
+		if slices.ContainsFunc(s.include, func(p pattern) bool { return p.mayMatchDeep(at.path) }) {
 			deep = append(deep, at.id)
 		}
 	}
@@ -86,7 +83,7 @@ func (s *search) needTrees(ctx context.Context, level []visit) error {
 	return s.tip.Need(ctx, ids)
 }
 
-// look collects the matches of a folder, and returns the subfolders to read.
+// look collects the matches of a folder and returns the subfolders to read.
 func (s *search) look(at visit) ([]visit, error) {
 	entries, err := s.tip.Entries(at.id)
 	if err != nil {
@@ -94,15 +91,13 @@ func (s *search) look(at visit) ([]visit, error) {
 	}
 	var below []visit
 	for _, entry := range entries {
-		next := visit{
-			path: path.Join(at.path, entry.Name), id: entry.ID,
-			include: at.include.into(s.include, entry.Name), exclude: at.exclude.into(s.exclude, entry.Name),
-		}
-		if next.exclude.matched(s.exclude) != nil {
+		next := visit{path: path.Join(at.path, entry.Name), id: entry.ID}
+		if matching(s.exclude, next.path) != nil {
 			continue // excludes everything below, too
 		}
-		matched := next.include.matched(s.include)
-		if matched != nil || entry.IsTree() && next.include.mayMatch(s.include) {
+		matched := matching(s.include, next.path)
+		leads := entry.IsTree() && slices.ContainsFunc(s.include, func(p pattern) bool { return p.mayMatch(next.path) })
+		if matched != nil || leads {
 			if s.bytes += len(next.path); len(next.path) > maxPath || s.bytes > maxPaths {
 				return nil, &QueryError{
 					"include",
@@ -121,7 +116,7 @@ func (s *search) look(at visit) ([]visit, error) {
 			if matched != nil && s.folder == "" && !strings.HasSuffix(matched.text, anyDepth) {
 				s.folder = next.path
 			}
-			if next.include.mayMatch(s.include) {
+			if leads {
 				below = append(below, next)
 			}
 		case matched == nil:
@@ -147,7 +142,7 @@ func fitsPath(name string) bool {
 	return wording.IsLine(name) && !strings.Contains(name, "\\")
 }
 
-// named adds a name to the list of an error, up to a readable length.
+// named adds a name to the list of an error, which stays readable.
 func named(names []string, name string) []string {
 	if len(names) > 1_000 {
 		return names
@@ -155,7 +150,6 @@ func named(names []string, name string) []string {
 	return append(names, name)
 }
 
-// check returns an error about unreadable or missing files.
 func (s *search) check() error {
 	switch {
 	case len(s.unnamed) > 0:

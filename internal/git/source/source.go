@@ -1,5 +1,5 @@
-// Package source reads files of a Git repository at a ref, such as control planes and workloads. It selects them by patterns,
-// within limits. It is independent of Terraform and fleets.
+// Package source reads files of a Git repository at a ref, such as control planes and workloads, selected by patterns and
+// within limits.
 package source
 
 import (
@@ -23,9 +23,9 @@ type Query struct {
 	URL string
 	// Ref is a branch, a tag or the full id of a commit. "" is the default branch.
 	Ref string
-	// Path is the folder to read. Paths of files are relative to it. "" and "." are the root.
+	// Path is the folder to read, to which paths of files are relative. "" and "." are the root.
 	Path string
-	// Include and Exclude are patterns of paths below Path. Default: every file. See pattern.
+	// Include and Exclude are patterns of paths below Path. Default: every file.
 	Include []string
 	Exclude []string
 	Limits  Limits
@@ -33,7 +33,7 @@ type Query struct {
 	Sources []string
 }
 
-// Limits limits the files of a query. The zero value is DefaultLimits.
+// Limits limits the files of a query.
 type Limits struct {
 	Files int // number of files
 	Bytes int // of all files together
@@ -45,7 +45,7 @@ var (
 	MaxLimits     = Limits{Files: 100_000, Bytes: 64 << 20}
 )
 
-// Files holds the files of a commit.
+// Files are files of a commit.
 type Files struct {
 	// Commit is the id of the ref's commit.
 	Commit string
@@ -53,11 +53,11 @@ type Files struct {
 	Texts map[string]string
 }
 
-// QueryError is an error at an attribute of a query: url, ref, path, include, exclude, sources or limits.
+// QueryError is an error at an attribute of a query, such as url or include.
 type QueryError struct {
 	Attribute string
 	Summary   string
-	Detail    string // one or more sentences
+	Detail    string // sentences
 }
 
 func (e *QueryError) Error() string { return e.Summary + ": " + e.Detail }
@@ -68,7 +68,7 @@ type FileReader struct {
 	credentials git.Credentials
 }
 
-// NewReader returns a Reader. It makes no request.
+// NewReader returns a FileReader. It makes no request.
 func NewReader(client *git.Connector, credentials git.Credentials) *FileReader {
 	return &FileReader{git: client, credentials: credentials}
 }
@@ -79,7 +79,6 @@ func (q Query) Check() []*QueryError {
 	return found
 }
 
-// search compiles the query, and returns its errors.
 func (q Query) search() (s *search, found []*QueryError) {
 	report := func(attribute, summary string, err error) {
 		if err != nil {
@@ -113,7 +112,7 @@ func (q Query) search() (s *search, found []*QueryError) {
 	return s, found
 }
 
-// cleanPath normalizes paths as people and Kalypso write them: "./workloads/" is "workloads".
+// cleanPath normalizes paths as people write them: "./workloads/" is "workloads".
 func cleanPath(path string) (string, error) {
 	var clean []string
 	if strings.HasPrefix(path, "/") {
@@ -139,9 +138,8 @@ func cleanPath(path string) (string, error) {
 
 const maxPath = 4096
 
-// Read returns the files of a query that Check accepts. If a matching file is not text, the error names it.
-//
-// Errors: a *QueryError at an attribute, or an error about the repository from git.Remote.Describe.
+// Read returns the files of a query that Check accepts. The error is a *QueryError, also for a file that is not text, or is
+// about the repository, from git.Remote.Describe.
 func (c *FileReader) Read(ctx context.Context, query Query) (Files, error) {
 	remote := git.Remote{URL: query.URL, Credentials: c.credentials, Sources: query.Sources}
 	files, err := c.read(ctx, remote, query)
@@ -157,7 +155,7 @@ func (c *FileReader) read(ctx context.Context, remote git.Remote, query Query) (
 	if len(wrong) > 0 {
 		return Files{}, wrong[0]
 	}
-	// Fetch only the root tree, because the depth is unknown. Each level with matches takes one more request.
+	// The depth is unknown. Each level with matches takes one more request.
 	tip, err := c.git.OpenRef(ctx, remote, query.Ref, 1)
 	if missing := (*git.RefError)(nil); errors.As(err, &missing) {
 		return Files{}, &QueryError{"ref", "Ref does not exist", remote.Describe(missing).Error()}
@@ -179,10 +177,9 @@ func (c *FileReader) read(ctx context.Context, remote git.Remote, query Query) (
 	return Files{Commit: tip.Commit.String(), Texts: texts}, nil
 }
 
-// chunk is the number of files in one request: enough for nearly all queries, and few enough to detect a limit early.
+// chunk is the number of files in one request: enough for most queries, few enough to detect a limit early.
 const chunk = 1_000
 
-// texts fetches the files and checks that they are text.
 func (s *search) texts(ctx context.Context, found map[string]git.Entry) (map[string]string, error) {
 	texts := make(map[string]string, len(found))
 	var binary, stored []string
