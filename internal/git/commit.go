@@ -48,7 +48,7 @@ func ParseSignature(line string) (Signature, time.Time) {
 	return by, time.Unix(seconds, 0).UTC()
 }
 
-// NewCommit is a commit to be created.
+// NewCommit is a commit to create.
 type NewCommit struct {
 	Tree    Hash
 	Parents []Hash
@@ -63,7 +63,7 @@ func (c NewCommit) encode() []byte {
 	for _, parent := range c.Parents {
 		fmt.Fprintf(&b, "parent %s\n", parent)
 	}
-	// UTC does not publish the machine's time zone.
+	// The machine's time zone stays private.
 	for _, role := range []string{"author", "committer"} {
 		fmt.Fprintf(&b, "%s %s <%s> %d +0000\n", role, c.Author.Name, c.Author.Email, c.Time.Unix())
 	}
@@ -71,7 +71,7 @@ func (c NewCommit) encode() []byte {
 	return b.Bytes()
 }
 
-// AddCommit adds the commit to the pack. The signer may be nil.
+// AddCommit adds a commit to the pack. The signer may be nil.
 func (p *Pack) AddCommit(c NewCommit, signer *Signer) (Hash, error) {
 	content := c.encode()
 	if signer != nil {
@@ -86,11 +86,11 @@ func (p *Pack) AddCommit(c NewCommit, signer *Signer) (Hash, error) {
 	return id, nil
 }
 
-// CommitHead has the references and the time of a commit.
+// CommitHead is the header of a commit.
 type CommitHead struct {
 	Tree    Hash
 	Parents []Hash
-	Time    time.Time // of the committer; zero if it cannot be parsed
+	Time    time.Time // of the committer; zero if invalid
 }
 
 var errMalformedCommit = errors.New("is malformed (git fsck tells more)")
@@ -140,8 +140,7 @@ func commitHeads(objects map[Hash]RawObject) (map[Hash]CommitHead, error) {
 	return commits, nil
 }
 
-// CheckCommit returns an error unless the text is the full id of a commit. A short id may become ambiguous
-// when the branch grows.
+// CheckCommit returns an error unless the text is the full id of a commit. A short id may become ambiguous.
 func CheckCommit(text string) error {
 	if _, err := ParseID(text); err != nil {
 		return fmt.Errorf("%w; it is the full id of a commit, 40 hexadecimal digits", err)
@@ -149,7 +148,7 @@ func CheckCommit(text string) error {
 	return nil
 }
 
-// Beyond returns the commit and its ancestors that the tip does not contain. It makes one request.
+// Beyond returns the commit and its ancestors that the tip lacks. It makes one request.
 func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, error) {
 	if commit.IsZero() || commit == t.Commit {
 		return nil, nil
@@ -167,8 +166,7 @@ func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, err
 	return commits, nil
 }
 
-// fetchCommits fetches commits, with as few other objects as the server allows, and returns the received
-// ones.
+// fetchCommits returns the received commits. It fetches as few other objects as the server allows.
 func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPackRequest) (map[Hash]CommitHead, error) {
 	objects := map[Hash]RawObject{}
 	err := f.inSteps(ctx, func() error {
@@ -192,7 +190,7 @@ func HasParent(commits map[Hash]CommitHead, parent Hash) bool {
 	return false
 }
 
-// RootOf fetches a commit and returns its tree. ErrCommit means that the tip does not contain the commit.
+// RootOf fetches a commit and returns its tree. ErrCommit means that the tip does not contain it.
 func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
 	if commit == t.Commit {
@@ -225,7 +223,7 @@ func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	return Hash{}, unreachable
 }
 
-// rootBehind is RootOf for servers that give only commits to which a branch refers.
+// rootBehind is RootOf for servers that give only tips of branches.
 func (t *Tip) rootBehind(ctx context.Context, commit Hash, unreachable error) (Hash, error) {
 	known := map[Hash]CommitHead{}
 	for depth := FirstDepth; ; depth *= 4 {

@@ -15,43 +15,41 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Credentials are the logins for servers. The zero value is anonymous. Package access decides which login a
-// URL gets.
+// Credentials are the logins for servers, between which package access chooses. The zero value is anonymous.
 type Credentials struct {
-	// Login has the plain credentials, which belong to the origin of the GitOps repository.
+	// Login has the plain credentials, for the origin of the GitOps repository.
 	Login
-	// ByURL has the credentials of servers, groups or repositories. The longest prefix wins.
+	// ByURL has credentials of servers, groups or repositories. The longest prefix wins.
 	ByURL []URLCredentials
 }
 
-// URLCredentials are for all repositories whose URLs begin with a prefix.
+// URLCredentials are for the repositories below a URL.
 type URLCredentials struct {
-	// URL is the prefix. https://git.example.com/platform matches
-	// https://git.example.com/platform/gitops.git, but not https://git.example.com/platform-evil. A .git at
-	// the end makes no difference. A prefix with http:// is for http, one with ssh:// or host:path for both
-	// forms of ssh. The user of ssh is ignored unless the prefix has one.
+	// URL is the prefix: https://git.example.com/platform matches https://git.example.com/platform/gitops.git, but not
+	// https://git.example.com/platform-evil. A final .git makes no difference. http:// is for http, ssh:// and host:path are
+	// for both forms of ssh, for any user unless the prefix has one.
 	URL string
 	Login
 }
 
 // Login authenticates to one server.
 type Login struct {
-	// Username, Password and Token are for http basic authentication. A Token wins over a Password.
+	// A Token wins over a Password.
 	Username string
 	Password string
 	Token    string
-	// App gets tokens for http instead. Servers known to be other Git hosts than GitHub receive none of them.
+	// App gets tokens for http instead. Known Git hosts other than GitHub receive none of them.
 	App *forge.GitHubApp
-	// SSH is for ssh, which uses none of the others.
+	// SSH is for ssh, which uses nothing else.
 	SSH SSHCredentials
 }
 
-// Web returns the credentials for http and for the APIs of Git hosts.
+// Web returns the credentials for http and for APIs of Git hosts.
 func (l Login) Web() forge.Credentials {
 	return forge.Credentials{Username: l.Username, Password: l.Password, Token: l.Token, App: l.App}
 }
 
-// auth returns the authentication for https, or nil for anonymous access.
+// auth returns nil for anonymous access.
 func (l Login) auth(server string) transport.AuthMethod {
 	username, password, bearer := forge.GitLogin(server, l.Web())
 	switch {
@@ -75,7 +73,7 @@ func (l Login) String() string { return "(credentials)" }
 // GoString hides the credentials from %#v.
 func (l Login) GoString() string { return "git.Login{}" }
 
-// Check returns an error if a prefix is not a URL, or is there twice. The error contains no credentials.
+// Check returns an error for an invalid or duplicate prefix. The error contains no credentials.
 func (c Credentials) Check() error {
 	var seen []access.Location
 	for _, by := range c.ByURL {
@@ -91,8 +89,8 @@ func (c Credentials) Check() error {
 	return nil
 }
 
-// CheckCredentialsURL returns an error unless the prefix is the URL of a repository, a group or a server. The
-// error does not repeat the URL, which may contain a secret.
+// CheckCredentialsURL returns an error unless the prefix is the URL of a repository, a group or a server. The error does not
+// repeat the URL, which may contain a secret.
 func CheckCredentialsURL(raw string) error {
 	trimmed := strings.TrimRight(raw, "/")
 	if _, rest, ok := strings.Cut(trimmed, "://"); ok && !strings.Contains(rest, "/") {
@@ -111,7 +109,7 @@ func CheckCredentialsURL(raw string) error {
 	return nil
 }
 
-// Permit is the decision about a request that may be sent.
+// Permit allows a request.
 type Permit struct {
 	access.Grant
 	Login Login
@@ -128,7 +126,7 @@ func (c Credentials) Decide(request access.Request) (Permit, error) {
 		permit.Login = c.Login
 	case grant.Login >= 0:
 		permit.Login = c.ByURL[grant.Login].Login
-		// Host keys are no secret, and one list is enough.
+		// Host keys are no secret, so one list is enough.
 		if ssh := &permit.Login.SSH; ssh.KnownHosts == "" && ssh.KnownHostsFile == "" {
 			ssh.KnownHosts, ssh.KnownHostsFile = c.SSH.KnownHosts, c.SSH.KnownHostsFile
 		}
@@ -141,8 +139,8 @@ func (c Credentials) Decide(request access.Request) (Permit, error) {
 	return permit, nil
 }
 
-// Web returns the http credentials for a repository and the API of its Git host. plainFor is the URL of the
-// GitOps repository if the repository is that one.
+// Web returns the credentials for a repository over http and for the API of its Git host. plainFor is the URL of the repository
+// if it is the GitOps repository.
 func (c Credentials) Web(repository, plainFor string) forge.Credentials {
 	permit, err := c.Decide(access.Request{URL: repository, PlainFor: plainFor})
 	if err != nil {
@@ -159,8 +157,8 @@ func (c Credentials) prefixes() []string {
 	return prefixes
 }
 
-// Spelling normalizes the URL of a repository: scheme (http, https, ssh), user, default port, .git at the
-// end, and local paths. Two URLs may still name one repository if their spellings differ.
+// Spelling normalizes the URL of a repository: scheme, user, default port, .git and local paths. Different spellings may still
+// name one repository.
 func Spelling(repository string) string {
 	if at, err := access.Parse(repository); err == nil && !at.IsLocal() {
 		return at.Server() + "/" + strings.TrimSuffix(at.Path(), ".git")
@@ -175,7 +173,7 @@ func Spelling(repository string) string {
 	return "file:" + filepath.ToSlash(directory)
 }
 
-// Scrub replaces the credentials in text.
+// Scrub replaces the credentials in a text.
 func (c Credentials) Scrub(text string) string {
 	logins := []Login{c.Login}
 	for _, by := range c.ByURL {

@@ -15,34 +15,31 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Compare these with errors.Is and errors.As. Errors of this package may contain credentials until
-// Remote.Describe has removed them.
+// Compare these with errors.Is. Errors of this package may contain credentials until Remote.Describe removes them.
 var (
-	// ErrNotFound means that the repository does not exist, or is hidden from this credential.
+	// ErrNotFound means that the repository is missing, or hidden from this credential.
 	ErrNotFound = errors.New("repository not found")
 	// ErrUnauthorized means that the server requires another credential (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrKey is an ErrUnauthorized of ssh, which takes keys and no tokens.
+	// ErrKey is an ErrUnauthorized of ssh.
 	ErrKey = errors.New("the ssh key is not accepted")
-	// ErrUnreachable means no answer or an invalid one: DNS, refused, timeout, TLS, 5xx.
+	// ErrUnreachable means no valid answer: DNS, refused, timeout, TLS, 5xx.
 	ErrUnreachable = errors.New("repository unreachable")
-	// ErrRefused means that the server rejected the push. The text has the server's reason.
+	// ErrRefused means that the server rejected the push, with its reason.
 	ErrRefused = errors.New("push refused")
-	// ErrHostKey means that the host key of the ssh server is not a known one.
+	// ErrHostKey means that the ssh server has an unknown host key.
 	ErrHostKey = errors.New("host key not verified")
 	// ErrTooLarge means that the server sent more than this package accepts.
 	ErrTooLarge = errors.New("too much data")
-	// ErrCommit means that the commit cannot be used: it is no commit, is not in the history of the branch,
-	// or has no files of the owner.
+	// ErrCommit means that a commit is no commit, is not in the history of the branch, or has no files of the owner.
 	ErrCommit = errors.New("the commit cannot be used")
-	// ErrNoBranch means that the repository has no such branch. The text begins with the branch.
+	// ErrNoBranch means that the branch is missing. The text begins with its name.
 	ErrNoBranch = errors.New("does not exist")
-	// ErrUnknown means that a push was sent, and the server did not report its result.
+	// ErrUnknown means that a push was sent, and its result is unknown.
 	ErrUnknown = errors.New("is not known")
 )
 
-// BlockedError means that another kind of entry is in the place of a folder or a file: a symbolic link, a
-// submodule, a file or a folder.
+// BlockedError means that another kind of entry is in the place of a folder or a file.
 type BlockedError struct {
 	Path string // from the root of the repository
 	Kind string // of the existing entry: "a symbolic link"
@@ -53,8 +50,7 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
 }
 
-// failure is an error without credentials. It matches sentinel errors but does not wrap the cause, which
-// could still be printed.
+// failure is an error without credentials. It does not wrap its cause, which could be printed.
 type failure struct {
 	text  string
 	kinds []error
@@ -63,9 +59,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.kinds }
 
-// Describe returns an error for users: with the repository as its subject, without credentials, and matching
-// the errors of this package, of the context and of more that err matches. It returns a *BlockedError
-// unchanged.
+// Describe returns an error for users: about the repository, without credentials, and matching those errors of this package, of
+// the context and of more that err matches. It returns a *BlockedError unchanged.
 func (r Remote) Describe(err error, more ...error) error {
 	if err == nil {
 		return nil
@@ -84,7 +79,7 @@ func (r Remote) Describe(err error, more ...error) error {
 			described.kinds = append(described.kinds, ErrKey)
 		}
 	}
-	// These are about an edit or the App, not about the repository.
+	// These are not about the repository.
 	for _, kind := range append([]error{ErrCommit, ErrUnknown, ErrNoBranch, forge.ErrGitHubApp}, more...) {
 		if errors.Is(err, kind) {
 			described.kinds = append(described.kinds, kind)

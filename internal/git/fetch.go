@@ -12,18 +12,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// fetchStep is a way to fetch, from the smallest to the largest. If a server answers one with an error, the
-// next is tried.
+// fetchStep is a way to fetch, from the smallest to the largest. After an error of the server the next is tried.
 type fetchStep int
 
 const (
-	// topTrees fetches the top levels of trees and no blob, then single objects by id.
+	// topTrees fetches the top levels of trees, then single objects by id.
 	topTrees fetchStep = iota
 	// treesByDepth also fetches the blobs of these levels.
 	treesByDepth
-	// allTrees fetches every tree of the tip, and blobs by id.
+	// allTrees fetches every tree, and blobs by id.
 	allTrees
-	// everything fetches the tip with all its blobs.
+	// everything fetches all objects of the tip.
 	everything
 )
 
@@ -31,19 +30,18 @@ func (s fetchStep) String() string {
 	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
 }
 
-// fetcher fetches objects of one repository, and keeps them.
+// fetcher fetches and keeps objects of one repository.
 type fetcher struct {
 	objectStore
 	wire         wire             // nil if the repository does not exist
-	capabilities *capability.List // empty if the repository is empty or does not exist
+	capabilities *capability.List // empty if the repository is empty or missing
 	references   map[string]Hash
 	step         fetchStep
-	gaveIDs      bool // the server has given single objects by id
+	gaveIDs      bool // by id
 	log          Logger
 }
 
-// newFetcher returns a fetcher without objects. advertised is nil if the repository is empty or does not
-// exist.
+// newFetcher takes nil for the advertisement of an empty or missing repository.
 func newFetcher(w wire, advertised *packp.AdvRefs, log Logger) *fetcher {
 	f := &fetcher{wire: w, objectStore: objectStore{}, capabilities: capability.NewList(), log: log}
 	if advertised != nil {
@@ -64,20 +62,20 @@ func (f *fetcher) firstStep() fetchStep {
 	}
 }
 
-// takesIDs reports whether the server gives single objects by id: it has done so, or advertises it. Servers
-// with uploadpack.allowAnySHA1InWant advertise both capabilities.
+// takesIDs reports whether the server gives single objects by id. Servers with uploadpack.allowAnySHA1InWant advertise both
+// capabilities.
 func (f *fetcher) takesIDs() bool {
 	return f.gaveIDs || f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayTakeIDs reports whether it makes sense to request single objects by id. Azure Repos gives files by id
-// without advertising more; see capabilities.go.
+// mayTakeIDs reports whether requests by id may succeed. Azure Repos gives files by id without advertising more; see
+// capabilities.go.
 func (f *fetcher) mayTakeIDs() bool {
 	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayStepDown reports whether the next step might succeed after this error, for example after a 500.
+// mayStepDown reports whether the next step may succeed after this error, for example after a 500.
 func mayStepDown(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
 }
@@ -93,7 +91,7 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	return nil
 }
 
-// inSteps asks, and asks for more as long as the server answers with an error.
+// inSteps repeats a request with larger steps as long as the server answers with an error.
 func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -104,7 +102,7 @@ func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	}
 }
 
-// filter returns the filter of the step: no files, and trees down to a number of levels.
+// filter returns the filter of the step: no files, and a number of levels of trees.
 func (f *fetcher) filter(levels int) packp.Filter {
 	trees := packp.FilterTreeDepth(uint64(levels))
 	switch f.step {
@@ -121,7 +119,7 @@ func (f *fetcher) filter(levels int) packp.Filter {
 	return trees
 }
 
-// shallow requests a commit and its history to a depth, or all of it if the server has no shallow fetches.
+// shallow requests a commit and its history to a depth; all of it if the server has no shallow fetches.
 func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackRequest {
 	request := f.request([]Hash{commit}, levels)
 	if f.capabilities.Supports(capability.Shallow) {
@@ -131,7 +129,7 @@ func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackReque
 	return request
 }
 
-// request requests objects and their trees down to a number of levels. The step may have to fetch more.
+// request requests objects and a number of levels of trees.
 func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequest()
 	request.Wants, request.Filter = wants, f.filter(levels)
@@ -140,8 +138,7 @@ func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 			_ = request.Capabilities.Set(wanted)
 		}
 	}
-	// No request lists objects that we have, so the answer is "NAK" with and without these. Some servers
-	// require one of them.
+	// Requests list no objects that we have, so the answer is "NAK" either way. Some servers require one of these.
 	switch {
 	case f.capabilities.Supports(capability.MultiACKDetailed):
 		_ = request.Capabilities.Set(capability.MultiACKDetailed)
@@ -160,8 +157,7 @@ func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	return request
 }
 
-// fetch tries once more after a dropped connection or a busy server before it takes the next step, which may
-// fetch the whole repository.
+// fetch retries once after a dropped connection or a busy server, because the next step may fetch the whole repository.
 func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
 	return f.fetchInto(ctx, request, f.objectStore)
 }
@@ -182,7 +178,6 @@ func (f *fetcher) fetchInto(ctx context.Context, request *packp.UploadPackReques
 	return err
 }
 
-// stepDown changes to a step that fetches more.
 func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 	fields := map[string]any{"from": f.step.String(), "to": to.String()}
 	if err != nil {
@@ -192,8 +187,7 @@ func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 	f.step = to
 }
 
-// wantsPerRequest limits one request for objects by id: 32,768 ids are 1.6 MB, and proxies begin to object
-// above that.
+// wantsPerRequest objects by id are 1.6 MB. Proxies begin to object above that.
 const wantsPerRequest = 32 << 10
 
 // Need fetches missing objects in as few requests as possible.
@@ -206,7 +200,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 		return fmt.Errorf("its branch %w", ErrNoBranch)
 	}
 	for !t.whole {
-		// The last step may have been taken for another commit.
+		// The last step may have been for another commit.
 		t.stepDown(ctx, min(max(t.step+1, allTrees), everything), nil)
 		err := t.fetchCommit(ctx, 0)
 		if err != nil && (t.step == everything || !mayStepDown(ctx, err)) {
@@ -219,8 +213,8 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	return errors.New("the server did not send objects that the branch consists of")
 }
 
-// Deepen fetches the upper levels of the commit's trees, counted from 1, the root tree, and no file, in one
-// request. It saves requests if the caller will need them.
+// Deepen fetches the upper levels of the commit's trees, counted from 1, the root, and no file, in one request. It saves later
+// requests.
 func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	if t.Commit.IsZero() || t.step != topTrees {
 		return nil
@@ -231,9 +225,8 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	return nil
 }
 
-// NeedBelow fetches trees with a number of levels of trees below them, counted from the trees themselves, and
-// no file, in one request. It saves requests if the caller will need them. If the server cannot omit files,
-// it does nothing, and Need fetches what is missing.
+// NeedBelow fetches trees and a number of levels below them, and no file, in one request. It saves later requests. It does
+// nothing if the server cannot omit files.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	missing := t.missing(ids)
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
@@ -245,7 +238,7 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	return nil
 }
 
-// tryIDs requests objects by id, if that makes sense, and reports whether all came.
+// tryIDs requests objects by id, if that may succeed, and reports whether all came.
 func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err error) {
 	switch {
 	case len(missing) == 0:
@@ -264,8 +257,7 @@ func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err err
 
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
 	for wants := range slices.Chunk(missing, wantsPerRequest) {
-		// Objects requested by id come regardless of the filter. It excludes their children. Encoding sorts
-		// the ids.
+		// Objects by id come regardless of the filter, which excludes their children. Encoding sorts the ids.
 		if err := f.fetch(ctx, f.request(slices.Clone(wants), 0)); err != nil {
 			return err
 		}

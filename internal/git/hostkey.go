@@ -17,7 +17,7 @@ import (
 type knownHosts struct {
 	at       sshAddress
 	callback ssh.HostKeyCallback
-	source   string // the source of the keys, for an error
+	source   string // for errors
 	certs    bool   // a line names a certificate authority
 }
 
@@ -66,7 +66,7 @@ func (c SSHCredentials) knownHosts(at sshAddress) (*knownHosts, error) {
 	return k, nil
 }
 
-// temporaryFile writes text to a file for a library that reads only files.
+// temporaryFile writes text for a library that reads only files.
 func temporaryFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "known_hosts-")
 	if err != nil {
@@ -80,7 +80,6 @@ func temporaryFile(text string) (string, error) {
 	return file.Name(), nil
 }
 
-// check verifies the key that the server presents in the handshake.
 func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey) error {
 	err := k.callback(address, remote, shown)
 	if err == nil {
@@ -115,8 +114,7 @@ func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey)
 	)
 }
 
-// algorithms lists host key algorithms, those of the known keys first. A server with several keys presents
-// the first in this order.
+// algorithms lists host key algorithms, known ones first: a server presents its first key in this order.
 func (k *knownHosts) algorithms() []string {
 	var first []string
 	if k.certs {
@@ -138,7 +136,7 @@ func (k *knownHosts) algorithms() []string {
 			}
 		}
 	}
-	// For an unknown server, the error shows the key that its administrator most likely publishes.
+	// The error for an unknown server shows the key that its administrator most likely publishes.
 	first = append(first, ssh.KeyAlgoED25519)
 	var all []string
 	for _, algorithm := range append(first, ssh.SupportedAlgorithms().HostKeys...) {

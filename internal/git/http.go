@@ -26,19 +26,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// responseTimeout is how long a server may take to answer. It answers a push after its hooks have run. The
-// caller's context limits reading a pack.
+// responseTimeout leaves time for the hooks of a push. The caller's context limits reading a pack.
 const responseTimeout = 5 * time.Minute
 
-// The maximum length of an answer, by kind of request.
+// The maximum sizes of answers.
 const (
 	maxAdvertisement = 64 << 20 // a million refs
-	maxReport        = 4 << 20  // the report of a push, with the output of hooks
+	maxReport        = 4 << 20  // with the output of hooks
 	maxErrorBody     = 64 << 10
 )
 
-// NewHTTPTransport returns the default of ConnectorOptions.Over. It also trusts the certificates of a PEM
-// text, which may be empty. A text without a certificate is an error.
+// NewHTTPTransport returns the default of ConnectorOptions.Over, which also trusts the certificates of a PEM text unless it is
+// empty.
 func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	next := bounded.NewGuarded(responseTimeout)
 	if ca == "" {
@@ -55,7 +54,7 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	return next, nil
 }
 
-// slowError is a timeout of this package. Go's own error would look like a context's deadline.
+// slowError is a timeout. Go's own error would look like a context's deadline.
 type slowError struct{ text string }
 
 func (e *slowError) Error() string { return e.text }
@@ -69,35 +68,32 @@ func slow(ctx context.Context, err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() || ctx.Err() != nil {
 		return err
 	}
-	// A connection may see a context's deadline a moment before the context does.
+	// A connection may see a context's deadline before the context does.
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 {
 		return context.DeadlineExceeded
 	}
 	return &slowError{err.Error()}
 }
 
-// boundedTransport limits answers, because go-git reads advertisements, reports and error bodies to their
-// end. It keeps credentials within their scope: after a redirect, Go's client would send them to other ports,
-// to subdomains, and from https to http. It appends the pack of a push, which go-git would copy into memory
-// twice.
+// boundedTransport limits answers, because go-git reads them to their end. It keeps credentials within their scope: after a
+// redirect, Go's client would send them to other ports, to subdomains, and from https to http. It appends the pack of a push,
+// which go-git would copy into memory twice.
 type boundedTransport struct {
 	next    http.RoundTripper
-	product string // added to the user agent; may be empty
+	product string // may be empty
 }
 
-// targetKey is the context key of a request's target.
 type targetKey struct{}
 
-// target is the repository of a request, with the decision about it.
+// target is the repository of a request and the decision about it.
 type target struct {
 	remote Remote
 	permit Permit
 }
 
-// services are the ends of URLs that Git's protocol adds to a repository's URL.
+// services are the ends of URLs in Git's protocol.
 var services = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
 
-// repositoryAt returns the URL of the repository of a request.
 func repositoryAt(u *url.URL) string {
 	at := url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	for _, service := range services {
@@ -109,14 +105,14 @@ func repositoryAt(u *url.URL) string {
 	return at.String()
 }
 
-// isElsewhere reports whether the request is about another repository than the configured one.
+// isElsewhere reports whether the request is about another repository.
 func (t *target) isElsewhere(request *http.Request) bool {
 	own, err := access.Parse(t.remote.URL)
 	at, wrong := access.Parse(repositoryAt(request.URL))
 	return err != nil || wrong != nil || !at.Equal(own)
 }
 
-// approach asks package access about a request, and removes the credentials if it gets none.
+// approach asks package access about a request, and removes credentials that it must not get.
 func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubApp, error) {
 	asked := t.remote.request()
 	if t.isElsewhere(request) {
@@ -139,7 +135,7 @@ func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubAp
 	return request, permit.Login.App, nil
 }
 
-// appError means that a request was not sent because there is no token for it.
+// appError means that there is no token for a request.
 type appError struct{ err error }
 
 func (e *appError) Error() string { return "the provider's git.github_app: " + e.err.Error() }
@@ -152,10 +148,8 @@ func (e *appError) Unwrap() []error {
 	return []error{e.err, kind}
 }
 
-// packKey is the context key of a push's pack.
 type packKey struct{}
 
-// appendPack appends a pack to the request's body.
 func appendPack(request *http.Request, pack *Pack) {
 	before := request.GetBody
 	request.ContentLength += int64(pack.Finish())
@@ -223,7 +217,7 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, nil
 }
 
-// redirection names the other repository of a redirect, without any text of its answer.
+// redirection explains a redirect without any text of its answer.
 func redirection(from Remote, request *http.Request) string {
 	before := from.URL
 	if at, err := access.Parse(from.URL); err == nil {
@@ -237,8 +231,8 @@ func redirection(from Remote, request *http.Request) string {
 	)
 }
 
-// refusal returns the body of an error response. It omits text beyond the limit, because the status is
-// enough. It removes credentials before the text is cut further, or a part of one could remain.
+// refusal returns the body of an error response up to the limit. It removes credentials before anything else cuts the text, or
+// a part of one could remain.
 func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
@@ -254,12 +248,10 @@ func tooLong(limit int64) error {
 	return fmt.Errorf("%w: the server's answer is longer than %d MiB", ErrTooLarge, limit>>20)
 }
 
-// limited reads an answer, and fails if it is longer than the limit.
 func limited(answer io.Reader, limit int64) io.Reader {
 	return &bounded.Reader{From: answer, Left: limit, TooLong: tooLong(limit)}
 }
 
-// statusError is an HTTP status other than success.
 type statusError struct {
 	code   int
 	reason string // from the body
@@ -286,8 +278,7 @@ func KindOfStatus(code int) error {
 	return nil
 }
 
-// webError makes go-git's errors unwrappable: its UnexpectedError hides the cause, and statuses come in four
-// forms.
+// webError makes go-git's errors unwrappable: its UnexpectedError hides the cause, and statuses come in four forms.
 func webError(err error) error {
 	if err == nil {
 		return nil

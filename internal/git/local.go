@@ -21,23 +21,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// localGitServer runs the git on PATH in a directory. go-git's file transport would pass it the environment
-// of a surrounding git hook.
+// localGitServer runs the git on PATH. go-git's file transport would pass it the environment of a surrounding git hook.
 type localGitServer struct {
 	directory string
-	patience  time.Duration // how long child processes of git may hold the pipes; 0: pushGrace and killDelay
+	patience  time.Duration // how long children of git may hold the pipes; 0: pushGrace and killDelay
 }
 
 const (
-	// killDelay is how long a process may take to end after the signal.
+	// killDelay is the time to end after the signal.
 	killDelay = 5 * time.Second
-	// pushGrace is how long a push may continue after its context has ended. A git that is stopped just after
-	// it made a lock file leaves the file, and every later push fails.
+	// pushGrace is the time of a push after its context has ended. A git that is stopped with a lock file leaves it, and every
+	// later push fails.
 	pushGrace = 2 * time.Second
 )
 
-// passedOn are the environment variables for git and its hooks. Others may contain credentials of this or
-// other programs, or, under a git hook, describe the hook's repository.
+// passedOn are the environment variables for git and its hooks. Others may contain credentials, or describe the repository of a
+// surrounding hook.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME",
 	"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
@@ -45,7 +44,6 @@ var passedOn = []string{
 	"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 }
 
-// environment returns the environment of a local git.
 func environment(ours []string) []string {
 	var clean []string
 	values := map[string]string{}
@@ -72,16 +70,15 @@ func environment(ours []string) []string {
 	return append(clean, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DEFAULT_HASH=sha1")
 }
 
-// maxConfig limits the configuration entries that are read from the environment.
+// maxConfig limits configuration entries of the environment.
 const maxConfig = 1000
 
-// localGit returns a command of the git on PATH.
 func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, errors.New("a local repository needs git, which is not on PATH; install it or use an https:// URL")
 	}
 	command := exec.CommandContext(ctx, "git", args...)
-	// A git that gets a signal removes its lock files. A killed one leaves them, and every later push fails.
+	// A signalled git removes its lock files. A killed one leaves them, and every later push fails.
 	command.Cancel = func() error {
 		if command.Process.Signal(syscall.SIGTERM) == nil {
 			return nil
@@ -93,8 +90,7 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// start runs a service. Its configuration allows the smallest fetches from any repository, even one made by
-// hand.
+// start runs a service that allows the smallest fetches from any repository.
 func (g *localGitServer) start(ctx context.Context, name string) (*service, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command, err := localGit(ctx,
@@ -127,7 +123,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
 	s.stdout = stdout
-	// Child processes may hold the pipes open after git was killed, and reads and writes would never end.
+	// Children may hold the pipes after git was killed, and reads and writes would never end.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(cmp.Or(g.patience, pushGrace+killDelay))
@@ -147,7 +143,6 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 	return s, nil
 }
 
-// explain converts git's stderr to an error.
 func (g *localGitServer) explain(said string) error {
 	if strings.Contains(said, "does not appear to be a git repository") {
 		return fmt.Errorf("%w: the directory is not a git repository", ErrNotFound)
@@ -157,8 +152,7 @@ func (g *localGitServer) explain(said string) error {
 
 func (g *localGitServer) close() {}
 
-// Create creates an empty, bare local repository with the remote's branch as its default branch, unless it
-// exists.
+// Create creates an empty, bare local repository with the remote's branch as default, unless it exists.
 func (c *Connector) Create(ctx context.Context, remote Remote) error {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -171,9 +165,8 @@ func (c *Connector) Create(ctx context.Context, remote Remote) error {
 	return createLocal(ctx, directory, remote.Branch)
 }
 
-// createLocal creates a bare repository atomically: it makes it in a folder beside it and renames that. The
-// process that renames first removes the unfinished folders of others. Those that still run find the
-// repository, and a killed process leaves no folder.
+// createLocal creates a bare repository atomically by renaming a folder. The first process to rename removes the unfinished
+// folders of others and of killed processes.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
 	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
@@ -192,7 +185,7 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-// renameLocal creates a bare repository in a temporary folder with this prefix, and renames it.
+// renameLocal creates a bare repository in a temporary folder and renames it.
 func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	parent := filepath.Dir(directory)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -227,8 +220,7 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	return os.Rename(temporary, directory)
 }
 
-// missingLocal reports whether a local repository does not exist, neither at the path nor with .git added,
-// where git looks, too.
+// missingLocal reports whether nothing is at the path, nor with .git added, where git looks, too.
 func missingLocal(directory string) bool {
 	for _, place := range []string{directory, directory + ".git"} {
 		if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
@@ -238,7 +230,7 @@ func missingLocal(directory string) bool {
 	return true
 }
 
-// beginning keeps the first bytes of the output of a process or a server.
+// beginning keeps the first bytes of an output.
 type beginning struct {
 	buffer bytes.Buffer
 	limit  int
@@ -254,7 +246,7 @@ func (t *beginning) Write(p []byte) (int, error) {
 // maxBeginning is in bytes.
 const maxBeginning = 2000
 
-// String returns the text on one line, without the prefixes that git and Git hosts add to each line.
+// String returns one line, without the prefixes that git and Git hosts add to lines.
 func (t *beginning) String() string {
 	var text strings.Builder
 	for _, line := range strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {

@@ -8,16 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Logger receives log messages. The fields are texts, numbers and booleans without credentials.
+// Logger receives messages. The fields are texts, numbers and booleans without credentials.
 type Logger func(ctx context.Context, message string, fields map[string]any)
 
-// logAbout returns Log for one remote.
 func (c *Connector) logAbout(remote Remote) Logger {
 	return func(ctx context.Context, message string, fields map[string]any) { c.Log(ctx, remote, message, fields) }
 }
 
-// Log writes to the logger. It adds the remote's URL, without a user, and its branch. Errors among the fields
-// become described texts.
+// Log adds the remote's URL, without a user, and its branch, and describes errors among the fields.
 func (c *Connector) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
 	if c.log == nil {
 		return
@@ -39,7 +37,7 @@ func (c *Connector) Log(ctx context.Context, remote Remote, message string, fiel
 	c.log(ctx, message, told)
 }
 
-// loggedURL returns a URL without parts that may be secret.
+// loggedURL returns the URL without secrets.
 func loggedURL(raw string) string {
 	if CheckURL(raw) != nil {
 		return "(not a URL of a repository)"

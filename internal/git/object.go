@@ -2,7 +2,7 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1" // the hash of Git's object ids
+	"crypto/sha1" // of Git's object ids
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,16 +16,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// File is one regular file of a folder.
+// File is a regular file of a folder.
 type File = folder.File
 
-// RawObject is a Git object as it is hashed, without its header.
+// RawObject is a Git object without its header.
 type RawObject struct {
 	Kind    plumbing.ObjectType
 	Content []byte
 }
 
-// The modes that this package writes. It keeps the modes of existing entries, even old group-writable ones.
+// The modes that this package writes. Existing entries keep theirs, even old group-writable ones.
 const (
 	ModeFile      = "100644"
 	ModeTree      = "40000"
@@ -33,16 +33,15 @@ const (
 	modeSubmodule = "160000"
 )
 
-// EmptyTree is the tree without entries, which git knows without storing it.
+// EmptyTree needs no storage in git.
 var EmptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// Hasher computes ids of objects. It uses crypto/sha1, which takes a third of the time of go-git's
-// collision-detecting one, because a plan hashes every file of the fleet. The server that receives the
-// objects detects collisions.
+// Hasher computes ids of objects with crypto/sha1. go-git's collision-detecting hash takes three times as long, and a plan
+// hashes every file of the fleet. The server detects collisions.
 type Hasher struct {
 	sha    hash.Hash
 	header []byte
-	sum    Hash // a field avoids an allocation: an interface's argument escapes
+	sum    Hash // as a field: an argument of an interface escapes
 }
 
 // NewHasher returns a Hasher, which is not safe for concurrent use.
@@ -67,9 +66,8 @@ func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
 // BlobID returns the id that `git hash-object` gives to a file.
 func BlobID(content []byte) Hash { return NewHasher().Blob(content) }
 
-// TreeID returns the id, in hex, that `git write-tree` gives to a folder of these files, in any order. A
-// slash in a name stands for a folder. It returns an error if there are no files, a name is not a safe path,
-// or two names of one folder are equal under case folding.
+// TreeID returns the id, in hex, that `git write-tree` gives to a folder of these files, in any order. Slashes in names make
+// folders. It returns an error if there are no files, a name is not a safe path, or two names are equal under case folding.
 func TreeID(files []File) (string, error) {
 	nowhere := func(Hash, []byte) {}
 	id, err := folderTree(NewHasher(), files, nowhere, nowhere)
@@ -79,8 +77,7 @@ func TreeID(files []File) (string, error) {
 	return id.String(), nil
 }
 
-// folderTree hashes files and trees, and returns the folder's id. It passes every file to blob, and every
-// tree to tree, the folder last.
+// folderTree returns the folder's id. It passes every file to blob and every tree to tree, the folder last.
 func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, error) {
 	if len(files) == 0 {
 		return Hash{}, errors.New("the folder has no files")
@@ -105,10 +102,10 @@ func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, e
 	return levelTree(h, files, 0, blob, tree)
 }
 
-// levelTree is folderTree for the files below a folder whose path has below bytes, including the slash. The
-// files are sorted by full name, which is git's order in every tree and keeps the files of a folder together.
+// levelTree is folderTree below a folder whose path has below bytes, with the slash. The files are sorted by full name, which
+// is git's order in every tree.
 func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
-	// entry returns the path of the entry with the file, and whether it is a folder.
+	// entry returns the path of the file's entry.
 	entry := func(file File) (path string, isFolder bool) {
 		if end := strings.IndexByte(file.Name[below:], '/'); end >= 0 {
 			return file.Name[:below+end], true
@@ -166,7 +163,7 @@ func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)
 	return id, nil
 }
 
-// checkFolding compares pairs while that is cheaper than a map. The folder of an assignment has four files.
+// checkFolding compares pairs while that is cheaper than a map. Most folders have four files.
 func checkFolding(files []File) error {
 	clash := func(a, b string) error {
 		if a == b {
@@ -195,15 +192,14 @@ func checkFolding(files []File) error {
 	return nil
 }
 
-// Entry is a line of a tree. The mode keeps its spelling, so that rewriting a tree does not change the
-// entries of others.
+// Entry is a line of a tree. It keeps the spelling of the mode, so that rewriting does not change entries of others.
 type Entry struct {
 	Name string
 	Mode string
 	ID   Hash
 }
 
-// The kinds of entries, in words for errors.
+// The kinds of entries, for errors.
 const (
 	KindFile      = "a file"
 	KindFolder    = "a folder"
@@ -231,7 +227,7 @@ func (e Entry) Kind() string {
 	}
 }
 
-// compareEntries implements git's order: the name of a tree sorts as if it ended in a slash.
+// compareEntries implements git's order: a tree sorts as if its name ended in a slash.
 func compareEntries(a, b Entry) int { return a.compare(b.Name, b.IsTree()) }
 
 func (e *Entry) compare(name string, tree bool) int {
@@ -242,7 +238,7 @@ func (e *Entry) compare(name string, tree bool) int {
 	return int(following(e.Name, e.IsTree(), n)) - int(following(name, tree, n))
 }
 
-// following returns the byte that decides after the first n of a name.
+// following returns the byte that decides after the first n.
 func following(name string, tree bool, n int) byte {
 	switch {
 	case n < len(name):
@@ -273,11 +269,10 @@ func Search(entries []Entry, name string, tree bool) *Entry {
 
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
 
-// ParseTree parses a tree. A tree out of git's order, or with a duplicate entry, is an error: editing it
-// would change it for others. So is a name that git never checks out because it leads elsewhere. git fsck
-// refuses all of these. Other unusual names, such as control characters, are allowed.
+// ParseTree parses a tree. Wrong order, duplicates and names that lead elsewhere are errors, as for git fsck: editing such a
+// tree would change it for others. Other unusual names are allowed.
 func ParseTree(content []byte) ([]Entry, error) {
-	text := string(content) // one copy, shared by all names and modes
+	text := string(content) // shared by all names and modes
 	count := strings.Count(text, "\x00")
 	entries := make([]Entry, 0, min(count, len(text)/24+1))
 	for len(text) > 0 {
@@ -304,8 +299,8 @@ func leadsElsewhere(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/")
 }
 
-// isTwice reports whether the folder next also exists as a file. A file sorts before the folder, and all
-// entries in between begin with its name.
+// isTwice reports whether the folder next also exists as a file, which sorts before it. All entries in between begin with its
+// name.
 func isTwice(entries []Entry, next Entry) bool {
 	last := entries[len(entries)-1]
 	return next.IsTree() && strings.HasPrefix(last.Name, next.Name) && Search(entries, next.Name, false) != nil

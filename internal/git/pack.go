@@ -14,9 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The limits of one fetch. The trees of a tip have a few megabytes. Only a server that cannot filter sends
-// all blobs, too. The limits protect memory from a pack of a few kilobytes that grows by compression or
-// deltas.
+// The limits of one fetch protect memory from a small pack that grows by compression or deltas. The trees of a tip have a few
+// megabytes; servers without filters send all blobs, too.
 const (
 	maxPackBytes   = 512 << 20
 	maxPackObjects = 4 << 20
@@ -24,14 +23,13 @@ const (
 	maxDeltaDepth  = 4095 // git's own limit
 )
 
-// packReader unpacks a pack into memory. It uses go-git's scanner for the format, but not its parser, which
-// reserves up to 1 GiB because of a header.
+// packReader unpacks a pack into memory. It does not use go-git's parser, which reserves up to 1 GiB because of a header.
 type packReader struct {
 	hasher  *Hasher
 	objects map[Hash]RawObject
 	offsets map[int64]Hash
 	deltas  []delta
-	left    int64 // bytes that may still be unpacked
+	left    int64 // bytes that may be unpacked
 }
 
 type delta struct {
@@ -41,7 +39,7 @@ type delta struct {
 	content    []byte
 }
 
-// ReadPack unpacks r into objects. Deltas may refer to objects that are already there.
+// ReadPack unpacks r into objects, which may have bases of deltas.
 func ReadPack(r io.Reader, objects map[Hash]RawObject) error {
 	return readPackWithin(maxPackMemory, r, objects)
 }
@@ -75,7 +73,6 @@ func (p *packReader) next(scanner *packfile.Scanner) error {
 	if err := p.reserve(header.Length); err != nil {
 		return err
 	}
-	// Reserve the announced size for small objects only.
 	var content bytes.Buffer
 	content.Grow(int(min(header.Length, 64<<10)))
 	written, _, err := scanner.NextObject(&content)
@@ -112,8 +109,7 @@ func (p *packReader) add(at int64, o RawObject) {
 	p.offsets[at] = id
 }
 
-// resolve applies the deltas. Most bases come first, so one or two passes are enough. A pass without progress
-// means that a base is missing.
+// resolve applies the deltas. Most bases come first, so two passes are enough. A pass without progress means a missing base.
 func (p *packReader) resolve() error {
 	pending := p.deltas
 	for depth := 0; len(pending) > 0; depth++ {
@@ -156,7 +152,7 @@ func (p *packReader) apply(d delta, base RawObject) error {
 	return nil
 }
 
-// deltaTargetSize returns the second number of a delta, its unpacked size.
+// deltaTargetSize returns the second number of a delta.
 func deltaTargetSize(content []byte) (int64, error) {
 	_, first := binary.Uvarint(content)
 	if first > 0 {
@@ -167,9 +163,8 @@ func deltaTargetSize(content []byte) (int64, error) {
 	return 0, errors.New("the pack cannot be read: a delta has no size")
 }
 
-// Pack collects objects without deltas, because finding deltas would cost more than sending a few small
-// files. It grows in parts without copying, because a first apply has hundreds of megabytes. It is safe for
-// concurrent use until it is finished.
+// Pack collects objects without deltas, whose search costs more than sending small files. It grows in parts without copying,
+// because a first apply has hundreds of megabytes. It is safe for concurrent use until finished.
 type Pack struct {
 	mutex    sync.Mutex
 	present  map[Hash]struct{}
@@ -180,7 +175,7 @@ type Pack struct {
 
 const (
 	packHeader = 12      // "PACK", version, count
-	largePart  = 1 << 20 // bytes of a part of a large pack
+	largePart  = 1 << 20 // bytes of a part
 )
 
 // NewPack returns an empty pack.
@@ -190,21 +185,19 @@ func NewPack() *Pack {
 	return p
 }
 
-// compressors are reused: making one takes longer than compressing a small pack. The fastest level shrinks
-// manifests nearly as far, and the default level clears half a megabyte before each object.
+// compressors are reused: making one takes longer than compressing a small pack. The fastest level shrinks manifests nearly as
+// far, and the default level clears half a megabyte per object.
 var compressors = sync.Pool{New: func() any {
 	c := &compressor{}
 	c.writer, _ = zlib.NewWriterLevel(&c.packed, zlib.BestSpeed)
 	return c
 }}
 
-// compressor encodes an object for a pack.
 type compressor struct {
 	packed bytes.Buffer
 	writer *zlib.Writer
 }
 
-// add writes an object, unless it is already in the pack.
 func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 	if !p.isNew(id) {
 		return
@@ -228,7 +221,6 @@ func (p *Pack) add(id Hash, kind plumbing.ObjectType, content []byte) {
 	p.write(c.packed.Bytes())
 }
 
-// isNew reports whether an object is added for the first time.
 func (p *Pack) isNew(id Hash) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -237,7 +229,7 @@ func (p *Pack) isNew(id Hash) bool {
 	return len(p.present) > before
 }
 
-// write adds bytes to the last part, or to a new part as large as all before.
+// write adds bytes to the last part, or to a new one as large as all before.
 func (p *Pack) write(content []byte) {
 	last := len(p.parts) - 1
 	if last < 0 || len(p.parts[last])+len(content) > cap(p.parts[last]) {
@@ -254,7 +246,7 @@ func (p *Pack) AddFile(id Hash, content []byte) { p.add(id, plumbing.BlobObject,
 // AddTree adds a tree.
 func (p *Pack) AddTree(id Hash, content []byte) { p.add(id, plumbing.TreeObject, content) }
 
-// AddFolder adds a folder with everything below it, and returns its TreeID.
+// AddFolder adds a folder with everything below it and returns its TreeID.
 func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
 	return folderTree(h, files, p.AddFile, p.AddTree)
 }
@@ -262,7 +254,7 @@ func (p *Pack) AddFolder(h *Hasher, files []File) (Hash, error) {
 // Add adds an object of any kind.
 func (p *Pack) Add(id Hash, o RawObject) { p.add(id, o.Kind, o.Content) }
 
-// Finish ends the pack and returns its size in bytes. Nothing can be added afterwards.
+// Finish ends the pack and returns its size in bytes.
 func (p *Pack) Finish() int {
 	if p.finished {
 		return p.size

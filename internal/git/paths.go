@@ -11,17 +11,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Bounds of paths, which all file systems and agents support.
+// Bounds that all file systems and agents support.
 const (
-	MaxSegment = 255  // bytes in a name: ext4, NTFS, APFS
-	maxPath    = 4096 // bytes in a path: PATH_MAX
-	MaxDepth   = 32   // segments in a path: more than a repository needs, few enough to walk
+	MaxSegment = 255  // bytes: ext4, NTFS, APFS
+	maxPath    = 4096 // bytes: PATH_MAX
+	MaxDepth   = 32   // segments
 )
 
-// CheckPath returns an error unless the path is safe: relative to the root of a repository, with forward
-// slashes; "" is the root. Each segment has 1 to 255 of [A-Za-z0-9._-], begins and ends without a dot, and is
-// no Windows device. This excludes everything that git, Windows or macOS would read as another path, or as
-// .git.
+// CheckPath returns an error unless the path is safe: relative to the root of a repository, with forward slashes; "" is the
+// root. A segment has 1 to 255 of [A-Za-z0-9._-], begins and ends without a dot, and is no Windows device. So git, Windows and
+// macOS read it as no other path.
 func CheckPath(path string) error {
 	if path == "" {
 		return nil
@@ -54,7 +53,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckSegment is CheckName with an error that does not repeat the name.
+// CheckSegment is CheckName without the name in the error.
 func CheckSegment(segment string) error {
 	switch {
 	case segment == "":
@@ -95,15 +94,15 @@ func isDevice(name string) bool {
 	return false
 }
 
-// folded returns equal text for names that are equal on file systems that ignore case: on Windows, which also
-// ignores dots and spaces at the end, and on macOS, which also ignores some invisible code points.
+// folded returns equal text for names that are equal on Windows, which ignores case and final dots and spaces, or on macOS,
+// which ignores case and some invisible code points.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < utf8.RuneSelf:
 			return unicode.ToLower(r)
 		case 0x200c <= r && r <= 0x200f, 0x202a <= r && r <= 0x202e, 0x206a <= r && r <= 0x206f, r == 0xfeff:
-			return -1 // from git's utf8.c, from Apple's HFS+ volume format
+			return -1 // git's utf8.c, from Apple's HFS+ volume format
 		}
 		least := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -113,13 +112,12 @@ func folded(name string) string {
 	}, strings.TrimRight(name, ". "))
 }
 
-const maxBranch = 200 // a loose ref is a file name, and its lock adds to it
+const maxBranch = 200 // a loose ref is a file, and its lock a longer one
 
 var branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
 
-// CheckBranch returns an error unless git accepts the name of the branch (git check-ref-format --branch), and
-// every file system keeps it unchanged: no component begins or ends with a dot or is a Windows device, all
-// characters are visible ASCII, and git does not read it as another kind of name.
+// CheckBranch returns an error unless git accepts the name of the branch (git check-ref-format --branch), and every file system
+// keeps it: components begin and end without a dot and are no Windows devices, and all characters are visible ASCII.
 func CheckBranch(branch string) error {
 	switch {
 	case branch == "":

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// RefError means that a repository has no branch, tag or commit with a name, or several.
+// RefError means that a name has no branch, tag or commit, or several.
 type RefError struct {
 	Why string // a sentence without its full stop
 }
@@ -28,8 +28,8 @@ const (
 
 var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 
-// CheckRef returns an error unless the text is the name of a branch or tag, with or without refs/heads/ or
-// refs/tags/, or the full id of a commit. "" is the default branch.
+// CheckRef returns an error unless the text is a branch or tag, with or without refs/heads/ or refs/tags/, or the full id of a
+// commit. "" is the default branch.
 func CheckRef(ref string) error {
 	if ref == "" || CheckCommit(ref) == nil {
 		return nil
@@ -55,9 +55,8 @@ func CheckRef(ref string) error {
 
 const maxRef = 1024
 
-// OpenRef opens the commit of a branch, a tag or a full id. "" and HEAD are the default branch. levels is as
-// for Open. A missing ref is a *RefError, a missing repository ErrNotFound. It asks a busy server several
-// times, and ignores the remote's branch.
+// OpenRef opens a branch, a tag or a full id; "" and HEAD are the default branch. levels is as for Open. A missing ref is a
+// *RefError, a missing repository ErrNotFound. It retries with a busy server, and ignores the remote's branch.
 func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
 	remote.Branch = ref // for logs
 	return patiently(ctx, c, remote, func() (*Tip, error) {
@@ -73,11 +72,11 @@ func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, leve
 	})
 }
 
-// Refs are the branches and tags of a repository at the time of the request.
+// Refs are the branches and tags at the time of the request.
 type Refs struct{ advertised *packp.AdvRefs }
 
-// Refs requests the branches and tags, and fetches no objects. It asks a busy server several times. A missing
-// repository is ErrNotFound. It ignores the remote's branch.
+// Refs requests the branches and tags. It retries with a busy server, and ignores the remote's branch. A missing repository is
+// ErrNotFound.
 func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	return patiently(ctx, c, remote, func() (*Refs, error) {
 		w, err := c.dialExisting(remote)
@@ -90,7 +89,7 @@ func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	})
 }
 
-// dialExisting is dial for a repository that must exist. A missing local one is ErrNotFound.
+// dialExisting is dial with ErrNotFound for a missing local repository.
 func (c *Connector) dialExisting(remote Remote) (wire, error) {
 	directory, local, err := remote.local()
 	if err == nil && local && missingLocal(directory) {
@@ -102,7 +101,7 @@ func (c *Connector) dialExisting(remote Remote) (wire, error) {
 	return c.dial(remote)
 }
 
-// Commit returns the commit of a ref, which it reads like OpenRef. A missing one is a *RefError.
+// Commit reads a ref like OpenRef.
 func (r *Refs) Commit(ref string) (Hash, error) {
 	if r.advertised == nil {
 		return Hash{}, &RefError{"the repository is empty"}
@@ -140,7 +139,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	}
 	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
 	t, err := openCommit(ctx, w, commit, advertised, levels, log)
-	// A server that does not give commits by id has its own words for that.
+	// Servers that do not give commits by id have their own words for that.
 	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
 		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
 	if refused && CheckCommit(ref) == nil {
@@ -159,7 +158,6 @@ func nameOfRef(ref string) string {
 	return fmt.Sprintf("ref %q", ref)
 }
 
-// resolveRef finds the commit of a ref.
 func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	if ref == "" || ref == "HEAD" {
 		if advertised.Head == nil {
@@ -198,8 +196,8 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor returns an error if a server does not give a commit by its id. Azure Repos gives commits by id,
-// although it advertises no more than for files; see fetcher.mayTakeIDs.
+// mayAskFor returns an error if a server does not give a commit by id. Azure Repos does, although it advertises no more than
+// for files; see fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {

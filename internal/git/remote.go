@@ -16,14 +16,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// Remote is one branch of one repository, with the credentials for it.
+// Remote is a branch of a repository, with credentials.
 type Remote struct {
-	// URL is http(s)://host/path, ssh://[user@]host[:port]/path, [user@]host:path, file:///path, or a local
-	// path: absolute, relative to the working directory, or ~/path below the user's home directory.
+	// URL is http(s)://host/path, ssh://[user@]host[:port]/path, [user@]host:path, file:///path, or a local path: absolute,
+	// relative to the working directory, or ~/path.
 	URL string
 	// Branch is the name without refs/heads/.
-	Branch string
-	// Credentials are the logins for all servers.
+	Branch      string
 	Credentials Credentials
 	// IsGitOps marks the GitOps repository, whose origin gets the plain credentials.
 	IsGitOps bool
@@ -31,7 +30,6 @@ type Remote struct {
 	Sources []string
 }
 
-// request returns the request to package access about the repository.
 func (r Remote) request() access.Request {
 	request := access.Request{URL: r.URL, Sources: r.Sources}
 	if r.IsGitOps {
@@ -40,12 +38,12 @@ func (r Remote) request() access.Request {
 	return request
 }
 
-// Check returns an error for an invalid remote. It makes no request.
+// Check returns an error for an invalid remote, without a request.
 func (r Remote) Check() error {
 	return cmp.Or(CheckURL(r.URL), r.Credentials.Check(), CheckBranch(r.Branch))
 }
 
-// local returns the absolute directory of a local repository, and whether the remote is one.
+// local returns the absolute directory of a local repository.
 func (r Remote) local() (string, bool, error) {
 	path := r.URL
 	if _, ok := parseSSH(r.URL); ok {
@@ -71,7 +69,6 @@ func (r Remote) local() (string, bool, error) {
 	return absolute, true, nil
 }
 
-// absolutePath returns an absolute path, also for ~/path.
 func absolutePath(path string) (string, error) {
 	if below, ok := strings.CutPrefix(filepath.ToSlash(path), "~/"); ok {
 		home, err := os.UserHomeDir()
@@ -91,11 +88,11 @@ var (
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// hostPattern matches the beginning of a URL without a scheme: a domain with a path, or with a port.
+// hostPattern matches a URL without a scheme: a domain with a path or a port.
 var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
 
-// CheckURL returns an error for the URL of a repository with an unsupported scheme, credentials, a query, a
-// fragment or control characters. The error does not repeat the URL, which may contain a secret.
+// CheckURL returns an error for the URL of a repository with an unsupported scheme, credentials, a query, a fragment or control
+// characters. The error does not repeat the URL, which may contain a secret.
 func CheckURL(raw string) error {
 	if raw == "" {
 		return errors.New("the URL is empty")
@@ -126,7 +123,7 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// parseError returns the error of package access for a URL that it cannot compare with others.
+// parseError returns the error of package access for a URL that it cannot compare.
 func parseError(raw string) error {
 	_, err := access.Parse(raw)
 	return err
@@ -140,7 +137,7 @@ func checkSchemeURL(scheme, raw string) error {
 	}
 	parsed, err := url.Parse(raw)
 	if err != nil {
-		return errors.New("the URL cannot be parsed") // url.Parse's error repeats the URL
+		return errors.New("the URL cannot be parsed") // its error repeats the URL
 	}
 	user := ""
 	if scheme == "ssh" && parsed.User != nil {

@@ -19,12 +19,11 @@ import (
 
 // Signer signs commits for `git verify-commit`.
 type Signer struct {
-	// sign returns the armored signature of a commit with this time.
 	sign func(commit []byte, at time.Time) (string, error)
 }
 
-// NewSigner reads a private key: OpenPGP, armored, or ssh, PEM. The passphrase may be empty. The errors
-// contain neither.
+// NewSigner reads a private key: OpenPGP, armored, or ssh, PEM. The errors contain neither the key nor the passphrase, which
+// may be empty.
 func NewSigner(key, passphrase string) (*Signer, error) {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		return newOpenPGPSigner(key, passphrase)
@@ -85,10 +84,10 @@ const (
 	sshsigHash      = "sha512"
 )
 
-// sshsigSigned is the signed text after the magic words.
+// sshsigSigned is signed after the magic words.
 type sshsigSigned struct{ Namespace, Reserved, HashAlgorithm, Hash string }
 
-// sshsigBlob is a signature after the magic words.
+// sshsigBlob follows the magic words.
 type sshsigBlob struct {
 	Version                                                    uint32
 	PublicKey, Namespace, Reserved, HashAlgorithm, SignatureOf string
@@ -107,7 +106,7 @@ func signSSH(signer ssh.Signer, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: append([]byte(sshsigMagic), blob...)})), nil
 }
 
-// signSSHBlob signs with an algorithm that the format allows: for RSA, not with SHA-1.
+// signSSHBlob avoids SHA-1 for RSA, which the format does not allow.
 func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	if with, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
 		return with.SignWithAlgorithm(rand.Reader, blob, ssh.KeyAlgoRSASHA512)
@@ -115,7 +114,7 @@ func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	return signer.Sign(rand.Reader, blob)
 }
 
-// withSignature adds a signature as the last line of a commit's header.
+// withSignature adds the last line of a commit's header.
 func withSignature(commit []byte, signature string) []byte {
 	header, message, _ := bytes.Cut(commit, []byte("\n\n"))
 	lines := strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n ")

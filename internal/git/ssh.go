@@ -22,17 +22,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// SSHCredentials authenticate with ssh. The zero value uses the keys of the agent at SSH_AUTH_SOCK, and the
-// known_hosts of the user and the machine. The user is the one in the URL, else "git". ~/.ssh/config is not
-// read.
+// SSHCredentials authenticate with ssh. The zero value uses the keys of the agent at SSH_AUTH_SOCK and the known_hosts of the
+// user and the machine. The user is the URL's, else "git". ~/.ssh/config is not read.
 type SSHCredentials struct {
-	// Key is a private key in PEM. Default: the agent's.
+	// Key is a private key in PEM. Default: the agent's keys.
 	Key        string
 	Passphrase string
-	// KnownHosts is text in the format of known_hosts. With it, or with KnownHostsFile, no other file is
-	// read.
-	KnownHosts string
-	// KnownHostsFile is the path of such a file.
+	// KnownHosts is text in the format of known_hosts. With it, or with KnownHostsFile, no other file is read.
+	KnownHosts     string
 	KnownHostsFile string
 }
 
@@ -42,10 +39,10 @@ func (c SSHCredentials) String() string { return "(ssh credentials)" }
 // GoString hides the key from %#v.
 func (c SSHCredentials) GoString() string { return "git.SSHCredentials{}" }
 
-// sshAddress is the address of a repository that is reached by ssh.
+// sshAddress is a parsed ssh URL.
 type sshAddress struct {
 	user, host, port string
-	path             string // as the command gets it
+	path             string // as in the command
 }
 
 var (
@@ -53,7 +50,7 @@ var (
 	sshHostPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// parseSSH parses ssh://[user@]host[:port]/path, or [user@]host:path. ok is false for other URLs.
+// parseSSH parses ssh://[user@]host[:port]/path and [user@]host:path.
 func parseSSH(raw string) (at sshAddress, ok bool) {
 	if scheme := schemePattern.FindStringSubmatch(raw); scheme != nil {
 		parsed, err := url.Parse(raw)
@@ -110,8 +107,7 @@ func checkSCP(raw string) error {
 	return checkSSH(at.user, at.host, at.path)
 }
 
-// checkSSH checks what is sent to the server: nothing that a shell or git there
-// could misread.
+// checkSSH refuses text that a shell or git on the server could misread.
 func checkSSH(user, host, path string) error {
 	address, err := netip.ParseAddr(host)
 	isAddress := err == nil && address.Is6()
@@ -130,15 +126,15 @@ func checkSSH(user, host, path string) error {
 	return nil
 }
 
-// sshServer runs git's services on a server, through one connection.
+// sshServer runs git's services through one connection.
 type sshServer struct {
 	at          sshAddress
 	credentials SSHCredentials
 
-	client *ssh.Client // nil until it is needed
+	client *ssh.Client // nil until needed
 }
 
-// sshGrace is how long a service may take to end after its work is done.
+// sshGrace is the time for a service to end after its work.
 const sshGrace = 5 * time.Second
 
 func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
@@ -175,8 +171,7 @@ func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
 	return started, nil
 }
 
-// session opens a session on the connection that is there, or on a new one: a
-// server may end a connection, or allow one session for each.
+// session opens a session on the existing connection or a new one: a server may end a connection, or allow one session on each.
 func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	if s.client != nil {
 		if session, err := openSession(ctx, s.client); err == nil {
@@ -196,8 +191,7 @@ func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	return session, nil
 }
 
-// openSession opens a session, or closes the connection. A server that does not answer is waited for as long as one that
-// has to be connected to.
+// openSession opens a session or closes the connection, with the timeout of connecting.
 func openSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
 	opening, cancel := context.WithTimeout(ctx, bounded.DialTimeout+bounded.HandshakeTimeout)
 	defer cancel()
@@ -223,7 +217,6 @@ func (s *sshServer) close() {
 	}
 }
 
-// connect dials, checks the server's host key and authenticates.
 func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	known, err := s.credentials.knownHosts(s.at)
 	if err != nil {
@@ -275,7 +268,7 @@ func (s *sshServer) connect(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(secured, channels, requests), nil
 }
 
-// method is how the user is authenticated; done ends what it needed.
+// method returns how to authenticate. done frees its resources.
 func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done func(), err error) {
 	done = func() {}
 	if c.Key != "" {
@@ -303,7 +296,7 @@ func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done
 	}, nil
 }
 
-// parseSSHKey reads a private key. Its errors contain nothing of the key.
+// parseSSHKey reads a private key. Its errors contain nothing of it.
 func parseSSHKey(text, passphrase string) (ssh.Signer, error) {
 	pem := []byte(armor.Normalize(text))
 	signer, err := ssh.ParsePrivateKey(pem)
@@ -328,7 +321,7 @@ var (
 	sshUnauthorized = regexp.MustCompile(`(?i)denied|not authorized|unauthorized|forbidden|no permission|not have permission|insufficient`)
 )
 
-// explain makes an error of what the server said on stderr, in whatever words.
+// explain converts a server's stderr to an error.
 func (s *sshServer) explain(said string) error {
 	said = wording.OneLine(said)
 	switch {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// objectStore keeps the fetched objects of a repository.
 type objectStore map[Hash]RawObject
 
 // Has reports whether an object was fetched.

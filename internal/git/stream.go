@@ -11,21 +11,19 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// streamWire speaks to a git-upload-pack or git-receive-pack over streams: a process of this machine, or one
-// on an ssh server. go-git's transports for these wait forever for a process whose output is not read, and
-// drop all but the first line of stderr.
+// streamWire speaks to git-upload-pack or git-receive-pack over streams, of a local process or through ssh. go-git's transports
+// wait forever for a process whose output is not read, and drop all but the first line of stderr.
 type streamWire struct {
 	server streamServer
-	idle   *service // has advertised and waits for a request
+	idle   *service // advertised, and waits for a request
 }
 
 // streamServer starts services.
 type streamServer interface {
-	// start runs git-upload-pack or git-receive-pack, which ends with the context.
+	// start runs a service, which ends with the context.
 	start(ctx context.Context, name string) (*service, error)
-	// explain converts a service's stderr to an error.
 	explain(said string) error
-	// close frees resources that the services share.
+	// close frees shared resources.
 	close()
 }
 
@@ -35,13 +33,13 @@ type service struct {
 	stdout io.Reader
 	stderr *beginning
 	kill   func() // ends it at once
-	wait   func() // returns when it has ended
+	wait   func() // returns after its end
 
 	adverts *packp.AdvRefs
 	empty   bool
 }
 
-// start runs a service and reads its advertisement.
+// start reads the advertisement of a new service.
 func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	s, err := w.server.start(ctx, name)
 	if err != nil {
@@ -80,7 +78,7 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	return fmt.Errorf("%w: its answer cannot be read: %w", ErrUnreachable, err)
 }
 
-// end waits for the service. kill ends it before it has finished its work.
+// end waits for the service, after killing it if asked to.
 func (s *service) end(kill bool) {
 	_ = s.stdin.Close()
 	if kill {

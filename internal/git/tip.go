@@ -12,26 +12,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// Tip is one commit of a branch with its fetched objects. It is not safe for concurrent use.
+// Tip is a commit of a branch with its fetched objects. It is not safe for concurrent use.
 type Tip struct {
-	// Commit is zero if the branch does not exist.
+	// Commit and Root are zero if the branch does not exist.
 	Commit Hash
-	// Root is the commit's tree; zero if the branch does not exist.
-	Root Hash
-	// Missing means that the repository does not exist: a local path at which Connector.Create would create
-	// it.
+	Root   Hash
+	// Missing means that the repository is a local path at which Connector.Create would create it.
 	Missing bool
-	// Conflict is an existing branch that prevents the missing branch: Git cannot have env and env/dev. ""
-	// for none.
+	// Conflict is an existing branch that prevents the missing one, or "": Git cannot have env and env/dev.
 	Conflict string
 
 	whole bool // all objects of the commit were fetched
 	*fetcher
 }
 
-// Open reads the commit of the remote's branch and the upper levels of its trees. levels counts from 1, the
-// root tree. For a missing branch or local repository it returns a Tip without a commit. The caller closes
-// the Tip.
+// Open reads the commit of the remote's branch and the upper levels of its trees, counted from 1, the root. A missing branch or
+// local repository is a Tip without a commit. The caller closes the Tip.
 func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -47,7 +43,7 @@ func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, 
 	return openTip(ctx, w, remote.Branch, levels, c.logAbout(remote))
 }
 
-// OpenPatiently is Open with several attempts for a busy server.
+// OpenPatiently is Open with retries for a busy server.
 func (c *Connector) OpenPatiently(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	return patiently(ctx, c, remote, func() (*Tip, error) { return c.Open(ctx, remote, levels) })
 }
@@ -65,7 +61,7 @@ func patiently[T any](ctx context.Context, c *Connector, remote Remote, ask func
 	}
 }
 
-// openTip opens the tip of a branch. After an error it closes the wire.
+// openTip closes the wire after an error.
 func openTip(ctx context.Context, w wire, branch string, levels int, log Logger) (t *Tip, err error) {
 	defer func() {
 		if err != nil {
@@ -94,8 +90,7 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	return t, nil
 }
 
-// conflictOf returns the first branch that is a folder of the other's name, or the other way round; "" for
-// none.
+// conflictOf returns the first branch that is a folder of the other's name, or the reverse; "" for none.
 func conflictOf(branch string, references map[string]Hash) string {
 	var conflicts []string
 	for ref := range references {
@@ -110,8 +105,8 @@ func conflictOf(branch string, references map[string]Hash) string {
 	return slices.Min(conflicts)
 }
 
-// checkEmpty reports whether an empty repository accepts the objects of this client. It names its hash only
-// in answers to pushes. A push reports other problems.
+// checkEmpty returns an error if an empty repository has another hash, which it names only in answers to pushes. A push reports
+// other problems.
 func checkEmpty(ctx context.Context, w wire) error {
 	_, err := w.push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 	if errors.Is(err, errOtherHash) {
@@ -120,7 +115,6 @@ func checkEmpty(ctx context.Context, w wire) error {
 	return ctx.Err()
 }
 
-// openCommit fetches a commit that the server gives by id.
 func openCommit(ctx context.Context, w wire, commit Hash, advertised *packp.AdvRefs, levels int, log Logger) (*Tip, error) {
 	t := &Tip{Commit: commit, fetcher: newFetcher(w, advertised, log)}
 	if err := t.inSteps(ctx, func() error { return t.fetchCommit(ctx, levels) }); err != nil {
@@ -139,15 +133,15 @@ func (f *fetcher) Close() {
 // Reference returns the tip of another branch at the time of opening, or zero.
 func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
 
-// ConflictOf returns an existing branch that prevents another branch, as Conflict does, at the time of opening.
+// ConflictOf returns an existing branch that prevents another branch, at the time of opening.
 func (f *fetcher) ConflictOf(branch string) string { return conflictOf(branch, f.references) }
 
-// At returns another commit of the repository with a known root tree. The two share their objects.
+// At returns another commit with a known root. The two share their objects.
 func (t *Tip) At(commit, root Hash) *Tip {
 	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
 }
 
-// apart returns a Tip for a request that may fail: an error does not change how the original is fetched.
+// apart returns a Tip for a request that may fail without changing how the original is fetched.
 func (t *Tip) apart() *Tip {
 	same := *t.fetcher
 	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}

@@ -10,19 +10,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Directory is an editable tree of the tip. Its entries stay unchanged, and the changes lie over them until
-// it is written.
+// Directory is an editable tree. Changes lie over the entries of the tip until it is written.
 type Directory struct {
-	id      Hash // at the tip; zero if it is new
+	id      Hash // at the tip; zero for a new one
 	loaded  bool
-	sealed  bool              // a folder that this commit writes; nothing can be added to it
+	sealed  bool              // written by this commit as a whole
 	entries []Entry           // at the tip, in git's order
 	changed map[string]*Entry // by name; nil removes the entry
 	below   map[string]*Directory
-	folded  map[string]string // names by their folded form, made when first needed
+	folded  map[string]string // names by folded form, made when needed
 }
 
-// Find returns the entry with this name after the changes.
+// Find returns an entry after the changes.
 func (d *Directory) Find(name string) (Entry, bool) {
 	if e, ok := d.changed[name]; ok {
 		if e == nil {
@@ -39,7 +38,7 @@ func (d *Directory) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Each calls yield for every entry after the changes, first for the entries of the tip.
+// Each visits every entry after the changes, unchanged ones first.
 func (d *Directory) Each(yield func(Entry)) {
 	for _, e := range d.entries {
 		if _, ok := d.changed[e.Name]; !ok {
@@ -76,8 +75,7 @@ func (d *Directory) drop(name string) {
 	}
 }
 
-// checkNew returns an error if a new entry of this name would collide with another on a file system that
-// ignores case.
+// checkNew returns an error if a new entry would collide on a file system that ignores case.
 func (d *Directory) checkNew(at, name string) error {
 	if other := d.sameName(name); other != "" {
 		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
@@ -86,8 +84,8 @@ func (d *Directory) checkNew(at, name string) error {
 	return nil
 }
 
-// sameName returns the other entry with that name on a file system that ignores case; "" for none, or if this
-// one exists.
+// sameName returns the other entry with that name on a file system that ignores case, or "" if there is none or this one
+// exists.
 func (d *Directory) sameName(name string) string {
 	if _, ok := d.Find(name); ok {
 		return ""
@@ -99,8 +97,7 @@ func (d *Directory) sameName(name string) string {
 	return d.folded[folded(name)]
 }
 
-// Tree is the tree of a tip with its opened, editable directories. Several trees of one tip are independent.
-// It is not safe for concurrent use.
+// Tree is a tip's tree with opened, editable directories. Trees of one tip are independent. It is not safe for concurrent use.
 type Tree struct {
 	*Tip
 	top *Directory
@@ -115,8 +112,8 @@ func (t *Tip) Tree() *Tree {
 	return &Tree{Tip: t, top: top}
 }
 
-// Open loads the directories at these paths and their parents. It skips missing ones. It makes one request
-// for each missing level of trees, regardless of the number of paths.
+// Open loads the directories at these paths and their parents, without missing ones. It makes one request for each missing
+// level, regardless of the number of paths.
 func (t *Tree) Open(ctx context.Context, paths []string) error {
 	for {
 		var missing []Hash
@@ -136,8 +133,7 @@ func (t *Tree) Open(ctx context.Context, paths []string) error {
 	}
 }
 
-// OpenFetched is Open for one directory. It makes no request, and reports whether all trees were fetched
-// before.
+// OpenFetched is Open for one directory without a request. It reports whether all trees were fetched before.
 func (t *Tree) OpenFetched(p string) bool {
 	missing, err := t.advance(p)
 	return err == nil && len(missing) == 0 && t.Directory(p) != nil
@@ -168,7 +164,7 @@ func (t *Tree) advance(p string) ([]Hash, error) {
 	}
 }
 
-// child returns the subdirectory with this name, which may not be loaded, or nil.
+// child returns the subdirectory, which may not be loaded, or nil.
 func (d *Directory) child(name string) *Directory {
 	if below, ok := d.below[name]; ok {
 		return below
@@ -188,7 +184,7 @@ func (d *Directory) adopt(name string, below *Directory) *Directory {
 	return below
 }
 
-// Directory returns an opened directory, or nil if it does not exist.
+// Directory returns an opened directory, or nil.
 func (t *Tree) Directory(p string) *Directory {
 	d := t.top
 	for rest := p; rest != ""; {
@@ -213,7 +209,7 @@ func (t *Tree) Lookup(p string) (Entry, bool) {
 	return d.Look(path.Base(p))
 }
 
-// Look is Find without folders into which another edit has written. They have no id until the commit is made.
+// Look is Find that also finds folders into which another edit wrote. They have no id until the commit is made.
 func (d *Directory) Look(name string) (Entry, bool) {
 	if below, ok := d.below[name]; ok && below.edited() {
 		return Entry{Name: name, Mode: ModeTree}, true
@@ -252,8 +248,7 @@ func (t *Tree) Blocked(p string) error {
 	return nil
 }
 
-// CheckNew returns the error of Put for a path that differs from another one only in case, unless that one
-// goes.
+// CheckNew returns the error of Put for a path that differs only in case from another one, unless that one goes.
 func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	d, at := t.top, ""
 	for rest := p; rest != ""; {
@@ -270,7 +265,7 @@ func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	return nil
 }
 
-// Put writes an entry and creates its parents. See Blocked for paths that are not possible.
+// Put writes an entry and creates its parents. See Blocked for impossible paths.
 func (t *Tree) Put(p, mode string, id Hash) error {
 	d, at := t.top, ""
 	segments := strings.Split(p, "/")
@@ -301,7 +296,7 @@ func (t *Tree) Put(p, mode string, id Hash) error {
 	return nil
 }
 
-// Remove removes the entry at a path, if there is one. Write removes directories that become empty.
+// Remove removes an entry, if there is one. Write removes empty directories.
 func (t *Tree) Remove(p string) {
 	if d := t.Directory(Parent(p)); d != nil {
 		delete(d.below, path.Base(p))
@@ -309,8 +304,8 @@ func (t *Tree) Remove(p string) {
 	}
 }
 
-// Write hashes every changed directory, from the deepest up, passes new trees to store, and returns the
-// root's id. It removes empty directories. Only the root may be an empty tree.
+// Write hashes changed directories, passes new trees to store, and returns the root's id. It removes empty directories; only
+// the root may be an empty tree.
 func (t *Tree) Write(store func(Hash, []byte)) Hash {
 	id, empty := t.top.write(NewHasher(), store)
 	if empty {

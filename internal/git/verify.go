@@ -15,14 +15,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// Verifier recognizes commits that certain keys have signed.
+// Verifier recognizes commits signed by certain keys.
 type Verifier struct {
 	openPGP openpgp.EntityList
 	ssh     []ssh.PublicKey
 }
 
-// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it,
-// because it may be a private key by mistake.
+// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it, because it may be a
+// private key by mistake.
 func (v *Verifier) Add(key string) error {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))
@@ -68,7 +68,7 @@ func (v *Verifier) verify(signed []byte, signature string) bool {
 	return err == nil
 }
 
-// cutSignature is the reverse of withSignature. A commit with two signatures has none.
+// cutSignature reverses withSignature. A commit with two signatures has none.
 func cutSignature(commit []byte) (signed []byte, signature string, ok bool) {
 	header, message, _ := bytes.Cut(commit, []byte("\n\n"))
 	var rest [][]byte
@@ -91,7 +91,7 @@ func cutSignature(commit []byte) (signed []byte, signature string, ok bool) {
 	return signed, strings.Join(lines, "\n") + "\n", count == 1
 }
 
-// verifySSH checks a signature in the format of OpenSSH's PROTOCOL.sshsig.
+// verifySSH checks a signature in the format of PROTOCOL.sshsig.
 func (v *Verifier) verifySSH(commit []byte, text string) bool {
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {

@@ -20,25 +20,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// wire speaks Git's protocol with one repository. Each transport implements it.
+// wire speaks Git's protocol with one repository.
 type wire interface {
-	// references requests the refs and the server's capabilities. An empty repository is
-	// transport.ErrEmptyRemoteRepository.
+	// references requests refs and capabilities. An empty repository is transport.ErrEmptyRemoteRepository.
 	references(ctx context.Context) (*packp.AdvRefs, error)
-	// fetch sends the request and reads the answer, which still has its sidebands.
+	// fetch reads an answer with its sidebands.
 	fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error
-	// push sends the request that prepare makes from the server's advertisement for pushes. The report is nil
-	// if the server gave none.
+	// push sends the request that prepare makes from the advertisement for pushes. The report may be nil.
 	push(ctx context.Context, prepare prepareFunc) (*packp.ReportStatus, error)
-	// close closes the connection.
 	close()
 }
 
 type prepareFunc func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error)
 
-// dial returns the wire to a remote without sending a request. Its errors contain no control characters,
-// although they repeat text of servers: from an ERR packet, side-band 3, an advertisement that cannot be
-// read, or stderr.
+// dial returns the wire without a request. Its errors contain no control characters, although they repeat text of servers.
 func (c *Connector) dial(remote Remote) (wire, error) {
 	w, err := c.rawWire(remote)
 	if err != nil {
@@ -47,7 +42,7 @@ func (c *Connector) dial(remote Remote) (wire, error) {
 	return shownWire{w}, nil
 }
 
-// shownWire is a wire whose errors are safe for a terminal.
+// shownWire makes errors safe for a terminal.
 type shownWire struct{ wire }
 
 func (w shownWire) references(ctx context.Context) (*packp.AdvRefs, error) {
@@ -72,7 +67,7 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 func (e *shownError) Unwrap() error { return e.err }
 
-// maxShown limits an error in bytes. A packet has 64 KiB.
+// maxShown limits an error in bytes; a packet has 64 KiB.
 const maxShown = 1000
 
 func shown(err error) error {
@@ -123,22 +118,21 @@ func (c *Connector) rawWire(remote Remote) (wire, error) {
 	}
 	return &webWire{
 		transport: c.web, endpoint: endpoint, appends: c.appends, target: target{remote, permit},
-		// In the endpoint, go-git would make it part of every request's URL.
+		// In the endpoint, go-git would make it part of every URL.
 		auth: permit.Login.auth(endpoint.Host),
 	}, nil
 }
 
-// noCredentials explains why a repository gets no credentials.
 const noCredentials = "no entry of git.credentials is for this URL, and the plain credentials are for the GitOps repository alone"
 
-// webWire uses go-git's http(s) transport. A fetch needs no second look at the refs, because the smart
-// protocol has no state between requests.
+// webWire uses go-git's http(s) transport. Fetches do not read the refs again: the smart protocol has no state between
+// requests.
 type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
 	auth      transport.AuthMethod // nil for anonymous access
 	target    target
-	appends   bool // the transport appends packs to requests
+	appends   bool // web is a boundedTransport
 	upload    transport.UploadPackSession
 }
 
@@ -164,7 +158,7 @@ func (w *webWire) references(ctx context.Context) (*packp.AdvRefs, error) {
 	return advertised, w.explain(err)
 }
 
-// within adds the target of requests for boundedTransport.
+// within adds the target for boundedTransport.
 func (w *webWire) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, targetKey{}, &w.target)
 }
@@ -190,7 +184,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	}
 	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		// The text that go-git found instead of a packet does not help people.
+		// The text in place of a packet does not help people.
 		err = fmt.Errorf(
 			"%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?",
 			ErrUnreachable,
@@ -201,7 +195,7 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 
 var errOtherHash = errors.New("the repository names its objects with SHA-256, which is not supported; use one with SHA-1")
 
-// otherHash recognizes an advertisement that go-git cannot read because its ids are longer.
+// otherHash recognizes an advertisement with longer ids, which go-git cannot read.
 func otherHash(err error) error {
 	if unexpected, ok := errors.AsType[*packp.ErrUnexpectedData](err); ok && bytes.Contains(unexpected.Data, []byte("object-format=sha256")) {
 		return errOtherHash
@@ -225,7 +219,7 @@ func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, r
 	if err := read(response); err != nil {
 		return err
 	}
-	// The connection can be reused after its body was read to the end.
+	// The connection can be reused after its body was read.
 	_, err = io.Copy(io.Discard, response)
 	return err
 }
@@ -258,8 +252,7 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 
 func (w *webWire) close() {}
 
-// branchTip returns the branch's commit, or zero if it does not exist. advertised is nil if the repository is
-// empty.
+// branchTip returns zero for a missing branch, and no advertisement for an empty repository.
 func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
 	advertised, err := advertisedBy(ctx, w)
 	if err != nil || advertised == nil {
@@ -268,7 +261,7 @@ func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs
 	return advertised.References[refName(branch).String()], advertised, nil
 }
 
-// advertisedBy reads the refs. It returns nil if the repository is empty.
+// advertisedBy returns nil for an empty repository.
 func advertisedBy(ctx context.Context, w wire) (*packp.AdvRefs, error) {
 	advertised, err := w.references(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
@@ -284,7 +277,7 @@ func refName(branch string) plumbing.ReferenceName {
 	return plumbing.NewBranchReferenceName(branch)
 }
 
-// demultiplexed removes the sidebands of an answer. progress, which may be nil, receives the output of hooks.
+// demultiplexed removes the sidebands of an answer. progress, which may be nil, gets the output of hooks.
 func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband.Progress) io.Reader {
 	var demuxer *sideband.Demuxer
 	switch {

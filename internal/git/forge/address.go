@@ -12,12 +12,12 @@ import (
 
 type address struct {
 	kind  GitHostKind
-	clone *url.URL // as given
-	// api is the root of the API in the form that its client needs, with a slash at its end.
+	clone *url.URL // as configured
+	// api is the root of the API as its client needs it, with a slash at its end.
 	api *url.URL
-	// owner is the account; on GitLab the groups, separated by slashes; on Azure Repos the project.
+	// owner is the account: groups on GitLab, separated by slashes, the project on Azure Repos.
 	owner, name string
-	// people is the server that looks up people, and web the repository's page. Azure Repos only.
+	// people is the server that looks up people, and web the repository's page, on Azure Repos.
 	people *url.URL
 	web    string
 }
@@ -34,15 +34,13 @@ func (a address) resource(segments ...string) *url.URL {
 	return joinSegments(a.api, append(a.kind.repository(a), segments...)...)
 }
 
-// ErrNoKind means that neither the settings nor the server's name determine the kind of Git host.
+// ErrNoKind means that neither settings nor the server's name determine the kind of Git host.
 var ErrNoKind = errors.New("kind of Git host not known")
 
-// segmentPattern matches the names of accounts, groups and repositories that Git hosts allow. Not every SDK
-// escapes them.
+// segmentPattern matches names that Git hosts allow. Not every SDK escapes them.
 var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$|^\.[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// locate parses the URLs of a repository. Its errors never repeat a URL that cannot be parsed, because it may
-// contain a secret.
+// locate parses the URLs of a repository. Its errors do not repeat an invalid URL, which may contain a secret.
 func locate(r HostedRepository) (address, error) {
 	clone, err := parseURL("url", r.URL)
 	if err != nil {
@@ -132,5 +130,4 @@ func parseURL(name, raw string) (*url.URL, error) {
 	return &url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path}, nil
 }
 
-// origin returns the scheme, host and port to which credentials are bound.
 func origin(u *url.URL) string { return access.OriginOf(u) }

@@ -17,14 +17,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// azureAPI calls the REST API of Azure Repos, of Azure DevOps Services or Server:
-// learn.microsoft.com/en-us/rest/api/azure/devops/git.
+// azureAPI calls the REST API of Azure DevOps Services or Server: learn.microsoft.com/en-us/rest/api/azure/devops/git.
 //
-// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last released in 2023, last commit in
-// 2024). Before the first call, the SDK requests all locations of an organization's API (OPTIONS _apis) and
-// its resource areas, and sends the credentials to any server in the answers. It keeps the answers in package
-// variables, and a session that every answer overwrites without a lock. It takes no HTTP client, changes URLs
-// to lower case, and never retries.
+// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last release 2023, last commit 2024): the SDK sends the
+// credentials to any server in an organization's list of locations, keeps these and a session in package variables without a
+// lock, takes no HTTP client, changes URLs to lower case, and never retries.
 type azureAPI struct{ session }
 
 func azureKind() GitHostKind {
@@ -49,21 +46,19 @@ func azureKind() GitHostKind {
 	}
 }
 
-// azureVersion is the API version of Azure DevOps Services since 2023, and of Azure DevOps Server since
-// 2022.1.
+// azureVersion is the API version of Azure DevOps Services since 2023 and Server since 2022.1.
 const azureVersion = "7.1"
 
-// azureReviewerPattern matches an email address, or a project and a team. Both may contain spaces.
+// azureReviewerPattern matches an email address, or a project and a team, both with spaces.
 var azureReviewerPattern = regexp.MustCompile(
 	`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|` +
 		`^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`,
 )
 
-// azureMaxBody follows from the 4,000 characters of a description, mark included ("Pull Requests - Update").
+// azureMaxBody leaves room for the mark in the 4,000 characters of a description ("Pull Requests - Update").
 const azureMaxBody = 4000 - len(markBegin) - maxOwner - len(markEnd) - 3
 
-// azureCut is the length to which lists truncate a description: "will be truncated up to 400 symbols" ("Pull
-// Requests - Get Pull Requests").
+// azureCut is the length of descriptions in lists: "will be truncated up to 400 symbols" ("Pull Requests - Get Pull Requests").
 const azureCut = 400
 
 const (
@@ -110,7 +105,7 @@ type azureChange struct {
 	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
 }
 
-// listOpen reads all pages before it sorts, because the order of the list is not documented.
+// listOpen sorts all pages, because the order of the list is not documented.
 func (a *azureAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	all, err := a.listActive(ctx, base, head)
 	if err != nil {
@@ -183,8 +178,7 @@ func (a *azureAPI) request(pull *azurePull) *request {
 	return r
 }
 
-// name returns the name of a reviewer: a person's account, which is mostly an email address, or a team as
-// project/team.
+// name returns a person's account, mostly an email address, or project/team.
 func (i azureIdentity) name() string {
 	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") &&
 		(i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
@@ -210,8 +204,7 @@ func (a *azureAPI) close(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{Status: "abandoned"})
 }
 
-// addLabels creates labels that the project does not have. Requests no longer list their labels
-// (learn.microsoft.com/en-us/answers/questions/1822199).
+// addLabels creates missing labels. Requests no longer list their labels (learn.microsoft.com/en-us/answers/questions/1822199).
 func (a *azureAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	type label struct {
 		Name   string `json:"name"`
@@ -242,7 +235,7 @@ func (a *azureAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// identityID returns the id of a person or a team, because the API does not take names.
+// identityID returns the id of a person or a team; the API takes no names.
 func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) {
 	type text struct {
 		Value string `json:"$value"`
@@ -277,7 +270,7 @@ func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) 
 	)
 }
 
-// requestReviews adds reviewers. Azure keeps them on its list after their review.
+// requestReviews adds reviewers, who stay on the list after their review.
 func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		id, err := a.identityID(ctx, name)
@@ -291,9 +284,8 @@ func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []s
 	return nil
 }
 
-// merge lets the Git host choose the strategy: "the service selects the first merge strategy not prohibited
-// by the target branch's policy", by default a merge commit (GitPullRequestCompletionOptions). The answer
-// only confirms that the merge is queued.
+// merge uses the default strategy: "the service selects the first merge strategy not prohibited by the target branch's policy"
+// (GitPullRequestCompletionOptions). The answer only confirms that the merge is queued.
 func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
 		return asPolicyError(err)
@@ -316,7 +308,7 @@ func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) err
 	}
 }
 
-// asPolicyError recognizes policies that are not met yet. Azure answers 403, as for missing permissions.
+// asPolicyError recognizes unmet policies, which Azure answers with 403, like missing permissions.
 func asPolicyError(err error) error {
 	said := (*answer)(nil)
 	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
@@ -348,10 +340,9 @@ func (a *azureAPI) disableAutoMerge(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
 }
 
-// forAzure sends a personal access token as a password with any username, and a token of Microsoft Entra ID
-// as a bearer token.
+// forAzure sends a personal access token as a password with any username, and a token of Microsoft Entra ID as a bearer token.
 func (c Credentials) forAzure(request *http.Request) {
-	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // answer 401, not a page to sign in
+	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, not a sign-in page
 	token := c.asToken()
 	switch {
 	case secret.IsJWT(token):

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// azureServices is the server of Azure DevOps Services. azureOld is the suffix of its older names, which
-// begin with the organization.
+// azureServices is the server of Azure DevOps Services; azureOld ends its older names, which begin with the organization.
 const (
 	azureServices = "dev.azure.com"
 	azureOld      = ".visualstudio.com"
@@ -16,7 +15,7 @@ const (
 
 const azureGit = "_git"
 
-// azureBad are characters that names of projects and repositories cannot contain.
+// azureBad are characters that names of projects and repositories cannot have.
 const azureBad = `/\:*?"<>|;#{}%`
 
 // locateAzure parses these URLs:
@@ -25,8 +24,8 @@ const azureBad = `/\:*?"<>|;#{}%`
 //	https://{organization}.visualstudio.com/[DefaultCollection/]{project}/_git/{repository}
 //	https://{server}/{path}/{collection}/{project}/_git/{repository}
 //
-// If the project is missing, it has the repository's name. Names may contain spaces and letters of any
-// script. Azure DevOps Services has another server for people ("Identities - Read Identities").
+// A missing project has the repository's name. Names may contain spaces and letters of any script. Azure DevOps Services has
+// another server for people ("Identities - Read Identities").
 func locateAzure(clone, api *url.URL) (address, error) {
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	n := len(segments)
@@ -43,7 +42,7 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	root := &url.URL{Scheme: clone.Scheme, Host: clone.Host, Path: "/"}
 	at := address{name: segments[n-1], web: joinSegments(root, segments...).String()}
 	before := segments[:n-2]
-	collection := max(len(before)-1, 1) // number of segments before the project
+	collection := max(len(before)-1, 1) // before the project
 	host := strings.ToLower(clone.Hostname())
 	organization, old := strings.CutSuffix(host, azureOld)
 	if old && len(before) > 0 && strings.EqualFold(before[0], "DefaultCollection") {
@@ -51,7 +50,7 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	}
 	switch {
 	case api != nil:
-		// The URL of the API ends with the organization or collection.
+		// The API's URL ends with the organization or collection.
 		collection = min(len(strings.FieldsFunc(api.Path, func(r rune) bool { return r == '/' })), len(before))
 	case old:
 		collection = 0

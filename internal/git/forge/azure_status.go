@@ -15,10 +15,10 @@ var azureStates = map[string]StatusState{
 
 var azureWords = map[StatusState]string{Success: "succeeded", Failure: "failed", Error: "error", Pending: "pending"}
 
-// azureTime is a time. The Git host writes 0001-01-01T00:00:00, without a zone, for the zero time.
+// azureTime reads 0001-01-01T00:00:00, without a zone, as the zero time.
 type azureTime struct{ time.Time }
 
-// UnmarshalJSON reads invalid text as the zero time.
+// UnmarshalJSON reads invalid text as the zero time, too.
 func (t *azureTime) UnmarshalJSON(text []byte) error {
 	if t.Time.UnmarshalJSON(text) != nil {
 		t.Time = time.Time{}
@@ -26,10 +26,10 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// agentGenre is the genre of statuses that agents set with a Hook.
+// agentGenre is the genre of statuses of a Hook.
 const agentGenre = "flotilla"
 
-// azureGenre is the genre that Flux' notification controller sets.
+// azureGenre is the genre of Flux' notification controller.
 const azureGenre = "fluxcd"
 
 func (a *azureAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
@@ -84,7 +84,7 @@ func azureHook(at address, r StatusReport) Hook {
 	}
 }
 
-// azureContext splits a context at its first slash into genre and name. listStatuses joins them again.
+// azureContext splits a context at its first slash into genre and name; listStatuses joins them.
 func azureContext(context string) map[string]any {
 	genre, name, ok := strings.Cut(context, "/")
 	if !ok || genre == "" || name == "" || genre == azureGenre {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// bitbucketCloud calls the REST API of Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest.
-// Atlassian has no SDK for Go. A merge is not bound to a commit.
+// bitbucketCloud calls the REST API of Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest. Atlassian has no SDK for
+// Go. A merge is not bound to a commit.
 type bitbucketCloud struct{ session }
 
 func bitbucketKind() GitHostKind {
@@ -30,7 +30,7 @@ func bitbucketKind() GitHostKind {
 	}
 }
 
-// bitbucketReviewerPattern matches account IDs and UUIDs. Users have had no usernames since 2019.
+// bitbucketReviewerPattern matches account IDs and UUIDs; usernames ended in 2019.
 var bitbucketReviewerPattern = regexp.MustCompile(`^\{[0-9A-Fa-f-]{36}\}$|^[0-9A-Za-z:-]{20,128}$`)
 
 func locateBitbucket(clone, api *url.URL) (address, error) {
@@ -61,7 +61,7 @@ func (c Credentials) forBitbucket(request *http.Request) {
 	}
 }
 
-// bitbucketReason reads {"error": {"message", "detail"}}. The transport reads the message.
+// bitbucketReason reads the detail of {"error": {"message", "detail"}}.
 func bitbucketReason(body []byte) (more []string, kindWord string) {
 	var answer struct {
 		Error struct {
@@ -81,7 +81,7 @@ type bitbucketEnd struct {
 		Strategies []string `json:"merge_strategies,omitempty"`
 	} `json:"branch"`
 	Commit struct {
-		Hash string `json:"hash"` // the first twelve characters
+		Hash string `json:"hash"` // twelve characters
 	} `json:"commit"`
 	Repository struct {
 		UUID string `json:"uuid"`
@@ -111,8 +111,7 @@ type bitbucketPull struct {
 	} `json:"links"`
 }
 
-// bitbucketChange is the body of a request that opens or changes a pull request. Bitbucket removes omitted
-// reviewers.
+// bitbucketChange opens or changes a pull request. Bitbucket removes omitted reviewers.
 type bitbucketChange struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -122,8 +121,8 @@ type bitbucketChange struct {
 	Reviewers   []bitbucketUser `json:"reviewers,omitempty"`
 }
 
-// bitbucketEach passes the items of a list to take until it returns false. Of the URL of the next page it
-// uses only the query, because its server may not be the one of api_url.
+// bitbucketEach passes items to take until it returns false. It uses only the query of the next page's URL, whose server may
+// not be that of api_url.
 func bitbucketEach[T any](
 	ctx context.Context, b *bitbucketCloud, to *url.URL, query url.Values, take func(T) (more bool, err error),
 ) error {
@@ -149,7 +148,7 @@ func bitbucketEach[T any](
 	})
 }
 
-// listOpen reads each request on its own as well, because lists omit the reviewers.
+// listOpen reads each request, because lists omit the reviewers.
 func (b *bitbucketCloud) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	filter := `state = "OPEN" AND source.branch.name = ` + strconv.Quote(head)
 	if base != "" {
@@ -173,8 +172,7 @@ func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) 
 	return b.expandCommits(ctx, &pull)
 }
 
-// expandCommits returns the request with the full ids of its commits, unless they no longer exist, as for
-// declined requests.
+// expandCommits sets the full ids of commits, unless they no longer exist, as for declined requests.
 func (b *bitbucketCloud) expandCommits(ctx context.Context, pull *bitbucketPull) (*request, error) {
 	r := b.request(pull)
 	if r.fromFork {
@@ -261,8 +259,7 @@ func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUse
 	return user, err
 }
 
-// requestReviews sends the existing reviewers, too, because Bitbucket replaces the list. Reviewers stay on it
-// after their review.
+// requestReviews sends existing reviewers, too, because Bitbucket replaces the list.
 func (b *bitbucketCloud) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	there := len(r.reviewers)
 	for _, id := range reviewers {
@@ -278,8 +275,7 @@ func (b *bitbucketCloud) requestReviews(ctx context.Context, r *request, reviewe
 	return reviewerError(b.edit(ctx, r, r.title, r.body))
 }
 
-// bitbucketMerges are the merge strategies by preference: first those that keep the commits and their
-// messages.
+// bitbucketMerges are merge strategies by preference: first those that keep commits and messages.
 var bitbucketMerges = []string{"merge_commit", "rebase_merge", "rebase_fast_forward", "fast_forward", "squash", "squash_fast_forward"}
 
 func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error {
@@ -324,12 +320,12 @@ func (b *bitbucketCloud) waitForMerge(ctx context.Context, number int, task stri
 	}
 }
 
-// bitbucketTimeout is the status for an operation that took too long, and can be tried again.
+// bitbucketTimeout is the status of an operation that took too long and may be retried.
 const bitbucketTimeout = 555
 
 var bitbucketStates = map[string]StatusState{"SUCCESSFUL": Success, "FAILED": Failure, "STOPPED": Failure, "CANCELLED": Failure}
 
-// bitbucketBuild has the fields of a build that both kinds of Bitbucket have in common.
+// bitbucketBuild has the common fields of both kinds of Bitbucket.
 type bitbucketBuild struct {
 	Key         string `json:"key"`
 	Name        string `json:"name"`

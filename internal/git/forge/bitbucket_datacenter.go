@@ -16,12 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// bitbucketDataCenter calls the REST API of Bitbucket Data Center:
-// developer.atlassian.com/server/bitbucket/rest. Atlassian has no SDK for Go. A merge is bound to the version
-// of a request, which a push may not change, and auto-merge to the commit.
+// bitbucketDataCenter calls the REST API of Bitbucket Data Center: developer.atlassian.com/server/bitbucket/rest. Atlassian has
+// no SDK for Go. A merge is bound to the version of a request, which a push may not change, and auto-merge to the commit.
 type bitbucketDataCenter struct{ session }
 
-// dataCenterMaxBody follows from the 32,768 characters of a description, mark included (BSERV-14135).
+// dataCenterMaxBody leaves room for the mark in the 32,768 characters of a description (BSERV-14135).
 const dataCenterMaxBody = 32_768 - len(markBegin) - maxOwner - len(markEnd) - 3
 
 func bitbucketDataCenterKind() GitHostKind {
@@ -40,13 +39,12 @@ func isDataCenterReviewer(name string) bool {
 	return utf8.RuneCountInString(name) <= 255 && dataCenterReviewerPattern.MatchString(name)
 }
 
-// dataCenterReviewerPattern has no counter: 255 copies of its class would take 10 MiB in every process.
+// dataCenterReviewerPattern has no counter: 255 copies of its class would take 10 MiB.
 var dataCenterReviewerPattern = regexp.MustCompile(`^[^\s/\\<>"|*?:;\[\]\p{C}]+$`)
 
 const dataCenterSCM = "scm"
 
-// locateDataCenter parses https://{server}/{path}/scm/{project}/{repository}.git. A personal project begins
-// with ~.
+// locateDataCenter parses https://{server}/{path}/scm/{project}/{repository}.git. Personal projects begin with ~.
 func locateDataCenter(clone, api *url.URL) (address, error) {
 	segments := strings.Split(strings.Trim(clone.Path, "/"), "/")
 	at := len(segments) - 3
@@ -76,15 +74,14 @@ func dataCenterWeb(ssh *url.URL) string {
 	return "https://" + ssh.Hostname() + "/" + dataCenterSCM + "/" + strings.TrimSuffix(strings.TrimPrefix(ssh.Path, "/"), ".git")
 }
 
-// forDataCenter sends an HTTP access token as a bearer token. The header turns off the check for cross-site
-// requests, which refuses changes without a body.
+// forDataCenter sends an HTTP access token as a bearer token. The header turns off the check for cross-site requests, which
+// refuses changes without a body.
 func (c Credentials) forDataCenter(request *http.Request) {
 	request.Header.Set("X-Atlassian-Token", "no-check")
 	c.asTokenOrBasic(request, "Bearer")
 }
 
-// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]}. The
-// transport reads the messages.
+// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]} without the messages.
 func dataCenterReason(body []byte) (more []string, kindWord string) {
 	var answer struct {
 		Errors []struct {
@@ -143,8 +140,7 @@ type dataCenterPull struct {
 	} `json:"links"`
 }
 
-// dataCenterChange is the body of a request that opens or changes a pull request. Bitbucket removes omitted
-// reviewers.
+// dataCenterChange opens or changes a pull request. Bitbucket removes omitted reviewers.
 type dataCenterChange struct {
 	Version     *int                 `json:"version,omitempty"`
 	Title       string               `json:"title"`
@@ -157,7 +153,7 @@ type dataCenterChange struct {
 
 const dataCenterPage = 100
 
-// dataCenterEach passes the items of a list to take until it returns false.
+// dataCenterEach passes items to take until it returns false.
 func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
 	query.Set("limit", strconv.Itoa(dataCenterPage))
 	next := 0
@@ -166,7 +162,7 @@ func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.
 		var page struct {
 			Values []T  `json:"values"`
 			Last   bool `json:"isLastPage"`
-			Next   int  `json:"nextPageStart"` // not always Start plus the number of values
+			Next   int  `json:"nextPageStart"` // may differ from Start plus the number of values
 		}
 		if err := b.call(ctx, http.MethodGet, withQuery(to, query), nil, &page); err != nil {
 			return true, err
@@ -227,8 +223,7 @@ func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body 
 	return callForRequest(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
-// retryOutOfDate calls do, which needs the version of the request, and calls it again if the version has
-// changed.
+// retryOutOfDate calls do again if the version of the request has changed.
 func (b *bitbucketDataCenter) retryOutOfDate(ctx context.Context, r *request, do func() error) error {
 	err := do()
 	if !isOutOfDate(err) {
@@ -267,7 +262,7 @@ func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
 	})
 }
 
-// checkReviewer searches the users whose name, display name or email address contains the reviewer.
+// checkReviewer searches users by a part of the name, display name or email address.
 func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string) error {
 	found := false
 	err := dataCenterEach(ctx, b, b.at.api.JoinPath("api/latest/users"), url.Values{"filter": {reviewer}}, func(user dataCenterUser) bool {
@@ -280,7 +275,7 @@ func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string
 	return err
 }
 
-// requestReviews adds reviewers. Bitbucket keeps them after their review.
+// requestReviews adds reviewers, who stay on the list after their review.
 func (b *bitbucketDataCenter) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
@@ -295,7 +290,7 @@ func (b *bitbucketDataCenter) requestReviews(ctx context.Context, r *request, re
 	return nil
 }
 
-// merge uses the merge strategy of the repository's settings.
+// merge uses the strategy of the repository's settings.
 func (b *bitbucketDataCenter) merge(ctx context.Context, r *request, _ string) error {
 	return b.accept(ctx, r, map[string]any{})
 }
@@ -308,9 +303,8 @@ func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[st
 	return err
 }
 
-// enableAutoMerge turns on auto-merge, which Bitbucket has since 8.15. Earlier versions merge at once, or
-// refuse. Bitbucket also merges at once if nothing is missing, and cancels auto-merge when the head moves
-// (AutoMergeCancelledReason of its Java API).
+// enableAutoMerge needs Bitbucket 8.15; earlier versions merge at once, or refuse. Bitbucket also merges at once if nothing is
+// missing, and cancels auto-merge when the head moves (AutoMergeCancelledReason of its Java API).
 func (b *bitbucketDataCenter) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	var arranged struct {
 		Commit string `json:"fromHash"`
@@ -337,7 +331,7 @@ func (b *bitbucketDataCenter) disableAutoMerge(ctx context.Context, r *request) 
 	return err
 }
 
-// listStatuses reads the only list of builds, which has the newest hundred of a commit.
+// listStatuses reads the only list, with the newest hundred builds of a commit.
 func (b *bitbucketDataCenter) listStatuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
 	builds := joinSegments(b.at.api, "build-status", "latest", "commits", commit)
 	err = dataCenterEach(ctx, b, builds, url.Values{"orderBy": {"NEWEST"}}, func(s dataCenterBuild) bool {
@@ -347,7 +341,7 @@ func (b *bitbucketDataCenter) listStatuses(ctx context.Context, commit string, _
 	return found, true, err
 }
 
-// getStatus returns the build with a key, even if it is not among the newest hundred, or nil.
+// getStatus returns a build that may not be among the newest hundred, or nil.
 func (b *bitbucketDataCenter) getStatus(ctx context.Context, commit, key string) (*status, error) {
 	var build dataCenterBuild
 	err := b.call(ctx, http.MethodGet, withQuery(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)

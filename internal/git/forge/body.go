@@ -9,13 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxCell is the maximum length of a name in bytes. A Kubernetes label has at most 63.
+// maxCell is in bytes; a Kubernetes label has at most 63.
 const maxCell = 200
 
-// Body renders changes as Markdown: a sentence with their number, and a table sorted by host and deployment
-// target. It counts the changes that do not fit into limit bytes, at least 1,000. Names are inline code, so
-// that nothing in them is markup, a mention of a person, a reference to an issue or a command to the Git
-// host.
+// Body renders changes as Markdown: their number, and a table sorted by host and deployment target. It counts the changes that
+// do not fit into limit bytes, at least 1,000. Names are inline code, so that they contain no markup, mention, reference or
+// command to the Git host.
 func Body(changes []folder.Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
@@ -73,9 +72,8 @@ func hosts(changes []folder.Change) int {
 	return len(distinct)
 }
 
-// code returns a name as inline code for a cell of a table. Git hosts look for no mentions, references, HTML
-// or emphasis in code. Characters that would end the code or the cell become escapes, which readers see as
-// they are.
+// code returns inline code for a cell of a table, in which Git hosts look for nothing. Characters that would end the code or
+// the cell become visible escapes.
 func code(name string) string {
 	if name = wording.Cut(wording.Line(name), maxCell); name == "" {
 		return ""

@@ -16,49 +16,45 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Every error of a GitHost matches one of these errors, is a context's error, or is a sentence about bad
-// input. Compare with errors.Is. The text includes the Git host's answer.
+// Every error of a GitHost matches one of these or a context's error, or is about bad input. The text includes the Git host's
+// answer.
 var (
-	// ErrNotFound means that the repository, the branch or the request does not exist, or is hidden from this
-	// credential.
+	// ErrNotFound means that the repository, the branch or the request is missing, or hidden from this credential.
 	ErrNotFound = errors.New("not found")
-	// ErrNoCommit means that the repository does not have the commit. Some Git hosts require it on a branch.
+	// ErrNoCommit means that the repository lacks the commit. Some Git hosts require it on a branch.
 	ErrNoCommit = errors.New("no such commit")
-	// ErrUnauthorized means that the Git host requires another credential, or more permissions (401, 403).
+	// ErrUnauthorized means that the Git host requires another credential or more permissions (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrUnreachable means no answer or no valid one: DNS, refused, timeout, TLS, a redirect, a web page,
-	// 5xx.
+	// ErrUnreachable means no valid answer: DNS, refused, timeout, TLS, a redirect, a web page, 5xx.
 	ErrUnreachable = errors.New("Git host unreachable")
-	// ErrRateLimited means that the Git host accepts no requests for longer than HTTPOptions.Patience or the
-	// context allows. The text says until when.
+	// ErrRateLimited means that the Git host accepts no requests for longer than HTTPOptions.Patience or the context allows,
+	// with the time.
 	ErrRateLimited = errors.New("rate limit exceeded")
 	// ErrRefused means that the Git host rejected the request.
 	ErrRefused = errors.New("refused by the Git host")
-	// ErrNotOwned means that the pull request belongs to another owner, or to none.
+	// ErrNotOwned means that the pull request belongs to another owner or to none.
 	ErrNotOwned = errors.New("pull request does not belong to this assignment")
-	// ErrHeadMoved means that the head is not the commit to be merged.
+	// ErrHeadMoved means that the head is not the commit to merge.
 	ErrHeadMoved = errors.New("head of the pull request moved")
-	// ErrNotMergeable means conflicts, branch protection, missing approvals, running or failed checks, or a
-	// closed request.
+	// ErrNotMergeable means conflicts, branch protection, missing approvals, checks, or a closed request.
 	ErrNotMergeable = errors.New("pull request cannot be merged")
-	// ErrReviewer means that a reviewer does not exist, or may not review here.
+	// ErrReviewer means that a reviewer is missing or may not review.
 	ErrReviewer = errors.New("not a possible reviewer")
 )
 
-// errBusy means that the Git host has not finished its checks. It never leaves the package.
+// errBusy means that the Git host has not finished its checks. It stays in this package.
 var errBusy = errors.New("the Git host is still checking the pull request")
 
 // errTooLong means that an answer exceeds maxAnswer.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
-// describe returns the error for callers: it matches one of the errors above, has the repository as its
-// subject, and contains no credentials. It does not wrap the cause, which could still be printed.
+// describe returns an error that matches those above, is about the repository, and contains no credentials. It does not wrap
+// the cause, which could be printed.
 func (c *connection) describe(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	// net/http puts method and URL before the reason.
 	if request := (*url.Error)(nil); errors.As(err, &request) {
 		text = strings.Replace(text, request.Error(), request.Err.Error(), 1)
 	}
@@ -66,7 +62,7 @@ func (c *connection) describe(err error) error {
 	return failf(classify(err), "%s", wording.Visible(c.secrets.Scrub(text)))
 }
 
-// kinded is an error that matches a kind, which may be nil, without repeating its text.
+// kinded matches a kind, which may be nil, without repeating its text.
 type kinded struct {
 	error
 	kind error
@@ -110,8 +106,8 @@ func classify(err error) error {
 
 type answer struct {
 	status   int
-	words    string // the text of the body, without credentials
-	kindWord string // the Git host's name for the kind of the error; never shown
+	words    string // of the body, without credentials
+	kindWord string // of the error in the Git host's terms; never shown
 }
 
 func (a *answer) Error() string {
@@ -139,7 +135,7 @@ func hasStatus(err error, statuses ...int) bool {
 	return ok && slices.Contains(statuses, said.status)
 }
 
-// answerContains reports whether the Git host's answer contains text, ignoring case.
+// answerContains ignores case.
 func answerContains(err error, text string) bool {
 	said, ok := errors.AsType[*answer](err)
 	return ok && strings.Contains(strings.ToLower(said.words), strings.ToLower(text))

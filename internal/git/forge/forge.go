@@ -1,15 +1,12 @@
-// Package forge manages pull requests and commit statuses on Git hosts, see [Kinds]. It knows nothing about Terraform or
-// fleets, and of Git only the names of branches and commits. GitLab's merge requests are called pull requests, too.
+// Package forge manages pull requests, which GitLab calls merge requests, and commit statuses on Git hosts; see [Kinds].
 //
-// A pull request belongs to an owner. Its body contains the owner's mark, an HTML comment, and its head is a branch of
-// the same repository. The package never changes, merges or closes a pull request without the mark.
+// A pull request belongs to an owner: its body contains the owner's mark, an HTML comment, and its head is a branch of the same
+// repository. The package never changes, merges or closes a pull request without the mark.
 //
-// A server that serves repositories is always called a Git host, because a host in this project is a cluster type or a
-// cluster.
+// A server of repositories is called a Git host, because a host in this project is a cluster type or a cluster.
 //
-// Each kind of Git host is called through its own SDK, except Azure Repos, for the reasons in azure.go, and Bitbucket,
-// which has none. [PullRequests] decides about ownership and the order of calls. One HTTP transport below all SDKs
-// waits, retries and reads errors.
+// Each kind is called through its own SDK, except Azure Repos, see azure.go, and Bitbucket, which has none. One HTTP transport
+// below all SDKs waits, retries and reads errors.
 package forge
 
 import (
@@ -25,7 +22,7 @@ import (
 // Forge is the name of a kind of Git host.
 type Forge string
 
-// The kinds of Git hosts. Forgejo has the same API as Gitea.
+// The kinds of Git hosts. Forgejo has Gitea's API.
 const (
 	Gitea   Forge = "gitea"
 	Forgejo Forge = "forgejo"
@@ -37,27 +34,26 @@ const (
 	BitbucketDataCenter Forge = "bitbucket_datacenter"
 )
 
-// HostedRepository is a repository on a Git host, with everything needed to call the API.
+// HostedRepository is a repository on a Git host and its credentials.
 type HostedRepository struct {
-	// URL is the clone URL, http(s)://host/owner/name.git. The owner may be nested groups on GitLab. Azure Repos has
-	// /_git/ before the name, and Bitbucket Data Center /scm/ before the project.
+	// URL is the clone URL, http(s)://host/owner/name.git. The owner may be nested groups on GitLab. Azure Repos has /_git/
+	// before the name, Bitbucket Data Center /scm/ before the project.
 	URL string
-	// APIURL is the URL of the API. Default: derived from URL.
+	// APIURL is by default derived from URL.
 	APIURL string
-	// Forge is the kind of Git host. Default: by the Git host's name, see GitHostKind.Servers.
+	// Forge is by default the kind of the server; see GitHostKind.Servers.
 	Forge Forge
-	// Credentials are sent to the API's server only. For Azure DevOps Services, they are also sent to the server that
-	// looks up people.
+	// Credentials are sent to the API's server only, and for Azure DevOps Services to the server that looks up people.
 	Credentials Credentials
 }
 
-// Credentials authenticate a user of the Git host. A Token wins over a Password. GitHub, GitLab, Azure Repos and
-// Bitbucket Cloud accept only tokens. They receive the Password as a token if there is no Token.
+// Credentials authenticate a user. A Token wins over a Password. GitHub, GitLab, Azure Repos and Bitbucket Cloud take a
+// Password as a token.
 type Credentials struct {
 	Username string
 	Password string
 	Token    string
-	// App gets the token instead, if it is not nil.
+	// App replaces the token unless nil.
 	App *GitHubApp
 }
 
@@ -67,25 +63,24 @@ func (c Credentials) String() string { return "(credentials)" }
 // GoString hides the credentials from %#v.
 func (c Credentials) GoString() string { return "forge.Credentials{}" }
 
-// Selector identifies the pull request of one owner.
+// Selector identifies the pull request of an owner.
 type Selector struct {
-	// Owner is the text of the mark. It may not contain line breaks, "<" or ">".
+	// Owner is the text of the mark, without line breaks, "<" and ">".
 	Owner string
-	// Base is the target branch.
+	// Base is the target branch, Head the source branch in the same repository.
 	Base string
-	// Head is the source branch, in the same repository.
 	Head string
 }
 
-// RequestOptions are the settings of a pull request that users can choose.
+// RequestOptions are the settings of a pull request.
 type RequestOptions struct {
 	// Title is truncated to 245 characters, which every Git host accepts.
 	Title string
-	// Labels are names. The repository's missing labels are created. See GitHostKind.Labels.
+	// Labels are names. Missing ones are created. See GitHostKind.Labels.
 	Labels []string
-	// Reviewers are names in the form that GitHostKind.Reviewers describes.
+	// Reviewers are names as in GitHostKind.Reviewers.
 	Reviewers []string
-	// Merge is when to merge the request. Empty: people merge it.
+	// Merge is when to merge. Empty: people merge.
 	Merge MergeMode
 }
 
@@ -93,7 +88,7 @@ type RequestOptions struct {
 type Wanted struct {
 	Selector
 	RequestOptions
-	// Body is Markdown of at most GitHostKind.MaxBody bytes. The mark is written before it.
+	// Body is Markdown of at most GitHostKind.MaxBody bytes, without the mark.
 	Body string
 }
 
@@ -105,16 +100,16 @@ type PullRequest struct {
 	Owner  string // from the mark in the body; "" without a mark
 	Base   string
 	Head   string
-	// HeadCommit is the head that the Git host knows. Some Git hosts notice a push only moments later.
+	// HeadCommit may be the commit before a push that the Git host has not noticed yet.
 	HeadCommit string
-	// MergeCommit is the tip of the base after the merge; "" unless merged.
+	// MergeCommit is the tip of the base after the merge, or "".
 	MergeCommit string
 }
 
 // RequestState is the state of a pull request.
 type RequestState string
 
-// The states of a pull request. A closed one was not merged.
+// The states. A closed pull request was not merged.
 const (
 	Open   RequestState = "open"
 	Merged RequestState = "merged"
@@ -126,22 +121,21 @@ type MergeMode string
 
 // The merge modes.
 const (
-	// Now merges at once and fails if the Git host does not allow it.
+	// Now merges at once or fails.
 	Now MergeMode = "now"
-	// WhenChecksSucceed turns on auto-merge: the Git host merges once its requirements are met, at once if they are.
-	// It only waits reliably for checks that the base branch's protection requires (GitLab: for a pipeline that
-	// exists).
+	// WhenChecksSucceed turns on auto-merge: the Git host merges once its requirements are met. It only waits reliably for
+	// checks that the base branch's protection requires, and on GitLab for an existing pipeline.
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
 // HTTPOptions configure how requests are sent. The zero value has the defaults.
 type HTTPOptions struct {
-	// Over sends the requests, for a custom CA or a test. Default: the proxy from the environment, and timeouts for
-	// dialling, the TLS handshake and the response header.
+	// Over sends the requests. Default: the proxy from the environment, and timeouts for dialling, the TLS handshake and the
+	// response header.
 	Over http.RoundTripper
-	// Patience is the longest wait before a request is tried again, and how long a Git host may check whether a pull
-	// request can be merged. If a Git host limits requests for longer, the error gives the time when the limit ends.
-	// Default: a minute, after which GitHub's and GitLab's limits per minute end.
+	// Patience is the longest wait before a retry, and for a Git host that checks whether a pull request can be merged. A
+	// longer rate limit is an error with the time of its end. Default: a minute, after which GitHub's and GitLab's limits per
+	// minute end.
 	Patience time.Duration
 	// UserAgent has the form name/version. Default: terraform-provider-flotilla.
 	UserAgent string
@@ -152,8 +146,8 @@ const (
 	defaultUserAgent = "terraform-provider-flotilla"
 )
 
-// GitHost is one repository on a Git host, with its pull requests and commit statuses. It is safe for concurrent use,
-// with one call at a time for each owner. Every call ends with its context.
+// GitHost is a repository on a Git host. It is safe for concurrent use, with one call at a time for each owner. Every call ends
+// with its context.
 type GitHost struct {
 	*PullRequests
 	*CommitStatuses
@@ -173,16 +167,16 @@ type connection struct {
 	api        api
 	url        string
 	secrets    secret.Scrubber
-	mergeCheck time.Duration // how long a Git host may check whether a request can be merged
+	mergeCheck time.Duration // the longest check whether a request can be merged
 }
 
 type session struct {
 	at       address
 	client   *http.Client  // adds the credentials
-	settling time.Duration // how long a Git host may take to notice a push
+	settling time.Duration // the longest time to notice a push
 }
 
-// maxSettling is how long a busy Git host may take to notice a push.
+// maxSettling is the time for a busy Git host to notice a push.
 const maxSettling = 15 * time.Second
 
 func connect(repository HostedRepository, options HTTPOptions) (connection, error) {
@@ -218,7 +212,7 @@ func connect(repository HostedRepository, options HTTPOptions) (connection, erro
 	return c, nil
 }
 
-// checkApp returns an error if the App is not for the repository's Git host.
+// checkApp returns an error for an App of another Git host.
 func checkApp(app *GitHubApp, at address) error {
 	switch {
 	case app == nil:

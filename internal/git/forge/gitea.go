@@ -12,8 +12,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// giteaAPI calls the API of Gitea or Forgejo. The SDK keeps the context in its client, so each call makes a
-// client, which is cheap.
+// giteaAPI calls the API of Gitea or Forgejo. The SDK keeps the context in its client, so each call makes one, which is cheap.
 type giteaAPI struct{ session }
 
 func giteaKind() GitHostKind {
@@ -33,7 +32,7 @@ func forgejoKind() GitHostKind {
 	return kind
 }
 
-// locateGitea takes the path before the owner as the path below which Gitea is installed.
+// locateGitea takes the path before the owner as that of Gitea.
 func locateGitea(clone, api *url.URL) (address, error) {
 	owner, name, err := ownerAndName(clone, clone.Path)
 	if err != nil {
@@ -48,19 +47,19 @@ func locateGitea(clone, api *url.URL) (address, error) {
 	return address{api: root, owner: owner[last], name: name}, nil
 }
 
-// sdk returns a client that does not request the server's version first, and therefore never fails. Every
-// Gitea since 1.22 and every Forgejo since 7 has the calls of this file.
+// sdk returns a client without the request for the server's version, so it never fails. Gitea since 1.22 and Forgejo since 7
+// have the calls of this file.
 func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
 	sdk, _ := gitea.NewClient(g.at.api.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx))
 	return sdk
 }
 
-// listOpen lists by state, because the API cannot filter by head. It first asks for any request between the
-// branches, which saves reading the whole list if there is none. The answer may be any such request, closed
-// long ago or from a fork. A slash in the base would be escaped in the path, which some proxies refuse.
+// listOpen lists by state, because the API cannot filter by head. It first asks for any request between the branches, also
+// closed or from a fork: without one it need not read the whole list. A slash in the base would be escaped in the path, which
+// some proxies refuse.
 //
-// Anybody who may open a request can make it longer than maxAnswer. Ours are never that long. After such an
-// answer, listOpen lists requests one by one and skips the long ones.
+// Anybody can open a request longer than maxAnswer. After such an answer, listOpen lists requests one by one and skips long
+// ones.
 func (g *giteaAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	sdk := g.sdk(ctx)
 	if base != "" && !strings.Contains(base, "/") {
@@ -102,8 +101,7 @@ func (g *giteaAPI) listOpen(ctx context.Context, base, head string, take func(*r
 
 const maxPassed = 100
 
-// checkRepository returns an error if the repository or the account does not exist. Gitea treats an unknown
-// token as anonymous.
+// checkRepository returns an error for a missing repository or account. Gitea treats an unknown token as anonymous.
 func (g *giteaAPI) checkRepository(sdk *gitea.Client) error {
 	_, _, err := sdk.GetRepo(g.at.owner, g.at.name)
 	if hasStatus(err, http.StatusNotFound) {
@@ -243,7 +241,7 @@ func (g *giteaAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// requestReviews adds reviewers. Gitea keeps them on its list after their review.
+// requestReviews adds reviewers, who stay on the list after their review.
 func (g *giteaAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	users, teams := splitTeams(reviewers)
 	_, err := g.sdk(ctx).
@@ -251,13 +249,12 @@ func (g *giteaAPI) requestReviews(ctx context.Context, r *request, reviewers []s
 	return reviewerError(err)
 }
 
-// merge prefers methods that keep the commits and their messages.
+// merge prefers methods that keep commits and messages.
 func (g *giteaAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	return g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit})
 }
 
-// enableAutoMerge turns on auto-merge. Gitea does not bind it to a commit; the caller has just checked the
-// head.
+// enableAutoMerge is not bound to a commit; the caller has just checked the head.
 func (g *giteaAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	err := g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit, MergeWhenChecksSucceed: true})
 	if hasStatus(err, http.StatusConflict) && answerContains(err, "already scheduled") {
@@ -291,7 +288,6 @@ func (g *giteaAPI) mergeWith(ctx context.Context, r *request, option gitea.Merge
 	_, _, err = sdk.MergePullRequest(g.at.owner, g.at.name, int64(r.Number), option)
 	switch {
 	case hasStatus(err, http.StatusMethodNotAllowed) && answerContains(err, "try again later"):
-		// Gitea gives the same answer for conflicts.
 		return failf(errBusy, "it conflicts with its base, or is still being checked: %w", err)
 	case hasStatus(err, http.StatusConflict) && (answerContains(err, "push out of date") || answerContains(err, "cannot lock ref")):
 		return failf(errBusy, "its base moved: %w", err)
@@ -319,7 +315,7 @@ func splitTeams(reviewers []string) (users, teams []string) {
 	return users, teams
 }
 
-// reviewerError returns ErrReviewer for the answers with which Git hosts refuse reviewers.
+// reviewerError returns ErrReviewer for refusals of reviewers.
 func reviewerError(err error) error {
 	if hasStatus(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity) {
 		return failf(ErrReviewer, "%w", err)
@@ -327,9 +323,8 @@ func reviewerError(err error) error {
 	return err
 }
 
-// listStatuses reads the combined status, which has the latest of each context. The SDK reads only its first
-// page. The other list has no fixed order within one second, so its pages may miss some. The number of pages
-// is not reliable: the last page is empty.
+// listStatuses reads the combined status, of which the SDK reads only the first page. The other list has no fixed order within
+// a second, so its pages may miss some. The number of pages is unreliable: the last page is empty.
 func (g *giteaAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	var combined gitea.CombinedStatus
 	at := withQuery(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})

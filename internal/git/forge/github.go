@@ -40,7 +40,6 @@ func locateGitHub(clone, api *url.URL) (at address, err error) {
 	return address{api: githubRoot(clone, api), owner: owner[0], name: name}, nil
 }
 
-// githubRoot returns the root of the API of a server.
 func githubRoot(clone, api *url.URL) *url.URL {
 	root := apiRoot(clone, api)
 	if api == nil && githubKind().serves(clone.Hostname()) {
@@ -84,7 +83,7 @@ func (g *githubAPI) request(pull *github.PullRequest) *request {
 		fromFork:      pull.GetHead().GetRepo().GetID() != pull.GetBase().GetRepo().GetID(),
 		id:            pull.GetNodeID(),
 		autoMerge:     pull.AutoMerge != nil,
-		checkingMerge: pull.Mergeable == nil, // GitHub checks in the background after a request
+		checkingMerge: pull.Mergeable == nil, // GitHub checks in the background
 		status:        pull.GetMergeableState(),
 	}
 	switch {
@@ -125,8 +124,7 @@ func (g *githubAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// addLabels creates labels that the repository does not have. GitHub documents an object here, and the SDK
-// would send an array.
+// addLabels creates missing labels. GitHub documents an object, and the SDK would send an array.
 func (g *githubAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", g.at.owner, g.at.name, r.Number)
 	request, err := g.client.NewRequest(ctx, http.MethodPost, path, map[string]any{"labels": names})
@@ -148,7 +146,7 @@ func (g *githubAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// requestReviews skips users who have reviewed: GitHub removes them from its list of requested reviewers.
+// requestReviews skips users who have reviewed: GitHub removes them from the requested reviewers.
 func (g *githubAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var reviewed []string
 	page := &github.ListOptions{Page: 1, PerPage: 100}
@@ -180,8 +178,8 @@ func (g *githubAPI) merge(ctx context.Context, r *request, headCommit string) er
 	return err
 }
 
-// mergeMethod returns the repository's merge method. It prefers methods that keep the commits and their
-// messages. If the token may not read the settings, it returns the default.
+// mergeMethod returns the repository's merge method that keeps commits and messages best, or the default if the token may not
+// read the settings.
 func (g *githubAPI) mergeMethod(ctx context.Context) (string, error) {
 	repository, _, err := g.client.Repositories.Get(ctx, g.at.owner, g.at.name)
 	switch {
@@ -204,8 +202,7 @@ const (
 }`
 )
 
-// enableAutoMerge uses GraphQL, the only API for it. GitHub turns on auto-merge only if a requirement is not
-// met yet.
+// enableAutoMerge uses GraphQL, the only API for it. GitHub refuses unless a requirement is unmet.
 func (g *githubAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	if r.autoMerge {
 		return nil
@@ -273,7 +270,7 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 	return said
 }
 
-// listStatusesWithCreators reads the list of all statuses, newest first. The combined status has no creators.
+// listStatusesWithCreators lists all statuses, newest first. The combined status has no creators.
 func (g *githubAPI) listStatusesWithCreators(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	listed, response, err := g.client.Repositories.ListStatuses(ctx, g.at.owner, g.at.name, commit,
 		&github.ListOptions{Page: page, PerPage: 100})
@@ -283,7 +280,7 @@ func (g *githubAPI) listStatusesWithCreators(ctx context.Context, commit string,
 	return githubStatuses(listed), response.NextPage == 0, nil
 }
 
-// listStatuses reads the combined status, which has the latest of each context.
+// listStatuses reads the combined status, with the latest of each context.
 func (g *githubAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit,
 		&github.ListOptions{Page: page, PerPage: 100})

@@ -24,9 +24,8 @@ import (
 // ErrGitHubApp means that GitHub issues no token for the App.
 var ErrGitHubApp = errors.New("no token for the GitHub App")
 
-// GitHubApp is an installation of a GitHub App. Its private key gets tokens, valid for an hour, for the
-// repositories of the account that installed it. It keeps a token until shortly before it expires, and is
-// safe for concurrent use.
+// GitHubApp is an installation of a GitHub App. Its private key gets tokens, valid for an hour, for the repositories of the
+// account that installed it. It keeps a token until shortly before it expires, and is safe for concurrent use.
 type GitHubApp struct {
 	app, installation int64
 	key               *rsa.PrivateKey
@@ -42,12 +41,11 @@ type appToken struct {
 	ends time.Time
 }
 
-// renewal is how long before its expiry a token is replaced. A push may take that long.
+// renewal is how long before its expiry a token is replaced: a push may take that long.
 const renewal = 5 * time.Minute
 
-// NewGitHubApp takes the ids of the App and its installation, which are numbers, the private key as PEM, and
-// the URL of the API, by default https://api.github.com. wrong maps the names of settings (id,
-// installation_id, private_key, url) to all mistakes. Their texts contain no secret.
+// NewGitHubApp takes the numbers of the App and its installation, the private key as PEM, and the URL of the API, by default
+// https://api.github.com. wrong maps settings (id, installation_id, private_key, url) to mistakes, without secrets.
 func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
 	app, wrong = &GitHubApp{pem: pem}, map[string]string{}
 	number := func(name, text string) int64 {
@@ -59,7 +57,7 @@ func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[
 	}
 	app.app, app.installation = number("id", id), number("installation_id", installation)
 	var err error
-	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // its text may repeat parts of the key
+	if app.key, err = jwt.ParseRSAPrivateKeyFromPEM([]byte(armor.Normalize(pem))); err != nil { // the error may repeat parts of the key
 		wrong["private_key"] = "must be the PEM text of the RSA private key that GitHub made for the App, " +
 			`from "-----BEGIN RSA PRIVATE KEY-----"`
 	}
@@ -80,8 +78,8 @@ func isThisMachine(host string) bool {
 // Server returns the origin of the App's API.
 func (a *GitHubApp) Server() string { return origin(a.api) }
 
-// Serves reports whether the App's tokens are valid for a repository or an API with this URL. github.com and
-// names below ghe.com have their API on the same name with the prefix "api.".
+// Serves reports whether the App's tokens are valid for a repository or API at this URL. github.com and names below ghe.com
+// have their API at "api." before the name.
 func (a *GitHubApp) Serves(repository string) bool {
 	at, err := url.Parse(repository)
 	if err != nil || at.Scheme != a.api.Scheme {
@@ -93,8 +91,7 @@ func (a *GitHubApp) Serves(repository string) bool {
 	return strings.ToLower(a.api.Host) == "api."+strings.TrimSuffix(at.Host, ":443")
 }
 
-// OtherThanGitHub returns the title of the Git host if the server's name belongs to a kind without GitHub
-// Apps, else "".
+// OtherThanGitHub returns the title of the Git host if the server belongs to a kind without GitHub Apps, else "".
 func OtherThanGitHub(server string) string {
 	if kind := KindOf(server).Kind(); kind.Forge != "" && !kind.GitHubApps {
 		return kind.Title
@@ -108,7 +105,7 @@ func (a *GitHubApp) String() string { return "(GitHub App)" }
 // GoString hides the key from %#v.
 func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
 
-// Secrets returns the forms of the private key that must not appear in texts.
+// Secrets returns the forms of the private key that texts must not contain.
 func (a *GitHubApp) Secrets() []string {
 	if a == nil {
 		return nil
@@ -116,9 +113,8 @@ func (a *GitHubApp) Secrets() []string {
 	return secret.KeyForms(a.pem)
 }
 
-// Token returns a token for the API, which is also a password for Git. It requests one through over unless it
-// has a valid one. A repository on another server, or a refusal by GitHub, is ErrGitHubApp. The text contains
-// no secret.
+// Token returns a token for the API, also a password for Git. It requests one through over unless it has a valid one. A
+// repository on another server, or a refusal by GitHub, is ErrGitHubApp, without secrets.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
 	if !a.Serves(repository.String()) {
 		return "", failf(
@@ -144,9 +140,8 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 	return made.text, nil
 }
 
-// createToken requests a token. GitHub accepts a JSON Web Token that is valid for at most ten minutes. It
-// recommends to issue it a minute in the past, because clocks differ ("Generating a JSON Web Token (JWT) for
-// a GitHub App").
+// createToken requests a token. GitHub accepts a JSON Web Token of at most ten minutes, and recommends to issue it a minute in
+// the past, because clocks differ ("Generating a JSON Web Token (JWT) for a GitHub App").
 func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
 	now := time.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
@@ -180,7 +175,7 @@ func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.Ro
 	return appToken{token.GetToken(), token.GetExpiresAt().Time}, nil
 }
 
-// describe adds advice. It distinguishes a missing installation from a missing repository.
+// describe distinguishes a missing installation from a missing repository.
 func (a *GitHubApp) describe(root *url.URL, secrets secret.Scrubber, err error) error {
 	text := err.Error()
 	if request := (*url.Error)(nil); errors.As(err, &request) {

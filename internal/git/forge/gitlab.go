@@ -16,11 +16,11 @@ import (
 type gitlabAPI struct {
 	project string
 	client  *gitlab.Client
-	// settling is how long a pipeline may take to appear after a push.
+	// settling is the time for a pipeline to appear after a push.
 	settling time.Duration
 }
 
-// maxPipeline limits that time. In a project that requires successful pipelines, maxSettling applies.
+// maxPipeline limits that time, unless the project requires successful pipelines.
 const maxPipeline = 5 * time.Second
 
 func gitlabKind() GitHostKind {
@@ -33,9 +33,8 @@ func gitlabKind() GitHostKind {
 	}
 }
 
-// gitlabStatuses describes GitLab's states. A pending or running status keeps fields that the next one omits.
-// GitLab refuses to change only the text ("Cannot transition status"), so the status continues as running, or
-// ends before it begins again.
+// gitlabStatuses: a pending or running status keeps fields that the next one omits. GitLab refuses to change only the text
+// ("Cannot transition status"), so a status continues as running, or ends before it begins again.
 var gitlabStatuses = statusRules{
 	words:          map[StatusState]string{Success: "success", Failure: "failed", Error: "failed", Pending: "pending"},
 	instead:        map[StatusState][]string{Pending: {"running", gitlabEnded, "pending"}},
@@ -44,7 +43,7 @@ var gitlabStatuses = statusRules{
 
 const gitlabEnded = "canceled"
 
-// locateGitLab uses the API's URL to find the groups, because GitLab may be installed below a path.
+// locateGitLab finds the groups by the API's URL, because GitLab may be installed below a path.
 func locateGitLab(clone, api *url.URL) (address, error) {
 	root := appendPath(apiRoot(clone, api), "/api/v4")
 	path := strings.TrimPrefix(clone.Path, strings.TrimSuffix(root.Path, "api/v4/"))
@@ -65,7 +64,7 @@ func (noLimiter) Wait(context.Context) error { return nil }
 
 func (g *gitlabAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	options := &gitlab.ListProjectMergeRequestsOptions{
-		SourceBranch: &head, State: gitlab.Ptr("all"), // during its merge, a request is neither open nor closed
+		SourceBranch: &head, State: gitlab.Ptr("all"), // during its merge it is neither open nor closed
 		OrderBy: gitlab.Ptr("created_at"), Sort: gitlab.Ptr("desc"),
 		ListOptions: gitlab.ListOptions{Page: 1, PerPage: 100},
 	}
@@ -87,7 +86,7 @@ func (g *gitlabAPI) get(ctx context.Context, number int) (*request, error) {
 	return r, nil
 }
 
-// passing are the values of detailed_merge_status that change without an action.
+// passing are values of detailed_merge_status that change by themselves.
 var passing = []string{"unchecked", "checking", "preparing", "approvals_syncing"}
 
 func (g *gitlabAPI) request(merge *gitlab.BasicMergeRequest) *request {
@@ -145,7 +144,7 @@ func (g *gitlabAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// addLabels creates labels that the project does not have.
+// addLabels creates missing labels.
 func (g *gitlabAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	labels := gitlab.LabelOptions(names)
 	_, err := g.update(ctx, r.Number, gitlab.UpdateMergeRequestOptions{AddLabels: &labels})
@@ -157,7 +156,7 @@ func (g *gitlabAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// userID returns the id of a user, because the API does not take names.
+// userID returns the id of a user; the API takes no names.
 func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 	users, _, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
 	if err != nil {
@@ -171,8 +170,8 @@ func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 	return 0, failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
 }
 
-// requestReviews sends the existing reviewers, too, because GitLab replaces the list. GitLab silently omits
-// users who may not review, and all but one if the licence allows only one.
+// requestReviews sends existing reviewers, too, because GitLab replaces the list. GitLab silently omits users who may not
+// review, and all but one if the licence allows one.
 func (g *gitlabAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var ids []int64
 	for _, name := range append(slices.Clone(r.reviewers), reviewers...) {
@@ -196,9 +195,8 @@ func (g *gitlabAPI) merge(ctx context.Context, r *request, headCommit string) er
 	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
 }
 
-// enableAutoMerge waits for a pipeline to appear before it turns on auto-merge. Without one, GitLab merges at
-// once or refuses (issues 37292, 353984 and 355455), unless the project requires successful pipelines. It
-// sends the parameters of GitLab 17.11 and of earlier versions.
+// enableAutoMerge waits for a pipeline to appear. Without one, GitLab merges at once or refuses (issues 37292, 353984 and
+// 355455), unless the project requires successful pipelines. It sends the parameters of GitLab 17.11 and of earlier versions.
 func (g *gitlabAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	for pause := newPause(g.settling); !r.hasPipeline && pause.wait(ctx); {
 		again, err := g.get(ctx, r.Number)
@@ -212,7 +210,7 @@ func (g *gitlabAPI) enableAutoMerge(ctx context.Context, r *request, headCommit 
 	}
 	err := g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{
 		SHA: &headCommit, AutoMerge: gitlab.Ptr(true),
-		MergeWhenPipelineSucceeds: gitlab.Ptr(true), //nolint:staticcheck // what GitLab before 17.11 knows
+		MergeWhenPipelineSucceeds: gitlab.Ptr(true), //nolint:staticcheck // before 17.11
 	})
 	if hasStatus(err, http.StatusMethodNotAllowed) && !r.hasPipeline {
 		switch r.status {
@@ -238,7 +236,7 @@ func (g *gitlabAPI) disableAutoMerge(ctx context.Context, r *request) error {
 	return err
 }
 
-// listStatuses skips the jobs of pipelines, which are in the same list.
+// listStatuses skips jobs of pipelines.
 func (g *gitlabAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	options := &gitlab.GetCommitStatusesOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: 100}}
 	listed, response, err := g.client.Commits.GetCommitStatuses(g.project, commit, options, gitlab.WithContext(ctx))
@@ -260,7 +258,7 @@ func (g *gitlabAPI) listStatuses(ctx context.Context, commit string, page int) (
 	return found, response.NextPage == 0, nil
 }
 
-// isJob recognizes a job of a pipeline by the URL that GitLab gives it.
+// isJob recognizes a job by its URL.
 func isJob(s *gitlab.CommitStatus) bool {
 	id := strconv.FormatInt(s.ID, 10)
 	return strings.HasSuffix(s.TargetURL, "/-/jobs/"+id) || strings.HasSuffix(s.TargetURL, "/builds/"+id)

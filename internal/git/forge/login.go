@@ -9,12 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// anyTokenUser is the default username beside a token. GitHub documents it for tokens of Apps. GitHub, GitLab, Gitea,
-// Forgejo and Azure Repos accept a personal or project token as the password of any username that is not empty.
+// anyTokenUser is documented by GitHub for Apps. GitHub, GitLab, Gitea, Forgejo and Azure Repos accept a token as the password
+// of any username.
 const anyTokenUser = "x-access-token"
 
-// GitLogin returns the credentials that Git sends to a server over https. Both are empty for anonymous access. If bearer
-// is true, the password is a bearer token.
+// GitLogin returns the credentials for Git over https, empty for anonymous access. If bearer is true, the password is a bearer
+// token.
 func GitLogin(server string, c Credentials) (username, password string, bearer bool) {
 	username, password = c.Username, c.asToken()
 	switch {
@@ -26,8 +26,7 @@ func GitLogin(server string, c Credentials) (username, password string, bearer b
 	return username, password, false
 }
 
-// TokenUser returns the username that Git sends to a server over https beside a token. It is the given one unless the
-// server requires another one. If none is given and the server accepts any, it is fallback.
+// TokenUser returns the username for a token over https: the server's, else the given one, else fallback.
 func TokenUser(server, given, fallback string) string {
 	kind := KindOf(server).Kind()
 	if given == "" {
@@ -39,7 +38,7 @@ func TokenUser(server, given, fallback string) string {
 	return given
 }
 
-// TokenUsers returns all usernames that are sent beside tokens. An answer may contain a token encoded with one of them.
+// TokenUsers returns all usernames beside tokens. An answer may encode a token with one of them.
 func TokenUsers() []string {
 	users := []string{anyTokenUser}
 	for _, kind := range Kinds() {
@@ -48,7 +47,7 @@ func TokenUsers() []string {
 	return slices.DeleteFunc(users, func(user string) bool { return user == "" })
 }
 
-// asBearer sends a bearer token. GitLab accepts personal, project, group and OAuth tokens this way.
+// asBearer sends a bearer token, which GitLab accepts for personal, project, group and OAuth tokens.
 func (c Credentials) asBearer(request *http.Request) {
 	if token := c.asToken(); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

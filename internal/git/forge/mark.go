@@ -18,8 +18,7 @@ const maxOwner = 500
 
 func markOf(owner string) string { return markBegin + owner + markEnd }
 
-// ownerOf returns the owner in a body's mark, or "". Only the first mark counts: Ensure writes it there, and others may
-// have written the text below.
+// ownerOf returns the owner in the first mark, which Ensure writes, or "". Others may have written the text below.
 func ownerOf(body string) string {
 	for line := range strings.Lines(body) {
 		owner, ok := strings.CutPrefix(strings.TrimSpace(line), markBegin)
@@ -59,7 +58,7 @@ func (s Selector) check() error {
 		return errors.New("the head branch is empty")
 	case s.Base == s.Head:
 		return fmt.Errorf("branch %q is both base and head of the pull request", s.Base)
-	case strings.ContainsAny(s.Head, ":"): // Git hosts read it as the branch of another account
+	case strings.ContainsAny(s.Head, ":"): // another account's branch
 		return fmt.Errorf("head branch %q has a colon; use another name", s.Head)
 	}
 	return nil

@@ -7,13 +7,11 @@ import (
 	"net/http"
 )
 
-// Merge merges the request if its head is headCommit, or turns on auto-merge. It returns the request after
-// that: merged, or open with auto-merge. If it is already merged at that head, Merge succeeds. Of p it reads
-// Number, Owner and Head.
+// Merge merges the request if its head is headCommit, or turns on auto-merge, and returns the request after that. It succeeds
+// if the request is already merged at that head. Of p it reads Number, Owner and Head.
 //
-// If the head moves later, auto-merge depends on the Git host. GitLab and Bitbucket Data Center cancel it.
-// GitHub cancels it if the pusher may not write to the repository. Gitea, Forgejo and Azure Repos merge the
-// new head once its checks succeed.
+// If the head moves later, GitLab and Bitbucket Data Center cancel auto-merge, and GitHub does if the pusher may not write to
+// the repository. Gitea, Forgejo and Azure Repos merge the new head once its checks succeed.
 func (h *PullRequests) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
 	r, err := h.merge(ctx, p, headCommit, how)
 	if err != nil {
@@ -46,7 +44,7 @@ func (h *PullRequests) merge(ctx context.Context, p *PullRequest, headCommit str
 		case r.State == Closed:
 			return nil, failf(ErrNotMergeable, "pull request #%d was closed", r.Number)
 		case r.HeadCommit != headCommit:
-			// The Git host may not know of the push yet.
+			// The Git host may not have noticed the push.
 			if r.State == Merged || !settling.wait(ctx) {
 				return nil, headMovedError(ctx, r, headCommit)
 			}
@@ -60,7 +58,7 @@ func (h *PullRequests) merge(ctx context.Context, p *PullRequest, headCommit str
 			if err == nil {
 				return h.confirmMerged(ctx, r, headCommit)
 			}
-			// Read the request, because the error may not describe its present state.
+			// The error may not describe the present state.
 			again, getErr := h.api.get(ctx, r.Number)
 			if getErr != nil {
 				return nil, fmt.Errorf("pull request #%d cannot be merged: %w", r.Number, err)
@@ -80,8 +78,7 @@ func (h *PullRequests) merge(ctx context.Context, p *PullRequest, headCommit str
 	}
 }
 
-// confirmAutoMerge reads a request whose auto-merge was turned on. If the head has moved meanwhile, it turns
-// auto-merge off again, because the Git host may not bind it to a commit.
+// confirmAutoMerge turns auto-merge off again if the head has moved, because the Git host may not bind it to a commit.
 func (h *PullRequests) confirmAutoMerge(ctx context.Context, api autoMerger, r *request, headCommit string) (*request, error) {
 	again, err := h.api.get(ctx, r.Number)
 	if err != nil || again.HeadCommit == headCommit {
@@ -101,8 +98,8 @@ func (h *PullRequests) confirmAutoMerge(ctx context.Context, api autoMerger, r *
 	return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again", moved)
 }
 
-// confirmMerged waits until the Git host reports the merge, because a replica may answer. A Git host that
-// does not bind a merge to a commit may have merged another head.
+// confirmMerged waits until the Git host reports the merge, because a replica may answer. A Git host that does not bind a merge
+// to a commit may have merged another head.
 func (h *PullRequests) confirmMerged(ctx context.Context, r *request, headCommit string) (*request, error) {
 	for pause := newPause(h.settling); ; {
 		again, err := h.api.get(ctx, r.Number)
@@ -132,8 +129,8 @@ func canRetryMerge(r *request, err error) bool {
 	return errors.Is(err, errBusy) || r.checkingMerge && hasStatus(err, notMergeable...)
 }
 
-// notMergeable are the statuses for a request that cannot be merged in its present state: 405 of all Git
-// hosts, 406 of GitLab before 16, 409 of Gitea, 422 of GitLab. 423 is the status of an archived repository.
+// notMergeable are the statuses of a request that cannot be merged: 405 of all Git hosts, 406 of GitLab before 16, 409 of
+// Gitea, 422 of GitLab. 423 is an archived repository.
 var notMergeable = []int{
 	http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
 	http.StatusUnprocessableEntity, http.StatusLocked,

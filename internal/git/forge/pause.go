@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// pause waits longer each time, up to a total limit.
+// pause waits longer each time, up to a limit.
 type pause struct {
 	next, left time.Duration
 }

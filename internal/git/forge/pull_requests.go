@@ -12,27 +12,26 @@ import (
 	"time"
 )
 
-// PullRequests reads and writes the pull requests of one repository.
-//
-// A call waits for a Git host that limits requests, or has not noticed a push yet, for at most HTTPOptions.Patience.
+// PullRequests reads and writes the pull requests of a repository. A call waits for a Git host with a rate limit, or without a
+// push yet, for at most HTTPOptions.Patience.
 type PullRequests struct {
 	connection
 }
 
-// MaxBody returns the maximum length in bytes of the body of a request, without the mark.
+// MaxBody returns the maximum length in bytes of a body without the mark.
 func (h *PullRequests) MaxBody() int { return h.at.kind.MaxBody }
 
-// maxUnknown is how long a Git host may take to find a branch. It is shorter than maxSettling because a Git host also
-// answers "not found" if the credential may not write there.
+// maxUnknown is the time for a Git host to find a branch. It is shorter than maxSettling, because "not found" may also mean a
+// missing permission.
 const maxUnknown = 3 * time.Second
 
-// Check returns an error for an invalid selector, and for options that the Git host does not support. It makes no request.
+// Check returns an error for an invalid selector or unsupported options. It makes no request.
 func (h *PullRequests) Check(s Selector, options RequestOptions) error {
 	return h.describe(cmp.Or(s.check(), options.check(h.at.kind)))
 }
 
-// Find returns the owner's open request from the head into the base. If there is none, it returns the owner's
-// request with the number, which the caller knows from Ensure, or nil. Number 0 never matches.
+// Find returns the owner's open request from the head into the base, else the owner's request with the number, which is known
+// from Ensure, or nil. Number 0 never matches.
 func (h *PullRequests) Find(ctx context.Context, s Selector, number int) (*PullRequest, error) {
 	r, err := h.findByNumber(ctx, s, number)
 	if err != nil || r == nil {
@@ -56,8 +55,7 @@ func (h *PullRequests) findByNumber(ctx context.Context, s Selector, number int)
 	return r, err
 }
 
-// CheckHead returns ErrNotOwned if an open request other than the owner's into the base comes from the head.
-// A push to the head would change that request.
+// CheckHead returns ErrNotOwned if the head has an open request other than the owner's into the base. A push would change it.
 func (h *PullRequests) CheckHead(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.describe(err)
@@ -79,7 +77,7 @@ func (h *PullRequests) find(ctx context.Context, base, head string, match func(*
 	return found, err
 }
 
-// forEachRequest passes the requests of an SDK's list to take until it returns false.
+// forEachRequest passes an SDK's requests to take until it returns false.
 func forEachRequest[T any](listed iter.Seq2[T, error], convert func(T) *request, take func(*request) bool) error {
 	for one, err := range listed {
 		if err != nil || !take(convert(one)) {
@@ -89,12 +87,10 @@ func forEachRequest[T any](listed iter.Seq2[T, error], convert func(T) *request,
 	return nil
 }
 
-// Ensure opens the owner's request, or updates the open one. It adds labels and reviewers to the existing
-// ones, and does not request a second review. A draft stays a draft. An open request of another owner between
-// the same branches is ErrNotOwned.
+// Ensure opens the owner's request, or updates the open one. It adds labels and reviewers, and requests no second review. A
+// draft stays a draft. Another owner's open request between the branches is ErrNotOwned.
 //
-// If the request was opened but its labels or reviewers could not be added, Ensure returns it together with
-// the error.
+// If only labels or reviewers could not be added, Ensure returns the request and the error.
 func (h *PullRequests) Ensure(ctx context.Context, w Wanted) (*PullRequest, error) {
 	r, err := h.ensure(ctx, w)
 	if r == nil {
@@ -153,8 +149,7 @@ func (h *PullRequests) addLabels(ctx context.Context, r *request, labels []strin
 	return adder.addLabels(ctx, r, labels)
 }
 
-// findOpen returns the open request between the branches, or ErrNotOwned if it belongs to another owner. Git
-// hosts allow only one.
+// findOpen returns the open request between the branches, of which Git hosts allow one, or ErrNotOwned.
 func (h *PullRequests) findOpen(ctx context.Context, s Selector) (*request, error) {
 	r, err := h.find(ctx, s.Base, s.Head, func(*request) bool { return true })
 	if err != nil || r == nil || r.Owner == s.Owner {
@@ -176,8 +171,7 @@ func (s Selector) notOwnedError(r *request) error {
 		r.Number, r.Head, r.Base, r.Owner, s.Owner, r.URL)
 }
 
-// open opens the request. After an error it looks for the request, because the answer may be lost, or another
-// process may have been faster.
+// open opens the request. After an error it looks for it: the answer may be lost, or another process may have been faster.
 func (h *PullRequests) open(ctx context.Context, w Wanted) (*request, error) {
 	for pause := newPause(min(h.settling, maxUnknown)); ; {
 		r, err := h.api.open(ctx, w.Base, w.Head, w.cleanTitle(), w.markedBody())
@@ -201,8 +195,7 @@ func (h *PullRequests) open(ctx context.Context, w Wanted) (*request, error) {
 	}
 }
 
-// Close closes the request without merging it. It succeeds if the request is already merged or closed. Of p
-// it reads Number, Owner and Head.
+// Close closes the request. It succeeds if it is merged or closed. Of p it reads Number, Owner and Head.
 func (h *PullRequests) Close(ctx context.Context, p *PullRequest) error {
 	r, err := h.getOwned(ctx, p)
 	if err != nil || r.State != Open {
@@ -218,8 +211,8 @@ func (h *PullRequests) Close(ctx context.Context, p *PullRequest) error {
 	return h.describe(fmt.Errorf("pull request #%d cannot be closed: %w", r.Number, closeErr))
 }
 
-// CloseFormer closes the owner's open request with the number, unless it is the selector's. When a head is
-// renamed, a Git host changes the head of its request. Number 0 never matches.
+// CloseFormer closes the owner's open request with the number, unless it is the selector's: a Git host changes the head of a
+// request when it is renamed. Number 0 never matches.
 func (h *PullRequests) CloseFormer(ctx context.Context, s Selector, number int) error {
 	if number == 0 {
 		return nil
@@ -236,8 +229,8 @@ func (h *PullRequests) CloseFormer(ctx context.Context, s Selector, number int) 
 	return h.Close(ctx, &r.PullRequest)
 }
 
-// CloseRetargeted closes the owner's open request from the head if it goes into another branch than the base.
-// When a base is renamed or deleted, a Git host may change the base of its requests.
+// CloseRetargeted closes the owner's open request from the head into another branch than the base: a Git host may change the
+// base of requests when it is renamed or deleted.
 func (h *PullRequests) CloseRetargeted(ctx context.Context, s Selector) error {
 	r, err := h.find(ctx, "", s.Head, func(r *request) bool { return r.Base != s.Base && r.Owner == s.Owner })
 	if err != nil || r == nil {
@@ -246,7 +239,7 @@ func (h *PullRequests) CloseRetargeted(ctx context.Context, s Selector) error {
 	return h.Close(ctx, &r.PullRequest)
 }
 
-// DisableAutoMerge turns off auto-merge if it is on.
+// DisableAutoMerge succeeds if auto-merge is off.
 func (h *PullRequests) DisableAutoMerge(ctx context.Context, p *PullRequest) error {
 	api, ok := h.api.(autoMerger)
 	if !ok {
@@ -283,7 +276,7 @@ func (h *PullRequests) getOwned(ctx context.Context, p *PullRequest) (*request, 
 	return r, nil
 }
 
-// namesNotIn returns the wanted names that are not there yet, each once.
+// namesNotIn returns the wanted names that are missing, each once.
 func namesNotIn(wanted, there []string) []string {
 	var found []string
 	for _, name := range wanted {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// call sends one request without an SDK and decodes the answer. body and into may be nil.
+// call sends a request without an SDK and decodes the answer. body and into may be nil.
 func (s session) call(ctx context.Context, method string, to *url.URL, body, into any) error {
 	response, err := s.exchange(ctx, method, to, body)
 	if err != nil {
@@ -34,8 +34,7 @@ func callForRequest[P any](
 	return convert(&pull), nil
 }
 
-// exchange sends one request with the query that its kind of Git host needs. body may be nil. The caller
-// closes the body of the answer.
+// exchange sends a request with its kind's query. body may be nil. The caller closes the answer.
 func (s session) exchange(ctx context.Context, method string, to *url.URL, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -75,7 +74,7 @@ func withQuery(to *url.URL, query url.Values) *url.URL {
 	return &at
 }
 
-// joinSegments is JoinPath for segments that are not escaped.
+// joinSegments escapes segments.
 func joinSegments(to *url.URL, segments ...string) *url.URL {
 	escaped := make([]string, len(segments))
 	for i, segment := range segments {

@@ -15,22 +15,21 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// statusRules are the limits of a kind of Git host for a status.
+// statusRules are the limits of a status on a kind of Git host.
 type statusRules struct {
-	words map[StatusState]string // the Git host's names of the states, which need not differ
-	// instead are the names to try in turn if a state may not follow the present one. nil: every transition
-	// is allowed.
+	words map[StatusState]string // the states in the Git host's terms
+	// instead are states to try in turn if the present one may not be followed; nil allows every transition.
 	instead map[StatusState][]string
-	// Both are in characters. A longer description is truncated, a longer link is refused.
+	// Both are in characters. A longer description is truncated, a longer link refused.
 	maxDescription, maxLink int
-	// whole means that a status must have a link, or that empty fields keep the previous link and
-	// description. Then the repository's page and the name of the state replace them.
+	// whole means that a status needs a link, or keeps the previous link and description without them. The repository's page
+	// and the name of the state replace empty ones.
 	whole bool
 }
 
 var statusWords = map[StatusState]string{Success: "success", Failure: "failure", Error: "error", Pending: "pending"}
 
-// The lowest documented limits, those of Bitbucket Data Center. GitHub's description is an exception.
+// The lowest documented limits, of Bitbucket Data Center. GitHub's description is an exception.
 const (
 	maxDescription = 255
 	maxContext     = 255
@@ -39,7 +38,7 @@ const (
 // maxLink is the limit of browsers.
 const maxLink = 2000
 
-// CheckContext returns an error if the text cannot be the context of a status.
+// CheckContext returns an error for an invalid context.
 func CheckContext(context string) error {
 	switch {
 	case context == "" || strings.TrimSpace(context) != context || !wording.IsLine(context):
@@ -50,8 +49,7 @@ func CheckContext(context string) error {
 	return nil
 }
 
-// CheckLink returns an error if the link cannot be that of a status on this kind of Git host. If the kind is
-// unknown, the longest limit applies.
+// CheckLink returns an error for an invalid link on this kind of Git host. For an unknown kind, the longest limit applies.
 func CheckLink(link string, kind Forge) error {
 	at, err := url.Parse(link)
 	most := cmp.Or(kind.Kind().statuses.maxLink, maxLink)
@@ -67,8 +65,8 @@ func CheckLink(link string, kind Forge) error {
 	return nil
 }
 
-// Status returns the status of a commit with the Context of wanted, or nil. If SetStatus(wanted) would not
-// change it, Status returns wanted itself.
+// Status returns the status of a commit with wanted's Context, or nil. It returns wanted itself if SetStatus would not change
+// it.
 func (h *CommitStatuses) Status(ctx context.Context, commit string, wanted Status) (*Status, error) {
 	r := h.report(commit, wanted)
 	found, err := h.findStatus(ctx, r)
@@ -87,9 +85,8 @@ func (h *CommitStatuses) Status(ctx context.Context, commit string, wanted Statu
 	return found, nil
 }
 
-// SetStatus sets the status of a commit with a context, unless it is already set. It reads Context, State,
-// Description and URL, and truncates the description to the Git host's limit. A commit that the repository
-// does not have is ErrNoCommit. No Git host can remove a status.
+// SetStatus sets the status of a commit, unless it is set. It reads Context, State, Description and URL, and truncates the
+// description. A missing commit is ErrNoCommit. No Git host can remove a status.
 func (h *CommitStatuses) SetStatus(ctx context.Context, commit string, wanted Status) error {
 	if err := checkCommit(commit); err != nil {
 		return h.describe(err)
@@ -132,7 +129,7 @@ func truncate(text string, most int) string {
 	return text
 }
 
-// matches reports whether the commit already has the status. Some Git hosts have one name for two states.
+// matches compares states by the Git host's names: some have one for two states.
 func (h *CommitStatuses) matches(r StatusReport, found Status) bool {
 	return found.State != "" && h.at.kind.statuses.words[found.State] == r.word &&
 		found.Description == wording.OneLine(r.Description) && found.URL == wording.Visible(r.Link)
@@ -149,7 +146,7 @@ func (h *CommitStatuses) findStatus(ctx context.Context, r StatusReport) (*Statu
 		return &shown, nil
 	}
 	all, err := h.statuses(ctx, r.Commit, h.api.listStatuses)
-	if hasStatus(err, http.StatusUnprocessableEntity) { // GitHub's answer for an unknown commit
+	if hasStatus(err, http.StatusUnprocessableEntity) { // for an unknown commit, on GitHub
 		err = failf(ErrNoCommit, "%w", err)
 	}
 	i := slices.IndexFunc(all, func(s Status) bool { return s.Key == r.Key || s.Key == "" && s.Context == r.Context })
@@ -159,14 +156,14 @@ func (h *CommitStatuses) findStatus(ctx context.Context, r StatusReport) (*Statu
 	return &all[i], nil
 }
 
-// sendStatus sets a status, if necessary by way of other states.
+// sendStatus sets a status, if necessary through other states.
 func (h *CommitStatuses) sendStatus(ctx context.Context, r StatusReport) (err error) {
 	rules := h.at.kind.statuses
 	for _, r.word = range append([]string{r.word}, rules.instead[r.State]...) {
 		hook := h.at.kind.hook(h.at, r)
 		for pause := newPause(h.settling); ; {
 			err = h.send(ctx, http.MethodPost, hook.API+hook.Path, hook.Fields)
-			if !hasStatus(err, http.StatusConflict) || !pause.wait(ctx) { // GitLab, during another change of the commit
+			if !hasStatus(err, http.StatusConflict) || !pause.wait(ctx) { // GitLab, during another change
 				break
 			}
 		}
@@ -177,8 +174,7 @@ func (h *CommitStatuses) sendStatus(ctx context.Context, r StatusReport) (err er
 	return err
 }
 
-// explainRefusal finds the cause of a refused status. Git hosts give the same answer whether the commit, the
-// repository or a permission is missing.
+// explainRefusal finds the cause of a refused status: the answer is the same for a missing commit, repository or permission.
 func (h *CommitStatuses) explainRefusal(ctx context.Context, commit string, err error) error {
 	if !hasStatus(err, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError) {
 		return err
@@ -199,7 +195,7 @@ func (h *CommitStatuses) explainRefusal(ctx context.Context, commit string, err 
 	return failf(ErrNoCommit, "the repository does not have the commit: %w", err)
 }
 
-// send sends one request to a path with a query, below the root of the API. It ignores the answer.
+// send sends a request below the root of the API and ignores the answer.
 func (h *CommitStatuses) send(ctx context.Context, method, path string, body any) error {
 	at, err := url.Parse(strings.TrimSuffix(h.at.api.String(), "/") + path)
 	if err != nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Status is the latest status of a commit with one context or key.
+// Status is the latest status of a commit with a context or key.
 type Status struct {
 	// Context is the name of the reporter.
 	Context string
-	// Key distinguishes statuses if the Git host has keys. Then several may have the same Context. See
-	// StatusKey.
+	// Key distinguishes statuses with the same Context, if the Git host has keys. See StatusKey.
 	Key   string
 	State StatusState
 	// Description is one line.
@@ -25,16 +24,14 @@ type Status struct {
 	Time        time.Time
 	// URL is a web page, or "".
 	URL string
-	// Creator is the name of the account that set the status, as GitHostKind.Creator describes it, or "". On
-	// GitHub, only StatusesWithCreators sets it.
+	// Creator is the account in the form of GitHostKind.Creator, or "". On GitHub, only StatusesWithCreators sets it.
 	Creator string
 }
 
 // StatusState is the state of a status.
 type StatusState string
 
-// Other states of a Git host are mapped to the nearest of these, and unknown ones to Pending, never to
-// Success.
+// Other states are mapped to the nearest of these, unknown ones to Pending, never to Success.
 const (
 	Success StatusState = "success"
 	Failure StatusState = "failure"
@@ -50,22 +47,22 @@ func checkCommit(text string) error {
 	return nil
 }
 
-// CommitStatuses reads and sets the commit statuses of one repository.
+// CommitStatuses reads and sets the commit statuses of a repository.
 type CommitStatuses struct {
 	connection
 }
 
-// maxStatusPages limits the statuses of one commit to 10,000 on Gitea and 20,000 elsewhere.
+// maxStatusPages limits the statuses of a commit to 10,000 on Gitea and 20,000 elsewhere.
 const maxStatusPages = 200
 
-// Statuses returns the statuses of a commit, given by its full id, ordered by context: the latest of each
-// key, or of each context on Git hosts without keys.
+// Statuses returns the latest status of each key of a commit, or of each context on Git hosts without keys, ordered by context.
+// It takes a full id.
 func (h *CommitStatuses) Statuses(ctx context.Context, commit string) ([]Status, error) {
 	statuses, err := h.statuses(ctx, commit, h.api.listStatuses)
 	return statuses, h.describe(err)
 }
 
-// StatusesWithCreators returns the statuses with their creators. It needs more requests on GitHub.
+// StatusesWithCreators is Statuses with creators, for more requests on GitHub.
 func (h *CommitStatuses) StatusesWithCreators(ctx context.Context, commit string) ([]Status, error) {
 	read := h.api.listStatuses
 	if lister, ok := h.api.(creatorLister); ok {
@@ -83,8 +80,7 @@ func (h *CommitStatuses) CheckCreators() error {
 	return nil
 }
 
-// SameAccount reports whether two names belong to one account. Every Git host ignores the case of ASCII
-// letters.
+// SameAccount reports whether two names belong to one account. Git hosts ignore the case of ASCII letters.
 func SameAccount(a, b string) bool { return lowerASCII(a) == lowerASCII(b) }
 
 func lowerASCII(text string) string {
@@ -137,7 +133,7 @@ type status struct {
 	id int64
 }
 
-// after reports whether a status is newer. Within one second, the number decides.
+// after reports whether a status is newer; the number decides within a second.
 func (s status) after(other status) bool {
 	return cmp.Or(s.Time.Compare(other.Time), cmp.Compare(s.id, other.id)) > 0
 }

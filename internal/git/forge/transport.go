@@ -23,7 +23,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// responseTimeout is how long a Git host may take to answer. It answers a merge only when the merge is done.
+// responseTimeout is long because a Git host answers a merge when it is done.
 const responseTimeout = 2 * time.Minute
 
 const (
@@ -34,9 +34,9 @@ const (
 
 const firstBackoff = 250 * time.Millisecond
 
-// transport is below all SDKs. It binds credentials to one server, waits, retries if that is safe, and
-// returns every answer but success as an error. A RoundTripper should not interpret answers. This one does,
-// because each SDK drops parts of them, Gitea's even the reason why a merge failed.
+// transport is below all SDKs. It binds credentials to one server, waits, retries if that is safe, and returns every answer but
+// success as an error: a RoundTripper should not, but each SDK drops parts of answers, Gitea's even the reason why a merge
+// failed.
 type transport struct {
 	next      http.RoundTripper
 	origins   []string
@@ -45,9 +45,9 @@ type transport struct {
 	userAgent string
 	reason    func(body []byte) (more []string, kindWord string) // GitHostKind.reason
 
-	sign       func(*http.Request) // GitHostKind.sign; nil if requests are already signed
-	app        *GitHubApp          // gets a token to sign with; may be nil
-	repository *url.URL            // the repository that the token is for
+	sign       func(*http.Request) // GitHostKind.sign; nil for signed requests
+	app        *GitHubApp          // may be nil
+	repository *url.URL            // of the App's token
 }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The server of the API is the repository's, or is in the configuration.
+	// The API's server is the repository's or configured.
 	if _, err := access.Decide(access.Request{URL: origin(request.URL), Sources: t.origins}, nil); err != nil {
 		return nil, failf(ErrUnreachable, "a request to %s was not sent: the credentials are for %s", origin(request.URL), t.origins[0])
 	}
@@ -106,8 +106,8 @@ func readBody(request *http.Request) ([]byte, error) {
 	return io.ReadAll(request.Body)
 }
 
-// retryAfter returns whether to try again, and the wait before that. A rate-limited request was not executed,
-// so it is safe to repeat. A failed one is repeated only if it just reads.
+// retryAfter returns whether and when to retry. A rate-limited request was not executed. A failed one is repeated only if it
+// just reads.
 func (t *transport) retryAfter(request *http.Request, err error, try int) (time.Duration, bool) {
 	if try == maxTries {
 		return 0, false
@@ -162,8 +162,8 @@ func (t *transport) sendOnce(request *http.Request, body []byte) (*http.Response
 	return response, nil
 }
 
-// AsksToSignIn recognizes how Azure DevOps answers clients that are not signed in: with a page and status
-// 203, or a redirect to one.
+// AsksToSignIn recognizes Azure DevOps' answers to clients that are not signed in: a page with status 203, or a redirect to
+// one.
 func AsksToSignIn(response *http.Response) bool {
 	if to, err := response.Location(); err == nil && response.StatusCode/100 == 3 {
 		return strings.HasSuffix(to.Path, "/_signin")
@@ -172,14 +172,14 @@ func AsksToSignIn(response *http.Response) bool {
 	return kind == "text/html" && response.StatusCode == http.StatusNonAuthoritativeInfo
 }
 
-// redirectError describes a redirect. None is followed: another server must not get the credentials, and for
-// a repository that has moved, a list by the former owner would be empty instead of an error.
+// redirectError describes a redirect. None is followed: another server must not get the credentials, and a list by the former
+// owner of a moved repository would be empty, not an error.
 func (t *transport) redirectError(response *http.Response) error {
 	to, err := response.Location()
 	if err != nil {
 		return failf(ErrUnreachable, "the Git host answered %s and does not say where to", response.Status)
 	}
-	// Remove credentials before the text is escaped again.
+	// Credentials go before the text is escaped again.
 	to = &url.URL{Scheme: to.Scheme, Host: to.Host, Path: t.secrets.Scrub(to.Path)}
 	return failf(ErrUnreachable, "the Git host redirects to %q, and redirects are not followed; set the URL to the repository's new URL", to)
 }
@@ -188,7 +188,7 @@ func (t *transport) readError(response *http.Response, kind string) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // the status is enough
 	said := answer{status: response.StatusCode}
 	if kind != "text/html" {
-		// Remove credentials before the text is truncated, or a part of one could remain.
+		// Credentials go before the text is truncated, or a part of one could remain.
 		var more []string
 		if t.reason != nil {
 			more, said.kindWord = t.reason(text)
@@ -206,8 +206,8 @@ func (t *transport) readError(response *http.Response, kind string) error {
 	return &limited{answer: said, wait: rateLimitWait(response.Header, said.words)}
 }
 
-// rateLimitWait returns how long a Git host accepts no requests, or 0 if it does not say. GitHub: "Best
-// practices for using the REST API"; GitLab: "User and IP rate limits".
+// rateLimitWait returns how long a Git host accepts no requests, or 0. GitHub: "Best practices for using the REST API"; GitLab:
+// "User and IP rate limits".
 func rateLimitWait(header http.Header, words string) time.Duration {
 	now := time.Now()
 	if after := header.Get("Retry-After"); after != "" {

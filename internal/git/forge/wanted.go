@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// MaxBody is the maximum length in bytes of a body on most Git hosts. GitHub accepts 65,536 characters, the others
-// more. See GitHostKind.MaxBody for the exceptions.
+// MaxBody is the maximum length in bytes of a body on most Git hosts; see GitHostKind.MaxBody. GitHub accepts 65,536
+// characters, the others more.
 const MaxBody = 60_000
 
-// maxTitle is in characters. GitLab and Gitea accept 255, GitHub 256, and the mark of a draft may come before the title.
+// maxTitle is in characters: GitLab and Gitea accept 255, GitHub 256, and the mark of a draft may precede the title.
 const maxTitle = 245
 
 func (w Wanted) check(kind GitHostKind) error {
@@ -29,7 +29,6 @@ func (w Wanted) check(kind GitHostKind) error {
 	return w.RequestOptions.check(kind)
 }
 
-// check returns an error for options that the kind of Git host does not support.
 func (o RequestOptions) check(kind GitHostKind) error {
 	if !kind.Labels && len(o.Labels) > 0 {
 		return fmt.Errorf("pull requests of %s have no labels; remove the labels", kind.Title)
@@ -47,7 +46,6 @@ func (o RequestOptions) check(kind GitHostKind) error {
 	return kind.checkMergeMode(o.Merge)
 }
 
-// checkMergeMode returns an error if the kind of Git host does not have the merge mode.
 func (k GitHostKind) checkMergeMode(mode MergeMode) error {
 	if mode == WhenChecksSucceed && !k.AutoMerge {
 		return fmt.Errorf(`the API of %s cannot turn on auto-merge: set merge to %q, or to "none" and let people merge`, k.Title, Now)
@@ -63,12 +61,12 @@ func isUserOrTeam(reviewer string) bool {
 	return segmentPattern.MatchString(organization) && (!isTeam || segmentPattern.MatchString(team))
 }
 
-// cleanTitle returns the title as one line that every Git host accepts.
+// cleanTitle returns one line that every Git host accepts.
 func (w Wanted) cleanTitle() string {
 	return truncate(strings.ToValidUTF8(strings.Join(strings.Fields(w.Title), " "), ""), maxTitle)
 }
 
-// draftPattern matches titles of drafts on GitLab, and on Gitea unless it is configured otherwise.
+// draftPattern matches drafts on GitLab, and on Gitea by default.
 var draftPattern = regexp.MustCompile(`^\s*(?i:(?:draft|wip):|\[(?:draft|wip)\]|\(draft\))`)
 
 // titleFor returns the new title of an open request. A draft stays a draft.
@@ -84,8 +82,7 @@ func (w Wanted) markedBody() string {
 	return markOf(w.Owner) + "\n\n" + strings.TrimSpace(w.Body) + "\n"
 }
 
-// isSameText compares text that was sent with text that a Git host stores. Some Git hosts trim it, and browsers send
-// other line ends.
+// isSameText compares sent text with stored text. Some Git hosts trim it, and browsers send other line ends.
 func isSameText(a, b string) bool {
 	plain := func(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 	return plain(a) == plain(b)
