@@ -174,7 +174,7 @@ type RuleResult struct {
 func (r *RuleResult) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
 
 // Enforced reports whether violations fail the plan.
-func (r *RuleResult) Enforced() bool { return r.Mode == fleet.ConstraintModes[0] }
+func (r *RuleResult) Enforced() bool { return r.Mode == fleet.Enforce }
 
 // Results contains the results of all constraints, by name.
 type Results struct {

@@ -192,7 +192,7 @@ func isShown(message string) bool {
 }
 
 func (r *run) result() RuleResult {
-	result := RuleResult{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.ConstraintModes[0]), Over: r.over}
+	result := RuleResult{Name: r.Name, Mode: cmp.Or(r.Mode, fleet.Enforce), Over: r.over}
 	switch {
 	case r.tooLong.Load():
 		result.Error = fmt.Sprintf("takes too long: one evaluation costs more than %d, the most; look at less in one evaluation", MaxCost)

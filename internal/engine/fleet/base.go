@@ -2,6 +2,28 @@ package fleet
 
 import "fmt"
 
+var baseTable = Table{
+	Name:    "base fleet",
+	Meaning: "A fleet that `provider::flotilla::fleet` or `control_plane` returned.",
+	Attributes: []Attribute{
+		{Name: "format", Meaning: "The version of this format."},
+		{Name: "environment", Required: true, Meaning: "Name of the environment."},
+		{Name: "model", Required: true, Meaning: "All that decides who goes where, as JSON."},
+		{Name: "config", Type: ObjectType, Required: true, Of: &entriesTable, Meaning: "Configuration values."},
+		{Name: "manifests", Type: ObjectType, Required: true, Of: &entriesTable, Meaning: "Manifests of deployment targets."},
+		{Name: "constraints", Type: ObjectType, Of: &entriesTable, Meaning: "Rules."},
+	},
+}
+
+var entriesTable = Table{
+	Name:    "entries of a base fleet",
+	Meaning: "Entries of a base fleet by name.",
+	Attributes: []Attribute{
+		{Name: "known", Required: true, Meaning: "Those that are known, as JSON."},
+		{Name: "pending", Type: AnyObjectType, Meaning: "Those that are not known yet."},
+	},
+}
+
 // readBase starts from another fleet.
 func readBase(d *decoder, root *ObjectReader) {
 	if root.fields["base"] == (Unknown{}) {

@@ -31,14 +31,16 @@ func CheckObject(name string, value any) Findings {
 // decodeEnvironmentWithRepo requires the location in a GitOps repository.
 func decodeEnvironmentWithRepo(_ *decoder, o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
-	return decodeEnvironment(o)
+	decodeEnvironment(o)
+	return inEnvironment
 }
 
 // DecodeGitopsRepo decodes {url, branch, path}. known is false if any part is unknown.
 func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Findings) {
 	r := &Reader{}
-	if o, _ := r.object(&locationTable, nil, value); o != nil {
-		repo = readLocation(o)
+	if o, _ := r.object(&locationKind.Table, nil, value); o != nil {
+		repo = locationKind.decode(o)
+		o.Finish()
 	} else {
 		r.Unknown = true
 	}
@@ -47,14 +49,14 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 
 // DecodeSelector decodes a selector. known is false if any part is unknown.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
-	o := &ObjectReader{reader: &Reader{}, table: &preferences.Table, fields: map[string]any{"selector": value}}
+	o := &ObjectReader{reader: &Reader{}, table: &preferenceKind.Table, fields: map[string]any{"selector": value}}
 	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
 // DecodeLabels decodes a map of labels. known is false if any part is unknown.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
-	o := &ObjectReader{reader: &Reader{}, table: &clusterTable, fields: map[string]any{"labels": value}}
+	o := &ObjectReader{reader: &Reader{}, table: &clusterKind.Table, fields: map[string]any{"labels": value}}
 	labels = readLabels(o, "labels")
 	return labels, !o.unknown, o.reader.Findings
 }
@@ -65,7 +67,7 @@ func DecodeMerge(value any) (options Hydration, known bool, findings Findings) {
 		return (&Fleet{}).HydrationOrDefault(), true, nil
 	}
 	r := &Reader{}
-	o, isUnknown := r.object(&hydrationTable, (*Path)(nil).Attribute("options"), value)
+	o, isUnknown := r.object(&hydrationKind.Table, (*Path)(nil).Attribute("options"), value)
 	r.Unknown = isUnknown
 	if o == nil {
 		return Hydration{}, false, r.Findings

@@ -63,10 +63,6 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-func readTargetForms(o *ObjectReader, target *DeploymentTarget) {
-	readBesideManifests(o, target, func() { target.Manifests.ConfigAs = readConfigAs(o, "config_as") })
-}
-
 // longestKeys bounds "values:<key>": nested keys grow the output quadratically.
 const longestKeys = 253
 

@@ -15,9 +15,6 @@ const (
 	Inform  = "inform"  // a violation is only reported
 )
 
-// ConstraintModes lists the modes, the default first.
-var ConstraintModes = []string{Enforce, Inform}
-
 // Constraint is a rule in CEL about assignments and rendered objects. It affects neither scheduling nor content, so it
 // is not part of the model: see [Value].
 type Constraint struct {
@@ -48,6 +45,66 @@ const maxConstraintMessage = 1024
 // https://kubernetes.io/docs/reference/using-api/api-concepts
 var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
 
+var constraintKind = defineKind(Table{
+	Name: "constraint",
+	Meaning: "A rule about assignments, about what they are made of, and about what is rendered for them, in " +
+		"[CEL](https://cel.dev), as a Kubernetes ValidatingAdmissionPolicy has it. A fleet takes it by its key `constraints`. The " +
+		"plan of a `flotilla_assignment` looks at everything that the fleet wants: a violation of an enforced rule is an error before " +
+		"anything is written, one of a rule that informs is a line in `changes`. The data source `flotilla_scheduling` has the " +
+		"results of all rules, those that hold included.",
+}, func(c *Constraint) []row {
+	return []row{
+		namedAttribute(&c.Name, subdomainForm, "Name of the constraint, a DNS subdomain."),
+		unstoredAttribute(environmentAttribute),
+		textAttribute(&c.Expression, Attribute{
+			Required: true,
+			Meaning: "CEL that is true where the rule is kept. The variables that it uses say what it is evaluated over: " +
+				"`object`, each rendered document; `assignment` or `config`, each assignment; `host`, each host; `target`, each deployment " +
+				"target; `workspace`, each workspace; `environment` alone, the fleet. It is compiled and type-checked at plan.",
+		}),
+		textAttribute(&c.Message, Attribute{
+			Meaning: "The message where the rule is violated: what is wrong and what to do. Unset: the expression.",
+		}),
+		textAttribute(&c.MessageExpression, Attribute{
+			Meaning: "CEL that makes the message, with the variables of `expression`. It wins over `message`, which is said where it " +
+				"gives nothing. Plans, states and reports have what it says: let it say no secret.",
+		}),
+		textAttribute(&c.Mode, Attribute{
+			Default: Enforce, Allowed: []string{Enforce, Inform},
+			Meaning: "`enforce`: a violation fails the plan, and so does a rule that cannot be evaluated. " +
+				"`inform`: a violation is only reported.",
+		}),
+		partAttribute(&c.Match, matchKind, Attribute{
+			Meaning: "The scope of the rule. All that it says must hold; unset, the rule looks at everything.",
+		}),
+	}
+}).checkedBy(func(o *ObjectReader, c *Constraint) {
+	if length := utf8.RuneCountInString(c.Message); length > maxConstraintMessage {
+		o.Report("message", "has %d characters, and %d are the most: what is long belongs into the docs that it points to",
+			length, maxConstraintMessage)
+	}
+})
+
+var matchKind = defineKind(Table{
+	Name:    "match of a constraint",
+	Meaning: "The scope of a rule: all that meets each attribute.",
+}, func(m *ConstraintMatch) []row {
+	return []row{
+		textAttribute(&m.Workspace, Attribute{Meaning: "Only what belongs to this workspace."}),
+		selectorAttribute(&m.WorkloadSelector, workloadSelector),
+		selectorAttribute(&m.DeploymentTargetSelector, targetSelector),
+		selectorAttribute(&m.ClusterTypeSelector, clusterTypeSelector),
+		selectorAttribute(&m.ClusterSelector, clusterSelector),
+		textsAttribute(&m.Kinds, Attribute{Meaning: "Kinds of rendered documents, such as `\"Deployment\"` or `\"apps/Deployment\"`."}),
+	}
+}).checkedBy(func(o *ObjectReader, _ *ConstraintMatch) {
+	EachText(o, "kinds", func(path *Path, kind string) {
+		if kind != "" && !kubernetesKind.MatchString(kind) {
+			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
+		}
+	})
+})
+
 // readConstraints decodes the rules. An unknown part makes one entry unknown, or all entries if it is the name or the
 // environment. It never makes the model unknown.
 func readConstraints(d *decoder, root *ObjectReader) {
@@ -65,22 +122,7 @@ func readConstraints(d *decoder, root *ObjectReader) {
 
 func decodeConstraint(d *decoder, o *ObjectReader) belonging {
 	before := len(d.Findings) + d.more
-	constraint := Constraint{
-		Name:              readName(o, formCheck(o, "name")),
-		Expression:        readRequired(o, "expression"),
-		Message:           readText(o, "message"),
-		MessageExpression: readText(o, "message_expression"),
-		Mode:              readOneOf(o, "mode"),
-	}
-	if length := utf8.RuneCountInString(constraint.Message); length > maxConstraintMessage {
-		o.Report(
-			"message",
-			"has %d characters, and %d are the most: what is long belongs into the docs that it points to",
-			length,
-			maxConstraintMessage,
-		)
-	}
-	constraint.Match = ReadObject(o, "match", readConstraintMatch)
+	constraint := constraintKind.decode(o)
 	belongs := d.belongs(o)
 	o.Finish()
 	if belongs == notInEnvironment {
@@ -99,23 +141,6 @@ func decodeConstraint(d *decoder, o *ObjectReader) belonging {
 	}
 	d.refer(o.path.Attribute("match").Attribute("workspace"), "workspaces", constraint.Match.Workspace)
 	return belongs
-}
-
-func readConstraintMatch(o *ObjectReader) ConstraintMatch {
-	match := ConstraintMatch{
-		Workspace:                readText(o, "workspace"),
-		WorkloadSelector:         ReadSelector(o, "workload_selector"),
-		DeploymentTargetSelector: ReadSelector(o, "deployment_target_selector"),
-		ClusterTypeSelector:      ReadSelector(o, "cluster_type_selector"),
-		ClusterSelector:          ReadSelector(o, "cluster_selector"),
-		Kinds:                    readSortedTexts(o, "kinds"),
-	}
-	EachText(o, "kinds", func(path *Path, kind string) {
-		if kind != "" && !kubernetesKind.MatchString(kind) {
-			o.reader.Report(path, "%.80q is not the kind of a Kubernetes object, such as \"Deployment\" or \"apps/Deployment\"", kind)
-		}
-	})
-	return match
 }
 
 func adoptConstraints(d *decoder, o *ObjectReader) {
@@ -147,24 +172,16 @@ func adoptConstraints(d *decoder, o *ObjectReader) {
 func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	fields, _ := value.(map[string]any)
 	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])
-	d := newDecoder()
-	o, _ := d.object(&constraintTable, nil, value)
+	o, _ := (&Reader{}).object(&constraintKind.Table, nil, value)
 	if o == nil || !known {
 		return Constraint{}, false
 	}
-	for _, text := range []struct {
-		attribute string
-		into      *string
-	}{
-		{"name", &constraint.Name}, {"expression", &constraint.Expression}, {"mode", &constraint.Mode},
-		{"message", &constraint.Message}, {"message_expression", &constraint.MessageExpression},
-	} {
-		if IsKnown(fields[text.attribute]) {
-			*text.into = readText(o, text.attribute)
-		}
+	constraint = constraintKind.decode(o)
+	for _, text := range []*string{&constraint.Name, &constraint.Message, &constraint.MessageExpression, &constraint.Mode} {
+		*text = knownText(*text)
 	}
-	if IsKnown(fields["match"]) {
-		constraint.Match = ReadObject(o, "match", readConstraintMatch)
+	if !IsKnown(fields["match"]) {
+		constraint.Match = ConstraintMatch{}
 	}
 	return constraint, true
 }

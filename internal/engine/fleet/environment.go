@@ -11,7 +11,7 @@ func readEnvironment(d *decoder, root *ObjectReader) {
 	d.Fleet.Environment = name
 	if name == unknownText {
 		d.EnvironmentKnown, d.Known, d.ContainersKnown = false, false, false
-	} else if problem := fleetTable.find("environment").Form.check(name); problem != "" && name != "" {
+	} else if problem := labelForm.check(name); problem != "" && name != "" {
 		root.Report("environment", "%q %s", name, problem)
 	}
 }
@@ -31,7 +31,7 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 		case Unknown:
 			complete = false
 		case map[string]any:
-			o, _ := d.object(&environmentTable, element.Path, value)
+			o, _ := d.object(&environmentKind.Table, element.Path, value)
 			decodeEnvironment(o)
 			if name, ok := value["name"].(string); ok {
 				names = append(names, name)
@@ -51,25 +51,49 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 	}
 }
 
-func decodeEnvironment(o *ObjectReader) belonging {
-	readName(o, formCheck(o, "name"))
-	readLabels(o, "labels")
-	readText(o, "description")
-	if repo := o.Object("gitops_repo"); repo != nil {
-		readLocation(repo)
-	}
-	o.Finish()
-	return inEnvironment
+// environment is an element of environments, of which a fleet keeps only the name.
+type environment struct {
+	Name        string           `json:"name"`
+	Labels      Labels           `json:"labels"`
+	Description string           `json:"description"`
+	GitopsRepo  *folder.Location `json:"gitops_repo"`
 }
 
-// readLocation reads a location in a repository. The paths "." and "" are the root.
-func readLocation(o *ObjectReader) folder.Location {
-	repo := folder.Location{URL: readRequired(o, "url"), Branch: readRequired(o, "branch"), Path: readText(o, "path")}
-	if repo.Path == "." || repo.Path == "./" || repo.Path == "/" {
-		repo.Path = ""
+var environmentKind = defineKind(Table{
+	Name:    "environment",
+	Meaning: "A stage of the chain: dev, stage, prod. It names a location in a GitOps repository.",
+}, func(e *environment) []row {
+	return []row{
+		namedAttribute(&e.Name, labelForm, "Name of the environment, a DNS label."),
+		labelsAttribute(&e.Labels),
+		textAttribute(&e.Description, descriptionAttribute),
+		objectAttribute(&e.GitopsRepo, locationKind, Attribute{
+			Meaning: "Where the environment is delivered to. `flotilla_environment` requires it.",
+		}),
 	}
+})
+
+var locationKind = defineKind(Table{
+	Name:    "location",
+	Meaning: "A folder on a branch of a GitOps repository.",
+}, func(l *folder.Location) []row {
+	return []row{
+		textAttribute(&l.URL, Attribute{
+			Name: "url", Required: true,
+			Meaning: "URL of the repository: http(s), ssh, a local path (`~/` is your home directory) or `file://`, without credentials.",
+		}),
+		textAttribute(&l.Branch, Attribute{Name: "branch", Required: true, Meaning: "Name of the branch."}),
+		textAttribute(&l.Path, Attribute{Name: "path", Meaning: "Folder of the repository. Unset: its root."}),
+	}
+}).checkedBy(func(_ *ObjectReader, l *folder.Location) {
+	if l.Path == "." || l.Path == "./" || l.Path == "/" {
+		l.Path = ""
+	}
+})
+
+func decodeEnvironment(o *ObjectReader) {
+	environmentKind.decode(o)
 	o.Finish()
-	return repo
 }
 
 // belongs reads environment. An object without it belongs to the fleet's environment.

@@ -52,14 +52,6 @@ func (f *Form) check(text string) string {
 // IsAPIVersion reports whether a text is valid in api_versions of a cluster type.
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
-func formCheck(o *ObjectReader, name string) func(string) string {
-	form := o.table.find(name).Form
-	if form == nil {
-		panic("attribute " + name + " has no form in the table of a " + o.table.Name)
-	}
-	return form.check
-}
-
 func (f *Form) isOfLabel() bool { return f == labelKeyForm || f == labelValueForm }
 
 func (f *Form) checkLabel(text string) string {

@@ -88,7 +88,7 @@ func readKalypsoManifests(o *ObjectReader) Manifests {
 	if len(parameters) > 0 {
 		fields["parameters"] = parameters
 	}
-	inner := &ObjectReader{reader: o.reader, table: &manifestsTable, parent: o, path: o.path, fields: fields}
+	inner := &ObjectReader{reader: o.reader, table: &manifestsKind.Table, parent: o, path: o.path, fields: fields}
 	return readManifests(inner)
 }
 
@@ -123,7 +123,7 @@ func readKalypsoTemplate(p *controlPlane, o *ObjectReader) {
 	template.Name, _ = readMetadata(o, CheckSubdomainName)
 	readSpec(o, func(s *ObjectReader) {
 		template.Type = readOneOfThese(s, "type", "", "reconciler", "namespace", "config")
-		template.ContentType = readOneOfThese(s, "contentType", "", ContentTypes...)
+		template.ContentType = readOneOfThese(s, "contentType", "", contentTypes...)
 		template.Manifests = readTexts(s, "manifests")
 		if template.Type == "" {
 			s.Report("type", "is required")

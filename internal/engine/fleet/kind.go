@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kind defines one kind of objects in a single place: each row has a field of T, its attribute in the table and its
-// reader. Schemas, documentation and JSON Schemas follow from the table.
+// kind defines one kind of objects: each row has a field of T, its attribute and its reader. Schemas, documentation and
+// JSON Schemas follow from the table.
 type kind[T any] struct {
 	Table
 	fields []kindField
@@ -17,11 +17,11 @@ type kind[T any] struct {
 // kindField reads an attribute into a field of a struct.
 type kindField struct {
 	name  string
-	index []int
+	index []int // empty: the whole struct
 	read  func(o *ObjectReader, name string, field any)
 }
 
-// row is an attribute and its field. The attribute has the field's name in JSON.
+// row is an attribute and its field. Without a name, the attribute has the field's name in JSON.
 type row struct {
 	Attribute
 	field any // points into the probe of [defineKind]; nil if unstored
@@ -34,7 +34,9 @@ func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
 	for _, r := range rows(probe) {
 		if r.field != nil {
 			f := fieldAt(reflect.ValueOf(probe).Elem(), r.field)
-			r.Name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+			if r.Name == "" {
+				r.Name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+			}
 			k.fields = append(k.fields, kindField{r.Name, f.Index, r.read})
 		}
 		k.Attributes = append(k.Attributes, r.Attribute)
@@ -48,19 +50,24 @@ func (k *kind[T]) checkedBy(check func(o *ObjectReader, object *T)) *kind[T] {
 	return k
 }
 
-func (k *kind[T]) decode(o *ObjectReader) T {
-	var object T
-	value := reflect.ValueOf(&object).Elem()
+func (k *kind[T]) decode(o *ObjectReader) T { return *k.decodeNew(o) }
+
+func (k *kind[T]) decodeNew(o *ObjectReader) *T {
+	object := new(T)
+	value := reflect.ValueOf(object).Elem()
 	for i := range k.fields {
 		k.fields[i].read(o, k.fields[i].name, value.FieldByIndex(k.fields[i].index).Addr().Interface())
 	}
 	if k.check != nil {
-		k.check(o, &object)
+		k.check(o, object)
 	}
 	return object
 }
 
 func fieldAt(object reflect.Value, pointer any) reflect.StructField {
+	if object.Addr().Interface() == pointer {
+		return reflect.StructField{}
+	}
 	for _, f := range reflect.VisibleFields(object.Type()) {
 		if object.FieldByIndex(f.Index).Addr().Interface() == pointer {
 			return f
@@ -74,11 +81,18 @@ func storedAttribute[F any](field *F, a Attribute, read func(o *ObjectReader, na
 	return row{a, field, func(o *ObjectReader, name string, field any) { *field.(*F) = read(o, name) }}
 }
 
+// spreadAttribute is an attribute that read stores in several fields of the object.
+func spreadAttribute[T any](object *T, a Attribute, read func(o *ObjectReader, object *T)) row {
+	return row{a, object, func(o *ObjectReader, _ string, object any) { read(o, object.(*T)) }}
+}
+
 // unstoredAttribute is an attribute that the decoder of the kind reads.
 func unstoredAttribute(a Attribute) row { return row{Attribute: a} }
 
 func namedAttribute(field *string, form *Form, meaning string) row {
-	return storedAttribute(field, nameAttribute(form, meaning), func(o *ObjectReader, _ string) string { return readName(o, form.check) })
+	return storedAttribute(field, Attribute{Required: true, Form: form, Meaning: meaning}, func(o *ObjectReader, _ string) string {
+		return readName(o, form.check)
+	})
 }
 
 // textAttribute is a text, read by its properties: required, allowed values, form and default.
@@ -101,27 +115,70 @@ func textAttribute(field *string, a Attribute) row {
 	})
 }
 
+// choiceAttribute is one of the allowed texts. Its default is not stored.
+func choiceAttribute(field *string, a Attribute) row {
+	return storedAttribute(field, a, readOneOfOrNone)
+}
+
+// textsAttribute is a sorted list of texts.
+func textsAttribute(field *[]string, a Attribute) row {
+	a.Type = TextsType
+	if a.Form == nil {
+		return storedAttribute(field, a, readSortedTexts)
+	}
+	return storedAttribute(field, a, func(o *ObjectReader, name string) []string { return readCheckedTexts(o, name, a.Form.check) })
+}
+
+var (
+	descriptionAttribute = Attribute{Name: "description", Meaning: "Description for people; nothing is computed from it."}
+	environmentAttribute = Attribute{
+		Name: "environment", Form: labelForm, Meaning: "Name of the environment that it belongs to. Unset: every environment.",
+	}
+)
+
+func labelsAttribute(field *Labels) row {
+	return storedAttribute(field, Attribute{
+		Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, NullElements: true,
+		Meaning: "Kubernetes labels, a map of texts, which selectors and config containers match. Numbers and bools must be in quotes.",
+	}, readLabels)
+}
+
+func taintsAttribute(field *[]Taint) row {
+	return listAttribute(field, taintKind, Attribute{
+		Meaning: "They keep deployment targets away unless their policy tolerates them, by Kubernetes' rules.",
+	})
+}
+
+func quantitiesAttribute(field *map[string]string, a Attribute) row {
+	a.Type, a.NullElements = QuantitiesType, true
+	return storedAttribute(field, a, readQuantities)
+}
+
+func objectOfAnyShape(field *map[string]any, a Attribute) row {
+	a.Type = AnyObjectType
+	return storedAttribute(field, a, readAnyObject)
+}
+
 func wholeAttribute(field *int, a Attribute) row {
 	a.Type = WholeType
 	return storedAttribute(field, a, (*ObjectReader).Int)
 }
 
-func selectorRow(field **Selector, a Attribute) row { return storedAttribute(field, a, readSelector) }
-
-func readSelector(o *ObjectReader, name string) *Selector { return ReadSelector(o, name) }
-
 // objectAttribute is an object; nil if absent.
 func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
-	return storedAttribute(field, a, func(o *ObjectReader, name string) *P {
-		return ReadObject(o, name, func(part *ObjectReader) *P {
-			object := of.decode(part)
-			return &object
-		})
-	})
+	return storedAttribute(field, a, func(o *ObjectReader, name string) *P { return ReadObject(o, name, of.decodeNew) })
+}
+
+// partAttribute is an object; the zero value if absent.
+func partAttribute[P any](field *P, of *kind[P], a Attribute) row {
+	a.Type, a.Of = ObjectType, &of.Table
+	return storedAttribute(field, a, func(o *ObjectReader, name string) P { return ReadObject(o, name, of.decode) })
 }
 
 func listAttribute[P any](field *[]P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectsType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []P { return ReadList(o, name, of.decode) })
 }
+
+func inMarkdown(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }

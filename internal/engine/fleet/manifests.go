@@ -8,12 +8,63 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
+// Manifests locates a workload's own manifests.
+type Manifests struct {
+	folder.Manifests
+	Type       string         `json:"type,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"` // for templates
+	// ConfigAs, Render and AllowPlain belong to the deployment target. Like manifests, they affect only content.
+	ConfigAs   ConfigAs `json:"config_as,omitempty"`
+	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: the cluster type's
+	AllowPlain []string `json:"allow_plain,omitempty"` // sorted
+}
+
+var (
+	storages      = []string{"git", "helm", "oci"}
+	manifestTypes = []string{"helm", "kustomize"}
+)
+
 // storageAttributes lists the attributes of each storage in addition to repo, type and parameters.
 var storageAttributes = map[string][]string{
 	"git":  {"branch", "tag", "commit", "path"},
 	"helm": {"chart", "version"},
 	"oci":  {"tag", "version", "digest", "path", "chart"},
 }
+
+var manifestsKind = defineKind(Table{
+	Name:    "manifests",
+	Meaning: "Where a workload's own manifests are, and how they are rendered.",
+	Apart:   [][2]string{{"tag", "branch"}, {"tag", "commit"}, {"tag", "version"}},
+}, func(m *Manifests) []row {
+	return []row{
+		textAttribute(&m.Storage, Attribute{
+			Default: storages[0], Allowed: storages,
+			Meaning: "Where they are: in a Git repository, in a chart repository, or as an OCI artifact.",
+		}),
+		textAttribute(&m.Repo, Attribute{Required: true, Meaning: "URL of the repository, without credentials."}),
+		textAttribute(&m.Branch, Attribute{Meaning: "Branch, for `git`."}),
+		textAttribute(&m.Tag, Attribute{Meaning: "Tag, for `git` and `oci`, in place of `branch`, `commit` and `version`."}),
+		textAttribute(&m.Commit, Attribute{Meaning: "Commit, for `git`."}),
+		textAttribute(&m.Path, Attribute{Meaning: "Path in the repository or artifact, for `git` and `oci`."}),
+		textAttribute(&m.Chart, Attribute{Meaning: "Name of the chart, for `helm`, which requires it, and `oci`."}),
+		textAttribute(&m.Version, Attribute{
+			Meaning: "Version of the chart or artifact, or a range of versions, for `helm` and `oci`.",
+		}),
+		textAttribute(&m.Digest, Attribute{
+			Meaning: "Digest of the artifact, `sha256:…`, for `oci`: the content never changes. A chart needs its exact `version` or " +
+				"its `tag`, too.",
+		}),
+		textAttribute(&m.Type, Attribute{
+			Allowed: manifestTypes,
+			Meaning: "`helm` for a chart, `kustomize` for a kustomization or plain manifests. " +
+				"Only a chart that is in Git, or at the `repo` of an OCI artifact, needs it. Unset: `helm` with `storage = \"helm\"` or " +
+				"`chart`, else `kustomize`.",
+		}),
+		objectOfAnyShape(&m.Parameters, Attribute{
+			Meaning: "They reach every field of what is rendered: see the guide \"What is rendered\".",
+		}),
+	}
+}).checkedBy(checkManifests)
 
 // readTargetManifests reads manifests. An unknown value makes only the target's manifests unknown.
 func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
@@ -32,24 +83,42 @@ func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(
 	}
 }
 
-// readManifests checks that the attributes fit the storage: see https://fluxcd.io/flux/components/source/.
 func readManifests(o *ObjectReader) Manifests {
-	m := Manifests{
-		Manifests: folder.Manifests{Storage: readOneOf(o, "storage"), Repo: readRequired(o, "repo")},
-		Type:      readOneOfOrNone(o, "type"),
+	m := manifestsKind.decode(o)
+	o.Finish()
+	return m
+}
+
+// checkManifests checks that the attributes fit the storage: see https://fluxcd.io/flux/components/source/.
+func checkManifests(o *ObjectReader, m *Manifests) {
+	texts := []struct {
+		attribute, text string
+		check           func(string) string // nil: any text
+	}{
+		{"branch", m.Branch, checkRef}, {"tag", m.Tag, checkTag(m.Storage)}, {"commit", m.Commit, nil}, {"path", m.Path, checkSourcePath},
+		{"chart", m.Chart, checkChart}, {"version", m.Version, checkVersion}, {"digest", m.Digest, checkDigest},
 	}
-	set := map[string]string{}
-	for _, attribute := range []string{"branch", "tag", "commit", "path", "chart", "version", "digest"} {
-		set[attribute] = readText(o, attribute)
-		allowed, known := storageAttributes[m.Storage]
-		if isSet(set[attribute]) && known && !slices.Contains(allowed, attribute) {
-			o.Report(attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
+	set := map[string]bool{}
+	for _, t := range texts {
+		if !isSet(t.text) {
+			continue
+		}
+		set[t.attribute] = true
+		if allowed, known := storageAttributes[m.Storage]; known && !slices.Contains(allowed, t.attribute) {
+			o.Report(t.attribute, "does not fit storage %q, which takes %s", m.Storage, strings.Join(allowed, ", "))
+		}
+		problem := ""
+		if t.check != nil {
+			problem = t.check(t.text)
+		}
+		if problem != "" {
+			o.Report(t.attribute, "%q %s", t.text, problem)
+		} else if err := folder.CheckText(t.text); err != nil {
+			o.Report(t.attribute, "%s", err)
 		}
 	}
-	m.Branch, m.Tag, m.Commit = set["branch"], set["tag"], set["commit"]
-	m.Path, m.Chart, m.Version, m.Digest = set["path"], set["chart"], set["version"], set["digest"]
-	for _, pair := range manifestsTable.Apart {
-		if isSet(set[pair[0]]) && isSet(set[pair[1]]) {
+	for _, pair := range o.table.Apart {
+		if set[pair[0]] && set[pair[1]] {
 			o.Report(pair[0], "cannot be set together with %s: give one of the two", pair[1])
 		}
 	}
@@ -59,35 +128,15 @@ func readManifests(o *ObjectReader) Manifests {
 	if m.Storage == "helm" && m.Chart == "" {
 		o.Report("chart", `is required with storage "helm"`)
 	}
-	checkDigestVersion(o, &m)
-	if isSet(m.Repo) {
-		if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
-			o.Report("repo", "%s", problem)
-		} else if folder.CheckText(m.Repo) != nil { // its error would repeat a possible secret
-			o.Report("repo", "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
-		}
+	checkDigestVersion(o, m)
+	if !isSet(m.Repo) {
+		return
 	}
-	anything := func(string) string { return "" }
-	for _, check := range []struct {
-		attribute string
-		problem   func(string) string
-	}{
-		{"branch", checkRef}, {"tag", checkTag(m.Storage)}, {"commit", anything}, {"path", checkSourcePath}, {"chart", checkChart},
-		{"version", checkVersion}, {"digest", checkDigest},
-	} {
-		text := set[check.attribute]
-		if !isSet(text) {
-			continue
-		}
-		if problem := check.problem(text); problem != "" {
-			o.Report(check.attribute, "%q %s", text, problem)
-		} else if err := folder.CheckText(text); err != nil {
-			o.Report(check.attribute, "%s", err)
-		}
+	if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
+		o.Report("repo", "%s", problem)
+	} else if folder.CheckText(m.Repo) != nil { // its error would repeat a possible secret
+		o.Report("repo", "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
 	}
-	m.Parameters = readAnyObject(o, "parameters")
-	o.Finish()
-	return m
 }
 
 func checkDigestVersion(o *ObjectReader, m *Manifests) {

@@ -41,7 +41,7 @@ func readModelApplication(p *controlPlane, o *ObjectReader) {
 	name := readName(o, CheckLabelName)
 	workload := Workload{Name: name, Workspace: readText(o, "namespace"), Labels: readLabels(o, "metadata")}
 	manifests := &ObjectReader{
-		reader: o.reader, table: &manifestsTable, path: o.path, fields: map[string]any{},
+		reader: o.reader, table: &manifestsKind.Table, path: o.path, fields: map[string]any{},
 		written: map[string]string{"repo": "repo_url", "branch": "repo_branch", "path": "repo_path"},
 	}
 	for name, written := range manifests.written {

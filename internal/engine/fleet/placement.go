@@ -23,7 +23,7 @@ type Spread struct {
 // maxWeight bounds weights, so that no sum of them overflows.
 const maxWeight = 1000
 
-var placements = defineKind(Table{
+var placementKind = defineKind(Table{
 	Name: "placement",
 	Meaning: "Chooses among the hosts that a target policy selects. Hosts of more weight come first. When a host is added or removed, as " +
 		"few deployment " +
@@ -34,21 +34,19 @@ var placements = defineKind(Table{
 			Required: true, Least: 1, Most: maxWhole,
 			Meaning: "How many hosts each deployment target goes to.",
 		}),
-		listAttribute(&p.Prefer, preferences, Attribute{Meaning: "Which hosts come first."}),
-		listAttribute(&p.Spread, spreads, Attribute{Meaning: "Over which labels hosts are spread."}),
+		listAttribute(&p.Prefer, preferenceKind, Attribute{Meaning: "Which hosts come first."}),
+		listAttribute(&p.Spread, spreadKind, Attribute{Meaning: "Over which labels hosts are spread."}),
 	}
 }).checkedBy(func(o *ObjectReader, _ *Placement) {
 	o.Require("number_of_hosts", "is required: without placement, a policy assigns to every host that it selects")
 })
 
-var preferences = defineKind(Table{
+var preferenceKind = defineKind(Table{
 	Name:    "preference",
 	Meaning: "Adds its weight to every host that its selector matches.",
 }, func(p *Preference) []row {
-	selector := selectorAttribute("selector", "Hosts with matching labels.")
-	selector.Required = true
 	return []row{
-		selectorRow(&p.Selector, selector),
+		selectorAttribute(&p.Selector, Attribute{Required: true, Meaning: "Hosts with matching labels."}),
 		wholeAttribute(&p.Weight, Attribute{
 			Default: 1, Least: -maxWeight, Most: maxWeight,
 			Meaning: "The weight that is added; hosts with a negative weight come last.",
@@ -56,7 +54,7 @@ var preferences = defineKind(Table{
 	}
 }).checkedBy(func(o *ObjectReader, _ *Preference) { o.Require("selector", "is required") })
 
-var spreads = defineKind(Table{
+var spreadKind = defineKind(Table{
 	Name:    "spread",
 	Meaning: "Keeps the numbers of hosts for each value of a label close to each other. Hosts without the label count as one more value.",
 }, func(s *Spread) []row {

@@ -10,36 +10,41 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readQuantities reads quantities by resource name, as texts or numbers. check validates names.
-func readQuantities(o *ObjectReader, attribute string, check func(name string) string) map[string]string {
+// readQuantities reads quantities by resource name, as texts or numbers.
+func readQuantities(o *ObjectReader, attribute string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
 		return readTextMap(o, attribute)
 	}
 	quantities := make(map[string]string, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		path := o.path.Attribute(attribute).Key(name)
-		if problem := check(name); problem != "" {
-			o.reader.Report(path, "%s", problem)
-		}
+		text, problem := readScalar(o, given[name])
 		if number, isNumber := given[name].(json.Number); isNumber {
-			quantities[name] = string(number)
-		} else if text, problem := readScalar(o, given[name]); problem != "" {
-			o.reader.Report(path, "%s", problem)
-			continue
+			text, problem = string(number), ""
+		}
+		if _, err := resource.ParseQuantity(text); problem == "" && given[name] != nil && text != unknownText && err != nil {
+			problem = fmt.Sprintf(`%q is not a quantity such as "500m", "2" or "4Gi"`, text)
+		}
+		if problem != "" {
+			o.reader.Report(o.path.Attribute(attribute).Key(name), "%s", problem)
 		} else if given[name] != nil {
 			quantities[name] = text
-		}
-		if text, is := quantities[name]; is && text != unknownText {
-			if _, err := resource.ParseQuantity(text); err != nil {
-				o.reader.Report(path, `%q is not a quantity such as "500m", "2" or "4Gi"`, text)
-			}
 		}
 	}
 	if len(quantities) == 0 {
 		return nil
 	}
 	return quantities
+}
+
+// checkQuantityNames reports wrong names of resources.
+func checkQuantityNames(o *ObjectReader, attribute string, check func(name string) string) {
+	given, _ := o.fields[attribute].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if problem := check(name); problem != "" {
+			o.reader.Report(o.path.Attribute(attribute).Key(name), "%s", problem)
+		}
+	}
 }
 
 // quotaResources lists the valid names without a slash. https://kubernetes.io/docs/concepts/policy/resource-quotas/

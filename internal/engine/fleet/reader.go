@@ -220,10 +220,6 @@ func readText(o *ObjectReader, name string) string {
 	return text
 }
 
-func readTextOrDefault(o *ObjectReader, name string) string {
-	return cmp.Or(readText(o, name), o.table.defaultText(name))
-}
-
 // ReadTextOrDefault returns the table's default for an absent or unknown text.
 func ReadTextOrDefault(o *ObjectReader, name string) string {
 	return cmp.Or(o.Text(name), o.table.defaultText(name))

@@ -21,18 +21,9 @@ func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool
 }
 
 func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretReference {
-	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
-	given, isMap := value.(map[string]any)
-	if !isMap {
-		if value != nil {
-			o.Report(attribute, "must be a map of references, {store, key}, not %s", kindOf(value))
-		}
-		return nil
-	}
 	data, _ := o.fields["data"].(map[string]any)
-	references := make(map[string]*SecretReference, len(given))
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		path, element := path.Key(key), given[key]
+	references := map[string]*SecretReference{}
+	eachInMap(o, attribute, "references, {store, key}", func(key string, path *Path, element any) {
 		if len(validation.IsConfigMapKey(key)) > 0 {
 			o.reader.Report(path, `is not a key of a Secret: letters, digits, "-", "_" and ".", at most 253 of them`)
 		}
@@ -44,34 +35,29 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 			references[key] = nil
 		case Unknown, map[string]any:
 			if r := readChild(o, attribute, path, element); r != nil {
-				references[key] = readSecretReference(r)
+				references[key] = secretReferenceKind.decodeNew(r)
+				r.Finish()
 			}
 		default: // may be the secret itself: not repeated
 			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are "+
-				"needed, not %s: "+
-				"the secret itself belongs into the store", kindOf(element))
+				"needed, not %s: the secret itself belongs into the store", kindOf(element))
 		}
-	}
+	})
 	return references
 }
 
-// readSecretReference never repeats a text in a message: it may be the secret itself.
-func readSecretReference(o *ObjectReader) *SecretReference {
-	reference := &SecretReference{
-		Store:    readRequired(o, "store"),
-		Key:      readRequired(o, "key"),
-		Property: readText(o, "property"),
-		Version:  readText(o, "version"),
+// eachInMap calls do for each element of a known map of what, in order.
+func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path *Path, element any)) {
+	switch given := o.value(attribute, ObjectMapType).(type) {
+	case nil:
+	case map[string]any:
+		path := o.At(attribute)
+		for _, key := range slices.Sorted(maps.Keys(given)) {
+			do(key, path.Key(key), given[key])
+		}
+	default:
+		o.Report(attribute, "must be a map of %s, not %s", what, kindOf(given))
 	}
-	checkStoreName(o, o.At("store"), reference.Store, formCheck(o, "store"))
-	for attribute, text := range map[string]string{"key": reference.Key, "property": reference.Property, "version": reference.Version} {
-		checkShown(o, attribute, text)
-	}
-	if isSet(reference.Key) && goesUp(reference.Key) {
-		o.Report("key", `has "." or ".." between slashes, which some stores resolve, so that it names another secret than it seems to`)
-	}
-	o.Finish()
-	return reference
 }
 
 // goesUp reports whether a path contains "." or "..", possibly URL-encoded.
@@ -85,8 +71,8 @@ func goesUp(path string) bool {
 	return false
 }
 
-func checkStoreName(o *ObjectReader, path *Path, name string, check func(string) string) {
-	if problem := check(name); isSet(name) && problem != "" {
+func checkStoreName(o *ObjectReader, path *Path, name string) {
+	if problem := labelForm.check(name); isSet(name) && problem != "" {
 		o.reader.Report(path, "the fleet's name of a store %s", problem)
 	}
 }
@@ -120,43 +106,6 @@ func readEncryptedFiles(o *ObjectReader, attribute string) []string {
 		seen[file.Name] = path
 	})
 	return files
-}
-
-func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore {
-	value, path := o.value(attribute, ObjectMapType), o.At(attribute)
-	given, isMap := value.(map[string]any)
-	if !isMap {
-		if value != nil {
-			o.Report(attribute, "must be a map of objects by the fleet's names of stores, not %s", kindOf(value))
-		}
-		return nil
-	}
-	stores := make(map[string]SecretStore, len(given))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		checkStoreName(o, path.Key(name), name, o.table.find(attribute).Keys.check)
-		s := readChild(o, attribute, path.Key(name), given[name])
-		if s == nil {
-			continue
-		}
-		stores[name] = SecretStore{
-			Name:       readChecked(s, "name", formCheck(s, "name")),
-			Kind:       readOneOfOrNone(s, "kind"),
-			Provider:   readText(s, "provider"),
-			Parameters: readTextMap(s, "parameters"),
-		}
-		checkShown(s, "provider", stores[name].Provider)
-		s.Finish()
-	}
-	return stores
-}
-
-func readDecryption(o *ObjectReader, attribute string) *Decryption {
-	return ReadObject(o, attribute, func(d *ObjectReader) *Decryption {
-		return &Decryption{
-			Secret:         readChecked(d, "secret", formCheck(d, "secret")),
-			ServiceAccount: readChecked(d, "service_account", formCheck(d, "service_account")),
-		}
-	})
 }
 
 // AllowPlainAnnotation is allow_plain of a ConfigMap or a final object: names, separated by commas.

@@ -34,7 +34,7 @@ var RegistrationOptionsTable = &Table{
 	Name:    "options of registrations",
 	Meaning: "The options of `provider::flotilla::registrations`.",
 	Attributes: []Attribute{
-		{Name: "workspaces", Type: CollectionType, Of: &workspaceTable, Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. " +
+		{Name: "workspaces", Type: CollectionType, Of: &workspaceKind.Table, Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. " +
 			"A registration that leads outside of the `sources` of its workspace is an error, and so is one of another workspace. " +
 			"Unset: registrations may lead anywhere."},
 		{Name: "followed", Type: AnyType, Meaning: "Registrations that were followed before: results of this function, " +

@@ -31,18 +31,6 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
 }
 
-// readTargetRendering reads render. An unknown value makes only the target's manifests unknown.
-func readTargetRendering(o *ObjectReader, target *DeploymentTarget) {
-	readBesideManifests(o, target, func() { target.Manifests.Render = readOneOfOrNone(o, "render") })
-}
-
-// readBesideManifests reads an attribute that, like manifests, affects only content.
-func readBesideManifests(o *ObjectReader, target *DeploymentTarget, read func()) {
-	if known := readAside(o, read); !known || target.ManifestsPending {
-		target.ManifestsPending, target.Manifests = true, Manifests{}
-	}
-}
-
 // readAside calls read without marking the object as unknown, and reports whether all values were known.
 func readAside(o *ObjectReader, read func()) (known bool) {
 	unknown := o.unknown

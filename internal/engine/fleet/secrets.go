@@ -16,29 +16,34 @@ type SecretReference struct {
 	Version  string `json:"version,omitempty"`
 }
 
+var secretReferenceKind = defineKind(Table{
+	Name:    "reference to a secret",
+	Meaning: "Names a secret in a store. The secret itself is not read.",
+}, func(r *SecretReference) []row {
+	return []row{
+		storedAttribute(&r.Store, Attribute{
+			Required: true, Form: labelForm, Meaning: "One of the `secret_stores` of the cluster types that the container reaches.",
+		}, readRequired),
+		textAttribute(&r.Key, Attribute{Required: true, Meaning: "The secret's name in the store. It has no `.` or `..` between slashes."}),
+		textAttribute(&r.Property, Attribute{Meaning: "A part of the secret, where the store has such."}),
+		textAttribute(&r.Version, Attribute{Meaning: "One of the secret's versions, where the store has such. Unset: the newest."}),
+	}
+}).checkedBy(func(o *ObjectReader, r *SecretReference) { // a message never repeats a text: it may be the secret itself
+	checkStoreName(o, o.At("store"), r.Store)
+	checkShown(o, "key", r.Key)
+	checkShown(o, "property", r.Property)
+	checkShown(o, "version", r.Version)
+	if isSet(r.Key) && goesUp(r.Key) {
+		o.Report("key", `has "." or ".." between slashes, which some stores resolve, so that it names another secret than it seems to`)
+	}
+})
+
 // ContainerSecrets are the secrets of a config container.
 type ContainerSecrets struct {
 	// References share the keys of data. nil removes a key of another container.
 	References map[string]*SecretReference `json:"secrets,omitempty"`
 	// Encrypted are encrypted files, one YAML document each.
 	Encrypted []string `json:"encrypted,omitempty"`
-}
-
-// SecretStore describes a store on the clusters of a cluster type.
-type SecretStore struct {
-	// Name and Kind identify the object of external-secrets. Name defaults to the name in references, Kind to
-	// "ClusterSecretStore".
-	Name string `json:"name,omitempty"`
-	Kind string `json:"kind,omitempty"`
-	// Provider and Parameters configure a SecretProviderClass of secrets-store-csi.
-	Provider   string            `json:"provider,omitempty"`
-	Parameters map[string]string `json:"parameters,omitempty"`
-}
-
-// Decryption configures SOPS decryption by an agent.
-type Decryption struct {
-	Secret         string `json:"secret,omitempty"`          // name in the agent's namespace; empty: none
-	ServiceAccount string `json:"service_account,omitempty"` // for keys of a cloud; empty: the agent's own
 }
 
 // SecretsEntry returns the name of a container's secrets in [Config]. It is no container's name: names have no "/", or

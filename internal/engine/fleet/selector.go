@@ -36,6 +36,42 @@ var selectorOperators = map[string]selection.Operator{
 	"DoesNotExist": selection.DoesNotExist,
 }
 
+var selectorTable = Table{
+	Name: "selector",
+	Meaning: "Selects objects by their labels. All that it says must hold, and `{}` matches everything. Where a selector is not set, " +
+		"nothing is asked of the labels that it would select by.",
+	Attributes: []Attribute{
+		{Name: "match_labels", Type: TextMapType, Keys: labelKeyForm, Form: labelValueForm, Meaning: "Labels with exactly these values."},
+		{Name: "match_expressions", Type: ObjectsType, Of: &expressionTable, Meaning: "Requirements, as in Kubernetes."},
+		{Name: "expression", Meaning: "Requirements in Kubernetes' string form: `region in (us-west, jp), !restricted`."},
+	},
+}
+
+var expressionTable = Table{
+	Name:    "requirement of a selector",
+	Meaning: "One requirement on one label.",
+	Attributes: []Attribute{
+		{Name: "key", Required: true, Form: labelKeyForm, Meaning: "Key of the label."},
+		{Name: "operator", Required: true, Allowed: slices.Sorted(maps.Keys(selectorOperators)), Meaning: "How the label is compared."},
+		{Name: "values", Type: TextsType, Form: labelValueForm, EmptyElements: true, Meaning: "Values of the label, for `In` and `NotIn`."},
+	},
+}
+
+var (
+	workloadSelector = Attribute{Meaning: "Only deployment targets of workloads with matching labels."}
+	targetSelector   = Attribute{
+		Meaning: "Only deployment targets with matching labels: their own and their workload's, their own winning.",
+	}
+	clusterTypeSelector = Attribute{Meaning: "Cluster types with matching labels."}
+	clusterSelector     = Attribute{Meaning: "Clusters with matching labels: their own and their type's, their own winning."}
+)
+
+// selectorAttribute is a selector; nil if absent.
+func selectorAttribute(field **Selector, a Attribute) row {
+	a.Type, a.Of = ObjectType, &selectorTable
+	return storedAttribute(field, a, ReadSelector)
+}
+
 // Requirements is a compiled selector.
 type Requirements struct {
 	requirements labels.Requirements

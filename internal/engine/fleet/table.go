@@ -51,7 +51,7 @@ const (
 	TextType Type = iota
 	BoolType
 	WholeType
-	NumberType //
+	NumberType
 	TextsType
 	TextMapType
 	QuantitiesType // by resource, possibly numbers
@@ -81,10 +81,52 @@ func CollectionTable(collection string) *Table { return fleetTable.find(collecti
 func SelectorTable() *Table { return &selectorTable }
 
 // LocationTable returns the table of locations in a GitOps repository.
-func LocationTable() *Table { return &locationTable }
+func LocationTable() *Table { return &locationKind.Table }
 
 // DecryptionTable returns the table of decryption.
-func DecryptionTable() *Table { return &decryptionTable }
+func DecryptionTable() *Table { return &decryptionKind.Table }
+
+var fleetTable = Table{
+	Name:    "fleet",
+	Meaning: "Everything of one environment: the argument of `provider::flotilla::fleet`. Objects of other environments are left out.",
+	Apart:   [][2]string{{"assignments", "target_policies"}},
+	Attributes: []Attribute{
+		{Name: "environment", Required: true, Form: labelForm, Meaning: "Name of the environment, a DNS label."},
+		{
+			Name: "environments", Type: NamesOrObjectsType, Of: &environmentKind.Table,
+			Meaning: "Names of all environments, or environments. With it, a name that is not among them is an error.",
+		},
+		{Name: "workspaces", Type: CollectionType, Of: &workspaceKind.Table, Meaning: "The teams."},
+		{Name: "cluster_types", Type: CollectionType, Of: &clusterTypeKind.Table, Meaning: "The sets of clusters that run the same."},
+		{Name: "clusters", Type: CollectionType, Of: &clusterKind.Table, Meaning: "The physical clusters."},
+		{
+			Name: "workloads", Type: CollectionType, Of: &workloadKind.Table,
+			Meaning: "Applications and platform services, with their deployment targets.",
+		},
+		{
+			Name: "target_policies", Type: CollectionType, Of: &targetPolicyKind.Table,
+			Meaning: "They decide which deployment target goes to which hosts.",
+		},
+		{
+			Name: "assignments", Type: CollectionType, Of: &explicitKind.Table,
+			Meaning: "Assignments in place of `target_policies`. Where it is set, even to an empty list, there is no scheduling.",
+		},
+		{Name: "config_containers", Type: CollectionType, Of: &containerKind.Table, Meaning: "Configuration values of the platform."},
+		{Name: "config_schemas", Type: CollectionType, Of: &configSchemaKind.Table, Meaning: "JSON Schemas that values must satisfy."},
+		{Name: "templates", Type: CollectionType, Of: &templateKind.Table, Meaning: "Templates beside those that are built in."},
+		{Name: "constraints", Type: CollectionType, Of: &constraintKind.Table, Meaning: "Rules about assignments and what is rendered."},
+		{
+			Name: "hydration", Type: ObjectType, Of: &hydrationKind.Table,
+			Meaning: "How config containers merge: see the guide \"Configuration, explained\".",
+		},
+		{
+			Name: "artifacts",
+			Meaning: "The text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment " +
+				"targets in it are pinned to a commit, or to a version and a digest. While it is unknown, all of `manifests` is pending.",
+		},
+		{Name: "base", Type: ObjectType, Of: &baseTable, Meaning: "A fleet to add to, such as one that `control_plane` returned."},
+	},
+}
 
 // Find returns an attribute, or nil.
 func (t *Table) Find(name string) *Attribute {
@@ -167,7 +209,7 @@ func (a *Attribute) TypeText() string {
 		TextsInAnyFormType: "text, or list or map of texts", AnyType: "any value",
 	}[a.Type]
 	if a.Allowed != nil {
-		return "`" + strings.Join(a.Allowed, "`, `") + "`"
+		return inMarkdown(a.Allowed)
 	}
 	if a.Type == WholeType {
 		switch {

@@ -48,7 +48,7 @@ var taintKind = defineKind(Table{
 	}
 })
 
-var tolerations = defineKind(Table{
+var tolerationKind = defineKind(Table{
 	Name:    "toleration",
 	Meaning: "Lets a policy assign to hosts with a taint.",
 }, func(t *Toleration) []row {
@@ -69,8 +69,6 @@ var tolerations = defineKind(Table{
 		o.Report("operator", "must be Exists where there is no key")
 	}
 })
-
-func readTaints(o *ObjectReader, name string) []Taint { return ReadList(o, name, taintKind.decode) }
 
 func checkLabel(o *ObjectReader, name, text string, check func(string) string) {
 	if problem := check(text); isSet(text) && problem != "" {

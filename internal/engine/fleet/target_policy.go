@@ -13,7 +13,7 @@ type TargetPolicy struct {
 	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
 }
 
-var targetPolicies = defineKind(Table{
+var targetPolicyKind = defineKind(Table{
 	Name: "target policy",
 	Meaning: "Selects deployment targets, and the cluster types or clusters that they go to. Without a " +
 		"`cluster_selector` the hosts are cluster types; with one, each selected cluster is a host of its own. One of the two must be given.",
@@ -23,14 +23,14 @@ var targetPolicies = defineKind(Table{
 		namedAttribute(&p.Name, subdomainForm, "Name of the policy, a DNS subdomain."),
 		unstoredAttribute(environmentAttribute),
 		textAttribute(&p.Workspace, Attribute{Meaning: "Only deployment targets of this workspace. Unset: of any."}),
-		selectorRow(&p.WorkloadSelector, workloadSelector),
-		selectorRow(&p.DeploymentTargetSelector, targetSelector),
-		selectorRow(&p.ClusterTypeSelector, clusterTypeSelector),
-		selectorRow(&p.ClusterSelector, clusterSelector),
-		listAttribute(&p.Tolerations, tolerations, Attribute{
+		selectorAttribute(&p.WorkloadSelector, workloadSelector),
+		selectorAttribute(&p.DeploymentTargetSelector, targetSelector),
+		selectorAttribute(&p.ClusterTypeSelector, clusterTypeSelector),
+		selectorAttribute(&p.ClusterSelector, clusterSelector),
+		listAttribute(&p.Tolerations, tolerationKind, Attribute{
 			Meaning: "The taints of hosts that this policy ignores, by Kubernetes' rules.",
 		}),
-		objectAttribute(&p.Placement, placements, Attribute{
+		objectAttribute(&p.Placement, placementKind, Attribute{
 			Meaning: "The policy goes to some of the hosts that are selected, for each deployment target separately. Unset: every host.",
 		}),
 		textAttribute(&p.Effect, Attribute{
@@ -46,7 +46,7 @@ var targetPolicies = defineKind(Table{
 })
 
 func decodeTargetPolicy(d *decoder, o *ObjectReader) belonging {
-	policy := targetPolicies.decode(o)
+	policy := targetPolicyKind.decode(o)
 	belongs, isCertain := keep(d, o, "target_policies", &d.Fleet.TargetPolicies, policy, policy.Name)
 	if isCertain {
 		d.refer(o.At("workspace"), "workspaces", policy.Workspace)

@@ -183,7 +183,7 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 		var constraints []fleet.Constraint
 		in.Expressions = map[string]string{}
 		for i := range all {
-			all[i].Name, all[i].Mode = fmt.Sprintf("rule-%02d", i), fleet.ConstraintModes[random.IntN(2)]
+			all[i].Name, all[i].Mode = fmt.Sprintf("rule-%02d", i), []string{fleet.Enforce, fleet.Inform}[random.IntN(2)]
 			constraints = append(constraints, all[i].Constraint)
 			in.Expressions[all[i].Name] = all[i].Expression
 		}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"cmp"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
+)
+
+// ClusterType is a set of clusters that run the same workloads with the same values.
+type ClusterType struct {
+	Name string `json:"name"`
+	// Formerly lists its former names, the oldest first: see [ClusterType.FirstName].
+	Formerly         []string `json:"formerly,omitempty"`
+	Labels           Labels   `json:"labels,omitempty"`
+	Taints           []Taint  `json:"taints,omitempty"`
+	Reconciler       string   `json:"reconciler"`
+	NamespaceService string   `json:"namespace_service"`
+	ConfigType       string   `json:"config_type"`
+	Description      string   `json:"description,omitempty"`
+	// Parameters are for templates. Deployment targets override them.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// SecretService is the template of type "secret"; empty: none.
+	SecretService string `json:"secret_service,omitempty"`
+	// SecretStores are the stores on its clusters, by the names that references use.
+	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
+	// Decryption configures SOPS decryption by the agent; nil: none.
+	Decryption *Decryption `json:"decryption,omitempty"`
+	// Render is the default rendering of its deployment targets: see [RenderingOf]; empty: pointers.
+	Render string `json:"render,omitempty"`
+	// KubernetesVersion and APIVersions are the capabilities that charts see: "1.34" or "v1.34.2", empty for the version
+	// of Helm's library; sorted "<group>/<version>" or "<group>/<version>/<kind>" in addition to those of Kubernetes.
+	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
+	APIVersions       []string `json:"api_versions,omitempty"`
+}
+
+// SecretStore describes a store on the clusters of a cluster type.
+type SecretStore struct {
+	// Name and Kind identify the object of external-secrets. Name defaults to the name in references, Kind to
+	// "ClusterSecretStore".
+	Name string `json:"name,omitempty"`
+	Kind string `json:"kind,omitempty"`
+	// Provider and Parameters configure a SecretProviderClass of secrets-store-csi.
+	Provider   string            `json:"provider,omitempty"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// Decryption configures SOPS decryption by an agent.
+type Decryption struct {
+	Secret         string `json:"secret,omitempty"`          // name in the agent's namespace; empty: none
+	ServiceAccount string `json:"service_account,omitempty"` // for keys of a cloud; empty: the agent's own
+}
+
+var clusterTypeKind = defineKind(Table{
+	Name: "cluster type",
+	Meaning: "A set of clusters that run the same workloads with the same values: one folder in the GitOps repository, perhaps " +
+		"thousands of clusters.",
+}, func(c *ClusterType) []row {
+	return []row{
+		namedAttribute(&c.Name, labelForm, "Name of the cluster type, a DNS label; also its folder."),
+		storedAttribute(&c.Formerly, Attribute{
+			Type: TextsType, Ordered: true, Form: labelForm,
+			Meaning: "The names that it had before, the first one first: its folders move, and nothing on its clusters goes. Names that are " +
+				"made of it keep the first one, so that `formerly` stays as long as the cluster type: see the guide \"Assignments\".",
+		}, readTexts),
+		unstoredAttribute(environmentAttribute),
+		labelsAttribute(&c.Labels),
+		taintsAttribute(&c.Taints),
+		textAttribute(&c.Reconciler, Attribute{
+			Default: DefaultReconciler,
+			Meaning: "Name of the template of type `reconciler`: built in are " + inMarkdown(reconciler.Names()) + ".",
+		}),
+		textAttribute(&c.NamespaceService, Attribute{
+			Default: DefaultNamespaceService, Meaning: "Name of the template of type `namespace`.",
+		}),
+		textAttribute(&c.ConfigType, Attribute{
+			Default: DefaultConfigType,
+			Meaning: "Name of the template of type `config`: built in are " + inMarkdown(BuiltinTemplates["config"]) + ".",
+		}),
+		objectOfAnyShape(&c.Parameters, Attribute{
+			Meaning: "Parameters of everything that its templates render, as in the `manifests` of a deployment target, " +
+				"which are merged over these: see the guide \"What is rendered\".",
+		}),
+		unstoredAttribute(Attribute{
+			Name: "allow_plain", Type: TextsType,
+			Meaning: "Names of values in `parameters`, `secret_stores` and `description` that may look like a credential, as the error " +
+				"about them gives them: `parameters.helm_release.values.password`. Without it such a value is an error.",
+		}),
+		textAttribute(&c.SecretService, Attribute{
+			Meaning: "Name of the template of type `secret`, which brings the secrets that config containers refer to: built in are " +
+				inMarkdown(BuiltinTemplates["secret"]) + ". Unset: such references are an error.",
+		}),
+		storedAttribute(&c.SecretStores, Attribute{
+			Type: ObjectMapType, Keys: labelForm, Of: &secretStoreKind.Table,
+			Meaning: "The stores of secrets that its clusters have, by the names that references use: `{vault = {name = \"vault-east\"}}`.",
+		}, readSecretStores),
+		objectAttribute(&c.Decryption, decryptionKind, Attribute{
+			Meaning: "How its agent decrypts files that SOPS has encrypted, which Flux can; `{}` where the agent has its keys already. " +
+				"Unset: it does not.",
+		}),
+		textAttribute(&c.Render, Attribute{
+			Allowed: Renderings,
+			Meaning: "How far the manifests of its deployment targets are rendered: `pointers` not at all, the reconciler's objects point to " +
+				"them; `preview` at plan, for constraints and `flotilla_manifests`; `objects`, too, and its folder has the final objects in " +
+				"place of what points to them: see the guide \"Rendering\". A deployment target may set a stronger `render`, " +
+				"and a weaker one only as far as `least_render` of its workspace allows. Unset: `pointers`.",
+		}),
+		textAttribute(&c.KubernetesVersion, Attribute{
+			Form:    kubernetesVersionForm,
+			Meaning: "Version of Kubernetes of its clusters, `\"1.34\"`, `\"v1.34.2\"` or `\"v1.34.2+k3s1\"`, which charts are rendered for.",
+		}),
+		textsAttribute(&c.APIVersions, Attribute{
+			Form: apiVersionForm,
+			Meaning: "API versions that its clusters have beside those that Kubernetes serves by default, which charts are rendered for: " +
+				"`<group>/<version>` or `<group>/<version>/<kind>`.",
+		}),
+		textAttribute(&c.Description, descriptionAttribute),
+	}
+}).checkedBy(func(o *ObjectReader, c *ClusterType) {
+	checkText(o, "name", c.Name, checkNotClusters)
+	if c.Render == RenderPointers {
+		c.Render = "" // the default
+	}
+	if of := reconciler.Named(c.Reconciler); c.Decryption != nil && of != nil && of.NoSOPS != "" {
+		o.Report("decryption", "cannot be set: %s", of.NoSOPS)
+	}
+})
+
+var secretStoreKind = defineKind(Table{
+	Name:    "secret store",
+	Meaning: "A store of secrets, as the clusters of a cluster type have it.",
+}, func(s *SecretStore) []row {
+	return []row{
+		textAttribute(&s.Name, Attribute{
+			Form: subdomainForm, Meaning: "For `external-secrets`, name of the store's object. Unset: the name that references use.",
+		}),
+		choiceAttribute(&s.Kind, Attribute{
+			Default: secretservice.ClusterStore, Allowed: []string{secretservice.ClusterStore, secretservice.NamespacedStore},
+			Meaning: "For `external-secrets`, kind of the store's object.",
+		}),
+		textAttribute(&s.Provider, Attribute{Meaning: "For `secrets-store-csi`, the provider of a SecretProviderClass."}),
+		storedAttribute(&s.Parameters, Attribute{
+			Type: TextMapType, NullElements: true, Meaning: "For `secrets-store-csi`, the parameters of a SecretProviderClass.",
+		}, readTextMap),
+	}
+}).checkedBy(func(o *ObjectReader, s *SecretStore) { checkShown(o, "provider", s.Provider) })
+
+var decryptionKind = defineKind(Table{
+	Name:    "decryption",
+	Meaning: "How an agent decrypts files that SOPS has encrypted.",
+}, func(d *Decryption) []row {
+	return []row{
+		textAttribute(&d.Secret, Attribute{Form: subdomainForm, Meaning: "Name of the Secret with the keys, in the agent's namespace."}),
+		textAttribute(&d.ServiceAccount, Attribute{
+			Form: subdomainForm, Meaning: "Service account that may use the keys of a cloud. Unset: the agent's own.",
+		}),
+	}
+})
+
+func decodeClusterType(d *decoder, o *ObjectReader) belonging {
+	clusterType := clusterTypeKind.decode(o)
+	allowed, allowedKnown := readAllowPlain(o, "allow_plain")
+	belongs, isCertain := keep(d, o, "cluster_types", &d.Fleet.ClusterTypes, clusterType, clusterType.Name)
+	if belongs != notInEnvironment && allowedKnown {
+		d.checkCommitted(o, allowed, "parameters")
+		d.checkCommitted(o, allowed, "secret_stores")
+		d.checkCommitted(o, allowed, "description")
+	}
+	if isCertain {
+		d.noteFormerNames(o, &clusterType)
+		d.referToTemplate(o.At("reconciler"), "reconciler", clusterType.Reconciler)
+		d.referToTemplate(o.At("namespace_service"), "namespace", clusterType.NamespaceService)
+		d.referToTemplate(o.At("config_type"), "config", clusterType.ConfigType)
+		d.referToTemplate(o.At("secret_service"), "secret", clusterType.SecretService)
+	}
+	return belongs
+}
+
+func checkClusterTypeName(name string) string {
+	return cmp.Or(checkNotClusters(name), labelForm.check(name))
+}
+
+func checkNotClusters(name string) string {
+	if name == "clusters" {
+		return `is the folder of all clusters in the GitOps repository: choose another name`
+	}
+	return ""
+}
+
+func readSecretStores(o *ObjectReader, attribute string) map[string]SecretStore {
+	var stores map[string]SecretStore
+	eachInMap(o, attribute, "objects by the fleet's names of stores", func(name string, path *Path, value any) {
+		checkStoreName(o, path, name)
+		if s := readChild(o, attribute, path, value); s != nil {
+			if stores == nil {
+				stores = map[string]SecretStore{}
+			}
+			stores[name] = secretStoreKind.decode(s)
+			s.Finish()
+		}
+	})
+	return stores
+}
