@@ -21,39 +21,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// operation is one plan or one apply of a claim.
-//
-// The planned clusters follow from configuration and state, never from the branch: Terraform plans again when it applies, and
-// pushes in between would change that plan. So the clusters that the claim keeps come first and are known, and new ones are
-// unknown. The plan reads the branch only to find errors of the apply.
-type operation struct {
-	connection  *connection.Connection
-	model       *clusterClaimModel // the plan, whose computed attributes are set
-	prior       *clusterClaimModel // from state; nil if the claim is new
-	private     *claimPrivate      // from private state; nil likewise
-	replaced    []string           // holders of a replaced object
-	diagnostics *diag.Diagnostics
-
-	at       delivery.Claim
-	complete bool // all inputs are known
-	fleet    *fleet.Fleet
-	clusters []string // of the fleet
-	pool     []string // selected by the pool
-
-	after *claimPrivate
+// claimRequest is a claim that the configuration asks for.
+type claimRequest struct {
+	at          delivery.Claim
+	number      int
+	environment string   // of the fleet
+	clusters    []string // of the fleet
+	pool        []string // selected by the pool
 }
 
-func (o *operation) decode() {
-	m, diagnostics := o.model, o.diagnostics
+// decode reads the configuration. complete is false while an input is unknown.
+func decode(m *clusterClaimModel, diagnostics *diag.Diagnostics) (r claimRequest, complete bool) {
 	location, locationKnown := repository.DecodeLocation(m.GitopsRepo, diagnostics)
-	o.at = delivery.Claim{Location: location, Name: m.Name.ValueString()}
+	r = claimRequest{at: delivery.Claim{Location: location, Name: m.Name.ValueString()}, number: m.number()}
 	checkClaimName(m.Name, diagnostics)
-	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || m.number() < 0 || m.number() > gitops.MaxClaimed) {
+	if value := m.Number.ValueBigFloat(); value != nil && (!value.IsInt() || r.number < 0 || r.number > gitops.MaxClaimed) {
 		diagnostics.AddAttributeError(
 			path.Root("number"),
 			"Invalid number",
@@ -68,24 +56,25 @@ func (o *operation) decode() {
 		!m.Pool.IsNull() {
 		diagnostics.AddAttributeError(path.Root("pool"), "Invalid selector", "An absent selector is not a selector: {} selects all clusters.")
 	}
-	poolKnown = poolKnown && selector != nil
 	value, _ := fleetvalue.Decode(m.Fleet, diagnostics)
-	o.complete = locationKnown && poolKnown && value.Known() && !m.Name.IsUnknown() && !m.Number.IsUnknown()
 	if !value.Known() || diagnostics.HasError() {
-		return
+		return r, false
 	}
-	var err error
-	if o.fleet, _, err = value.Fleet(); err != nil {
+	of, _, err := value.Fleet()
+	if err != nil {
 		diagnostics.AddAttributeError(fleetvalue.Path, "Invalid fleet", tfvalue.Sentence(err.Error()))
-		return
+		return r, false
 	}
-	for i := range o.fleet.Clusters {
-		o.clusters = append(o.clusters, o.fleet.Clusters[i].Name)
+	if !locationKnown || !poolKnown || selector == nil || m.Name.IsUnknown() || m.Number.IsUnknown() {
+		return r, false
 	}
-	if poolKnown {
-		requirements, _ := selector.Compile() // DecodeSelector reports the findings
-		o.pool = schedule.SelectClusters(o.fleet, requirements)
+	r.environment = of.Environment
+	for i := range of.Clusters {
+		r.clusters = append(r.clusters, of.Clusters[i].Name)
 	}
+	requirements, _ := selector.Compile() // DecodeSelector reports the findings
+	r.pool = schedule.SelectClusters(of, requirements)
+	return r, true
 }
 
 // number returns how many clusters are wanted. The schema takes any number and decode reports fractions, because the framework
@@ -111,34 +100,81 @@ func checkClaimName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-func (o *operation) situation(held []string, elsewhere map[string]string) claim.Situation {
-	return claim.Situation{Number: o.model.number(), Fleet: o.clusters, Pool: o.pool, Held: held, Elsewhere: elsewhere}
+func (r *claimRequest) situation(held []string, elsewhere map[string]string) claim.Situation {
+	return claim.Situation{Number: r.number, Fleet: r.clusters, Pool: r.pool, Held: held, Elsewhere: elsewhere}
+}
+
+// formerClaim is a claim before a plan or apply.
+type formerClaim struct {
+	claimPrivate
+	exists     bool     // a new claim has holders alone
+	holders    []string // whose record the claim may take over
+	at         delivery.Claim
+	gitopsRepo types.Dynamic
+	commit     types.String
+}
+
+func newFormerClaim(prior *clusterClaimModel, private *claimPrivate) formerClaim {
+	if prior == nil || private == nil {
+		return formerClaim{}
+	}
+	var ignored diag.Diagnostics
+	location, ok := repository.DecodeLocation(prior.GitopsRepo, &ignored)
+	if !ok {
+		return formerClaim{}
+	}
+	return formerClaim{
+		claimPrivate: *private, exists: true, holders: []string{private.Holder, ""},
+		at:         delivery.Claim{Location: location, Name: prior.Name.ValueString()},
+		gitopsRepo: prior.GitopsRepo, commit: prior.Commit,
+	}
+}
+
+// isMoved reports whether a claim has another location than before.
+func (f *formerClaim) isMoved(ctx context.Context, c *connection.Connection, at delivery.Claim) bool {
+	return f.exists && f.at.Location != at.Location &&
+		(!c.CanAsk() || !c.Delivery.IsSameLocation(ctx, f.at.Location, at.Location))
+}
+
+// operation is a plan or apply of a claim.
+//
+// The planned clusters follow from configuration and state, never from the branch: Terraform plans again when it applies, and
+// pushes in between would change that plan. So the clusters that the claim keeps come first and are known, and new ones are
+// unknown. The plan reads the branch only to find errors of the apply.
+type operation struct {
+	claimRequest
+	connection  *connection.Connection // nil before the provider is configured
+	model       *clusterClaimModel
+	former      formerClaim
+	diagnostics *diag.Diagnostics
+}
+
+// newOperation decodes the configuration. complete is false while an input is unknown or wrong.
+func newOperation(c *frame.Call[clusterClaimModel], former formerClaim) (o *operation, complete bool) {
+	request, complete := decode(c.Model, c.Diagnostics)
+	return &operation{request, c.Connection, c.Model, former, c.Diagnostics}, complete && !c.Diagnostics.HasError()
 }
 
 // plan sets the computed attributes.
 func (o *operation) plan(ctx context.Context) {
-	o.model.Clusters, o.model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
-	if o.decode(); o.diagnostics.HasError() {
+	if o.former.exists && o.former.at.Location == o.at.Location {
+		o.model.GitopsRepo = o.former.gitopsRepo // its spelling may differ
+	}
+	if o.checkTwice(); o.diagnostics.HasError() {
 		return
 	}
-	o.keepSpelling()
-	if o.checkTwice(); o.diagnostics.HasError() || !o.complete {
-		return
-	}
-	moved := o.isMoved(ctx)
-	held, lost := o.private.held(), map[string]string{}
-	if o.private != nil {
-		for _, cluster := range o.private.Seen.Lost {
-			lost[cluster] = "another"
-		}
+	held, lost := o.former.held(), map[string]string{}
+	for _, cluster := range o.former.Seen.Lost {
+		lost[cluster] = "another"
 	}
 	kept := claim.KeepClusters(o.situation(held, lost))
 	o.warn(kept)
-	taking := o.model.number() - len(kept.Clusters)
-	if (len(kept.Clusters) > 0 || taking == 0) && !moved && (o.private == nil || !o.private.Seen.Foreign) {
+	taking := o.number - len(kept.Clusters)
+	isMoved := o.former.isMoved(ctx, o.connection, o.at)
+	if (len(kept.Clusters) > 0 || taking == 0) && !isMoved && !o.former.Seen.Foreign {
 		o.model.Clusters = withUnknown(kept.Clusters, taking)
 		if taking == 0 && o.isRecorded(kept.Clusters) {
-			o.model.Commit = o.prior.Commit
+			o.model.Commit = o.former.commit
 		}
 	}
 	o.lookAhead(ctx, held)
@@ -155,60 +191,35 @@ func withUnknown(kept []string, taking int) types.List {
 	return types.ListValueMust(types.StringType, elements)
 }
 
-// keepSpelling keeps the state's spelling of an equal location.
-func (o *operation) keepSpelling() {
-	if was, ok := o.formerClaim(); ok && o.complete && was.Location == o.at.Location {
-		o.model.GitopsRepo = o.prior.GitopsRepo
-	}
-}
-
 // checkTwice refuses a second claim of the name, and finds the holders whose record a new object may take over.
 func (o *operation) checkTwice() {
-	if o.connection == nil || !o.complete {
+	if o.connection == nil {
 		return
 	}
-	if len(o.replaced) > 0 {
+	if !o.former.exists && len(o.former.holders) > 0 {
 		return // the same resource, already planned with its state
 	}
 	if err := o.connection.Delivery.RegisterClaim(o.at); err != nil {
 		o.diagnostics.AddAttributeError(path.Root("name"), "Two claims have the same name", tfvalue.Sentence(err.Error()))
 		return
 	}
-	if o.prior == nil {
-		o.replaced = o.connection.Delivery.KnownClaimHolders(o.at) // a tainted object
+	if !o.former.exists {
+		o.former.holders = o.connection.Delivery.KnownClaimHolders(o.at) // a tainted object
 	}
-}
-
-// isMoved reports whether the claim has another location than before.
-func (o *operation) isMoved(ctx context.Context) bool {
-	was, ok := o.formerClaim()
-	return ok && was.Location != o.at.Location &&
-		(!o.connection.CanAsk() || !o.connection.Delivery.IsSameLocation(ctx, was.Location, o.at.Location))
-}
-
-func (o *operation) formerClaim() (delivery.Claim, bool) {
-	if o.prior == nil {
-		return delivery.Claim{}, false
-	}
-	var ignored diag.Diagnostics
-	at, ok := repository.DecodeLocation(o.prior.GitopsRepo, &ignored)
-	return delivery.Claim{Location: at, Name: o.prior.Name.ValueString()}, ok
 }
 
 func (o *operation) isRecorded(clusters []string) bool {
-	return o.private != nil && !o.private.Seen.Touched && slices.Equal(clusters, o.private.Clusters) &&
-		o.private.Environment == o.fleet.Environment &&
-		o.prior.Name.Equal(o.model.Name)
+	return o.former.exists && !o.former.Seen.Touched && slices.Equal(clusters, o.former.Clusters) &&
+		o.former.Environment == o.environment && o.former.at.Name == o.at.Name
 }
 
 // warn reports lost clusters with the reasons.
 func (o *operation) warn(kept claim.Decision) {
-	if o.private != nil && o.private.Seen.Touched && !o.private.Seen.Foreign && !o.private.Seen.Gone {
-		at, _ := o.formerClaim()
+	if seen := &o.former.Seen; seen.Touched && !seen.Foreign && !seen.Gone {
 		detail := fmt.Sprintf("The record %s is not what this claim wrote: it was changed or removed by others. This apply writes it again.",
-			gitops.ClaimRecordPath(at.Location.Path, at.Name))
-		if o.private.Seen.Unsigned != "" {
-			detail += " This claim does not believe its list: " + o.private.Seen.Unsigned + "."
+			gitops.ClaimRecordPath(o.former.at.Location.Path, o.former.at.Name))
+		if seen.Unsigned != "" {
+			detail += " This claim does not believe its list: " + seen.Unsigned + "."
 		}
 		o.diagnostics.AddAttributeWarning(path.Root("clusters"), "Record of the claim was changed", detail)
 	}
@@ -234,20 +245,19 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 			return
 		}
 		if found, err = o.connection.Delivery.ReadClaims(ctx, o.at.Location); err != nil {
-			repository.AddError(ctx, o.diagnostics, err, o.private == nil || o.private.Seen.Gone)
+			repository.AddError(ctx, o.diagnostics, err, !o.former.exists || o.former.Seen.Gone)
 			return
 		}
 	}
-	was, _ := o.formerClaim()
 	elsewhere := map[string]string{}
 	for _, other := range found.Claims {
 		switch {
 		case other.Name == o.at.Name:
 			o.checkHolder(other)
-			if o.private == nil {
+			if !o.former.exists {
 				held = other.Names()
 			}
-		case o.private != nil && other.Name == was.Name && other.Holder == o.private.Holder: // renamed
+		case o.former.exists && other.Name == o.former.at.Name && other.Holder == o.former.Holder: // renamed
 		default:
 			for _, cluster := range other.Names() {
 				elsewhere[cluster] = other.Name
@@ -265,7 +275,7 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 		return
 	}
 	unreadable := slices.DeleteFunc(slices.Clone(found.Unreadable), func(at string) bool {
-		return o.private != nil && at == o.recordPath()
+		return o.former.exists && at == gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name)
 	})
 	if len(claim.KeepClusters(s).Clusters) < s.Number && len(unreadable) > 0 {
 		o.diagnostics.AddAttributeError(path.Root("gitops_repo"), "Record of a claim cannot be read", fmt.Sprintf(
@@ -308,8 +318,8 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 // have written either.
 func (o *operation) checkClaimedTwice(found gitops.Claims) {
 	names := []string{o.at.Name}
-	if was, ok := o.formerClaim(); ok && was.Location == o.at.Location {
-		names = append(names, was.Name)
+	if o.former.exists && o.former.at.Location == o.at.Location {
+		names = append(names, o.former.at.Name)
 	}
 	var twice []string
 	for _, cluster := range gitops.FindClaimedTwice(found.Claims) {
@@ -328,20 +338,14 @@ func addClaimedTwice(diagnostics *diag.Diagnostics, detail string) {
 		"cluster to the wrong record, and revert it, or remove the cluster from that record; a claim that is not wanted can be destroyed, too.")
 }
 
-func (o *operation) recordPath() string { return gitops.ClaimRecordPath(o.at.Location.Path, o.at.Name) }
-
 // checkHolder refuses a record that belongs to another claim.
 func (o *operation) checkHolder(found gitops.Claim) {
-	own := slices.Contains(o.replaced, found.Holder) && o.private == nil
-	if o.private != nil {
-		own = found.Holder == o.private.Holder || found.Holder == ""
-	}
 	has := "no cluster"
 	if len(found.Clusters) > 0 {
 		has = wording.List(found.Names(), wording.Named)
 	}
 	switch {
-	case own, o.model.Adopt.IsUnknown():
+	case slices.Contains(o.former.holders, found.Holder), o.model.Adopt.IsUnknown():
 	case o.model.Adopt.ValueBool():
 		o.diagnostics.AddAttributeWarning(path.Root("adopt"), "A claim is taken over", fmt.Sprintf(
 			"The record of the claim %q has %s. A state that had the claim before loses it.", o.at.Name, has))
@@ -363,49 +367,38 @@ func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, and sets the computed attributes and the private state.
-func (o *operation) apply(ctx context.Context) error {
-	if o.connection == nil {
-		o.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
-		return nil
-	}
-	if o.decode(); o.diagnostics.HasError() {
-		return nil
-	}
-	if !o.complete {
-		o.diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
-		return nil
-	}
+// apply writes the record, sets the computed attributes and returns the private state. It also adds the returned error to
+// the diagnostics.
+func (o *operation) apply(ctx context.Context) (*claimPrivate, error) {
 	edit := gitops.ClaimEdit{
-		Environment: o.fleet.Environment, Holder: delivery.NewHolder(), Holders: o.replaced,
+		Environment: o.environment, Holder: delivery.NewHolder(), Holders: o.former.holders,
 		Adopt: o.model.Adopt.ValueBool(), Choose: o.choose, Subject: o.model.CommitMessage.ValueString(),
 	}
-	was, exists := o.formerClaim()
-	moved := o.isMoved(ctx)
+	isMoved := o.former.isMoved(ctx, o.connection, o.at)
 	switch {
-	case moved && o.private != nil: // a new holder, so that a mirror of this location does not lose it with the old one
-		edit.Holders = []string{o.private.Holder}
-	case exists && o.private != nil:
-		edit.Holder, edit.Holders = cmp.Or(o.private.Holder, edit.Holder), []string{o.private.Holder, ""}
-		if was.Name != o.at.Name {
-			edit.FormerName = was.Name
+	case isMoved: // a new holder, so that a mirror of this location does not lose it with the old one
+		edit.Holders = []string{o.former.Holder}
+	case o.former.exists:
+		edit.Holder = cmp.Or(o.former.Holder, edit.Holder)
+		if o.former.at.Name != o.at.Name {
+			edit.FormerName = o.former.at.Name
 		}
 	}
-	o.after = &claimPrivate{Holder: edit.Holder, Environment: o.fleet.Environment}
+	after := &claimPrivate{Holder: edit.Holder, Environment: o.environment}
 	result, err := o.connection.Delivery.WriteClaim(ctx, o.at, edit)
 	if err != nil {
 		addClaimError(ctx, o.diagnostics, err)
-		return err
+		return after, err
 	}
-	o.after.Record, o.after.Clusters = result.Record, result.Clusters
+	after.Record, after.Clusters = result.Record, result.Clusters
 	o.model.Clusters, o.model.Commit = tfvalue.Texts(result.Clusters), types.StringValue(result.Commit)
-	if moved && o.private != nil {
-		if _, err := o.connection.Delivery.ReleaseClaim(ctx, was, []string{o.private.Holder}, edit.Subject); err != nil {
+	if isMoved {
+		if _, err := o.connection.Delivery.ReleaseClaim(ctx, o.former.at, []string{o.former.Holder}, edit.Subject); err != nil {
 			o.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Clusters are claimed at the former location", tfvalue.Sentence(fmt.Sprintf(
 				"the claim is made at its new location, but the old one could not be released: %s", err)))
 		}
 	}
-	return nil
+	return after, nil
 }
 
 // choose decides at the tip below the commit.
@@ -421,10 +414,10 @@ func (o *operation) choose(tip gitops.ClaimTip) ([]string, error) {
 			return nil, &promisedError{name, other}
 		}
 	}
-	if !o.model.Clusters.IsUnknown() && len(promised) == o.model.number() {
+	if !o.model.Clusters.IsUnknown() && len(promised) == o.number {
 		return promised, nil
 	}
-	s := o.situation(slices.Concat(promised, o.private.held(), tip.Held), tip.Elsewhere)
+	s := o.situation(slices.Concat(promised, o.former.held(), tip.Held), tip.Elsewhere)
 	s.Fleet = slices.Concat(s.Fleet, promised)
 	decision, err := claim.Decide(s)
 	return decision.Clusters, err

@@ -57,10 +57,7 @@ func (m *claimPrivate) known(claim delivery.Claim) delivery.ClaimState {
 	return delivery.ClaimState{Claim: claim, Holder: m.Holder, Record: m.Record, Clusters: m.Clusters}
 }
 
-// held returns the written clusters, and those added to the record by hand. m may be nil.
+// held returns the written clusters, and those added to the record by hand.
 func (m *claimPrivate) held() []string {
-	if m == nil {
-		return nil
-	}
 	return slices.Concat(m.Clusters, m.Seen.Clusters)
 }

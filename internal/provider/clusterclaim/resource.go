@@ -95,40 +95,55 @@ type clusterClaimModel struct {
 
 // validate checks the configuration on its own, without servers.
 func validate(_ context.Context, m *clusterClaimModel, diagnostics *diag.Diagnostics) {
-	(&operation{model: m, diagnostics: diagnostics}).decode()
+	decode(m, diagnostics)
 	tfvalue.CheckOpenText("commit_message", m.CommitMessage, diagnostics)
-}
-
-func operationOf(c *frame.Call[clusterClaimModel]) *operation {
-	return &operation{connection: c.Connection, model: c.Model, prior: c.Prior, diagnostics: c.Diagnostics}
 }
 
 // plan decides which clusters stay, and finds errors of the apply.
 func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
-	o, private := operationOf(c), loadClaim(ctx, c.Private, c.Diagnostics)
-	if c.Prior != nil {
-		o.private = private
-	} else if private != nil {
-		o.replaced = []string{private.Holder} // only the private state of the first plan has it
-	}
+	private := loadClaim(ctx, c.Private, c.Diagnostics)
 	if c.Diagnostics.HasError() {
 		return
 	}
-	if o.plan(ctx); !c.Diagnostics.HasError() && c.Prior == nil && len(o.replaced) > 0 {
-		privatestate.Save(ctx, replacedKey, o.replaced, c.Private, c.Diagnostics)
+	former := newFormerClaim(c.Prior, private)
+	if c.Prior == nil && private != nil {
+		former.holders = []string{private.Holder} // only the private state of the first plan has it
+	}
+	c.Model.Clusters, c.Model.Commit = types.ListUnknown(types.StringType), types.StringUnknown()
+	o, complete := newOperation(c, former)
+	if !complete {
+		return
+	}
+	if o.plan(ctx); !c.Diagnostics.HasError() && !o.former.exists && len(o.former.holders) > 0 {
+		privatestate.Save(ctx, replacedKey, o.former.holders, c.Private, c.Diagnostics)
 	}
 }
 
+// writable returns the operation of an apply, and reports why there is none.
+func writable(c *frame.Call[clusterClaimModel], former formerClaim) (o *operation, ok bool) {
+	if c.Connection == nil {
+		c.Diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
+		return nil, false
+	}
+	if o, ok = newOperation(c, former); !ok && !c.Diagnostics.HasError() {
+		c.Diagnostics.AddError("Claim is not known", "The name, number, pool, fleet and gitops_repo of a claim must be known when it is applied.")
+	}
+	return o, ok
+}
+
 func create(ctx context.Context, c *frame.Call[clusterClaimModel]) {
-	o := operationOf(c)
-	o.replaced = takeReplaced(ctx, c.Private, c.Diagnostics)
-	if err := o.apply(ctx); errors.Is(err, git.ErrUnknown) {
+	o, ok := writable(c, formerClaim{holders: takeReplaced(ctx, c.Private, c.Diagnostics)})
+	if !ok {
+		return
+	}
+	after, err := o.apply(ctx)
+	if errors.Is(err, git.ErrUnknown) {
 		// The record of a tainted object may exist.
-		o.model.Clusters, o.model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
+		c.Model.Clusters, c.Model.Commit, c.Store = tfvalue.Texts(nil), types.StringNull(), true
 	} else if c.Diagnostics.HasError() {
 		return
 	}
-	o.after.save(ctx, c.Private, c.Diagnostics)
+	after.save(ctx, c.Private, c.Diagnostics)
 }
 
 // read compares the record at the tip with the written one.
@@ -156,13 +171,16 @@ func read(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 
 // update writes the record. Other attributes write nothing.
 func update(ctx context.Context, c *frame.Call[clusterClaimModel]) {
-	o := operationOf(c)
-	o.private = loadClaim(ctx, c.Private, c.Diagnostics)
-	if c.Diagnostics.HasError() || !o.model.Commit.IsUnknown() {
+	private := loadClaim(ctx, c.Private, c.Diagnostics)
+	if c.Diagnostics.HasError() || !c.Model.Commit.IsUnknown() {
 		return
 	}
-	if _ = o.apply(ctx); !c.Diagnostics.HasError() { // its error is among the diagnostics
-		o.after.save(ctx, c.Private, c.Diagnostics)
+	o, ok := writable(c, newFormerClaim(c.Prior, private))
+	if !ok {
+		return
+	}
+	if after, _ := o.apply(ctx); !c.Diagnostics.HasError() { // its error is among the diagnostics
+		after.save(ctx, c.Private, c.Diagnostics)
 	}
 }
 
