@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// WriteArchive writes files and symbolic links by path as the tar archive of a [Fetcher]. Equal content gives equal
-// bytes.
+// WriteArchive writes files and symbolic links as the tar archive of a [Fetcher]. Equal content gives equal bytes.
 func WriteArchive[T string | []byte](to io.Writer, files map[string]T, links map[string]string) error {
 	writer := tar.NewWriter(to)
 	names := slices.AppendSeq(slices.Collect(maps.Keys(files)), maps.Keys(links))

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Errors of [ParseRepository]. They omit the URL because it may have a secret.
+// The errors of [ParseRepository] omit the URL, which may have a secret.
 var (
 	ErrTagInURL    = errors.New("the URL has a tag")
 	ErrDigestInURL = errors.New("the URL has a digest")
@@ -19,13 +19,12 @@ var (
 
 const registryScheme = "oci://"
 
-// IsRegistry reports whether a URL addresses a registry.
+// IsRegistry reports whether a URL belongs to a registry.
 func IsRegistry(repo string) bool {
 	return len(repo) >= len(registryScheme) && strings.EqualFold(repo[:len(registryScheme)], registryScheme)
 }
 
-// RepositoryURL returns the URL of the repository for manifests. In a registry, a chart has its own repository below
-// repo.
+// RepositoryURL returns the URL of the repository. In a registry, a chart has its own below repo.
 func RepositoryURL(m folder.Manifests) string {
 	if !IsRegistry(m.Repo) {
 		return m.Repo
@@ -37,12 +36,12 @@ func RepositoryURL(m folder.Manifests) string {
 	return repository
 }
 
-// ParseRepository parses the URL of a repository in a registry.
+// ParseRepository parses the URL of a registry.
 func ParseRepository(m folder.Manifests) (registry.Reference, error) {
 	if !IsRegistry(m.Repo) {
 		return registry.Reference{}, errRepository
 	}
-	// Appending the chart would hide a tag or digest in repo.
+	// A chart would hide a tag or digest in repo.
 	own, err := registry.ParseReference(strings.TrimRight(m.Repo[len(registryScheme):], "/"))
 	if err == nil && own.Reference != "" {
 		if own.ValidateReferenceAsDigest() == nil {
@@ -56,12 +55,10 @@ func ParseRepository(m folder.Manifests) (registry.Reference, error) {
 	return registry.Reference{}, errRepository
 }
 
-// TagOf returns the registry tag of a version. It replaces "+", which tags cannot have, by "_":
-// https://helm.sh/docs/topics/registries.
+// TagOf returns the tag of a version, with "_" for "+": https://helm.sh/docs/topics/registries.
 func TagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// Image returns the reference of an image by its digest, or else its tag or exact version. It returns "" for a range of
-// versions.
+// Image returns the reference of an image by digest, tag or exact version, or "" for a range of versions.
 func Image(m folder.Manifests) string {
 	pinned, digest := m.Pinned()
 	at, err := ParseRepository(pinned)

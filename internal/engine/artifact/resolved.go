@@ -14,17 +14,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Resolved maps full names of deployment targets to pins. The data source flotilla_artifacts returns it for fleet().
+// Resolved maps full names of deployment targets to pins.
 type Resolved map[string]Entry
 
-// Entry is a pin with the manifests that it is for.
+// Entry is a pin with its manifests.
 type Entry struct {
-	// Manifests are the resolved manifests without a pin. Pin is valid only for equal manifests.
+	// Manifests have no pin. Pin is only for equal manifests.
 	Manifests folder.Manifests `json:"manifests"`
 	Pin       folder.Pin       `json:"pin"`
 }
 
-// IsFor reports whether the pin was resolved for manifests, ignoring their own pin.
+// IsFor reports whether the pin is for manifests, whose own pin does not count.
 func (e *Entry) IsFor(manifests folder.Manifests) bool {
 	manifests.Pin = folder.Pin{}
 	return e.Manifests == manifests
@@ -33,7 +33,7 @@ func (e *Entry) IsFor(manifests folder.Manifests) bool {
 // format changes if older readers would misread the text.
 const format = "1"
 
-// Limits of the text. The reference fleet has 2,000 deployment targets.
+// The reference fleet has 2,000 deployment targets.
 const (
 	maxResolvedText    = 32 << 20
 	maxResolvedTargets = 100_000
@@ -44,7 +44,7 @@ type pinsDocument struct {
 	Targets Resolved `json:"targets"`
 }
 
-// Encode returns canonical JSON: equal pins give equal texts.
+// Encode returns canonical JSON.
 func (r Resolved) Encode() (string, error) {
 	if r == nil {
 		r = Resolved{}
@@ -58,7 +58,7 @@ func (r Resolved) Encode() (string, error) {
 	return strings.TrimSuffix(text.String(), "\n"), nil
 }
 
-// Decode strictly parses the output of Encode. An error about an invalid pin names the deployment target.
+// Decode strictly parses the output of Encode.
 func Decode(text string) (Resolved, error) {
 	if len(text) > maxResolvedText {
 		return nil, fmt.Errorf("the text has more than %d MiB", maxResolvedText>>20)
@@ -104,7 +104,6 @@ func Decode(text string) (Resolved, error) {
 	return read.Targets, nil
 }
 
-// check refuses an entry that resolving never returns.
 func (e *Entry) check() error {
 	for _, text := range append(e.Manifests.Texts(), e.Pin.Version) {
 		if err := folder.CheckText(text); err != nil {
@@ -122,10 +121,10 @@ func (e *Entry) check() error {
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// IsDigest reports whether a text has the form "sha256:<64 hex digits>".
+// IsDigest reports whether a text is "sha256:<64 hex digits>".
 func IsDigest(text string) bool { return digestPattern.MatchString(text) }
 
-// CheckPin checks the pin for a storage: Git needs a full commit ID, the others a digest, and charts also a version.
+// CheckPin checks a pin: Git needs a full commit ID, others a digest, charts also a version.
 func CheckPin(storage string, pin folder.Pin) error {
 	if storage == "git" {
 		if !folder.IsCommit(pin.Commit) || pin.Version != "" || pin.Digest != "" {

@@ -9,20 +9,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// ParseVersion parses a complete semantic version as reconcilers do: with an optional "v", and with "_" for "+" in tags.
-// It refuses a tag such as 2024, which would be the greatest version.
+// ParseVersion parses a complete semantic version as reconcilers do, with an optional "v" and "_" for "+". It refuses a tag
+// such as 2024, which would be the greatest.
 func ParseVersion(text string) (*semver.Version, bool) {
 	version, err := semver.StrictNewVersion(strings.ReplaceAll(strings.TrimPrefix(text, "v"), "_", "+"))
 	return version, err == nil
 }
 
-// IsVersion reports whether a text is a complete semantic version. Publishers never move these to other content.
+// IsVersion reports whether a text is a complete semantic version, which publishers never move.
 func IsVersion(text string) bool {
 	_, ok := ParseVersion(text)
 	return ok
 }
 
-// IsMovable reports whether the pin has a version that its publisher could publish again.
+// IsMovable reports whether the publisher could publish the pin's version again.
 func IsMovable(manifests folder.Manifests) bool {
 	if manifests.Storage == "git" {
 		return manifests.Pin.Commit != "" && IsVersion(manifests.Tag)
@@ -30,8 +30,7 @@ func IsMovable(manifests folder.Manifests) bool {
 	return manifests.Pin.Digest != "" && IsVersion(manifests.Pin.Version)
 }
 
-// DescribeRepublished describes a version with different content in two pins, or returns "". Tags that may move, such as
-// "latest", are exempt.
+// DescribeRepublished describes a version whose content differs between two pins, or returns "".
 func DescribeRepublished(before, after folder.Manifests) string {
 	was, is := before.Pin, after.Pin
 	if before.Storage != after.Storage || normalize(before.Repo) != normalize(after.Repo) || before.Chart != after.Chart {

@@ -1,5 +1,4 @@
-// Package encrypted checks files encrypted by other tools: SOPS documents and SealedSecrets. Each file becomes a
-// Secret on a cluster. It checks for plain values, and never decrypts.
+// Package encrypted checks files of SOPS and kubeseal. It finds plain values and never decrypts.
 package encrypted
 
 import (
@@ -13,10 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Method identifies the encryption.
+// Method is the encryption of a file.
 type Method string
 
-// The supported methods.
 const (
 	SOPS         Method = "sops"
 	SealedSecret Method = "sealed-secret"
@@ -26,8 +24,8 @@ const (
 type File struct {
 	Method          Method
 	Name, Namespace string // of the Secret
-	Text            string // as it was given
-	// Container names the config container with the file, and Index the file's position there.
+	Text            string // unchanged
+	// Container and Index locate the file in the fleet.
 	Container string
 	Index     int
 }
@@ -43,8 +41,7 @@ func (f *File) Object() (group, kind string) {
 	return "", "Secret"
 }
 
-// Check checks a decoded document. It does not set Text, Container and Index. The error lists all problems without
-// values.
+// Check checks a document and sets Method, Name and Namespace. The error lists all problems without values.
 func Check(document any) (File, error) {
 	c := &check{}
 	file := c.file(document)
@@ -103,7 +100,7 @@ func (c *check) required(metadata map[string]any, name string) string {
 	return text
 }
 
-// checkLastApplied refuses a copy of the plain object that kubectl or kubecfg left in an annotation.
+// checkLastApplied refuses a copy of the plain object in an annotation.
 func (c *check) checkLastApplied(path string, metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	for key := range annotations {
@@ -117,7 +114,7 @@ func (c *check) checkLastApplied(path string, metadata map[string]any) {
 	}
 }
 
-// allowOnly refuses other members: they are plain, or ignored.
+// allowOnly refuses other members, which are plain or ignored.
 func (c *check) allowOnly(path string, object map[string]any, known ...string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, name) {
@@ -134,7 +131,7 @@ func (c *check) object(path string, value any) map[string]any {
 	return object
 }
 
-// entries returns the valid keys of a Secret's map, sorted. Messages do not repeat an invalid key.
+// entries returns the valid keys, sorted. Messages repeat no invalid one.
 func (c *check) entries(path string, value any) (map[string]any, []string) {
 	entries := c.object(path, value)
 	var keys []string
@@ -153,7 +150,7 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// memberPath returns the path of a member. It does not repeat invalid names.
+// memberPath repeats no invalid names.
 func memberPath(path, name string) string {
 	switch {
 	case !fieldName.MatchString(name) && path == "":

@@ -33,9 +33,8 @@ func (c *check) checkSealed(object map[string]any) {
 	c.allowOnly("spec.template", template, "metadata", "type", "immutable", "data", "stringData")
 }
 
-// isSealed reports whether a value has kubeseal's form: two bytes with the length of an RSA ciphertext, the ciphertext,
-// and AES-GCM output with a tag of 16 bytes.
-// https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/crypto/crypto.go
+// isSealed reports whether a value has kubeseal's form: the length of an RSA ciphertext in two bytes, the ciphertext, and
+// AES-GCM output. https://github.com/bitnami-labs/sealed-secrets/blob/main/pkg/crypto/crypto.go
 func isSealed(text string) bool {
 	const smallestKey, largestKey, tag = 128, 2048, 16
 	raw, err := base64.StdEncoding.DecodeString(text)

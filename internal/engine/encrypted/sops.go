@@ -10,7 +10,7 @@ var cipher = regexp.MustCompile(
 	`^ENC\[AES256_GCM,data:[A-Za-z0-9+/]+={0,2},iv:[A-Za-z0-9+/]+={0,2},tag:[A-Za-z0-9+/]+={0,2},type:([a-z]+)\]$`,
 )
 
-// checkSOPS checks a Secret. SOPS does not encrypt empty texts and null.
+// checkSOPS accepts empty texts and null, which SOPS does not encrypt.
 func (c *check) checkSOPS(secret map[string]any) {
 	if _, given := secret["sops"]; !given {
 		c.report("is a Secret that is not encrypted: sops is missing")
@@ -39,7 +39,6 @@ func (c *check) checkSOPS(secret map[string]any) {
 	c.checkSOPSMetadata(secret["sops"])
 }
 
-// checkSOPSMetadata checks the fields that decryption needs.
 func (c *check) checkSOPSMetadata(value any) {
 	metadata, isObject := value.(map[string]any)
 	if !isObject {
@@ -61,7 +60,7 @@ func (c *check) checkSOPSMetadata(value any) {
 	}
 }
 
-// hasDataKey looks for an encrypted data key: sops.age[0].enc, or sops.key_groups[0].age[0].enc.
+// hasDataKey finds sops.age[0].enc, or sops.key_groups[0].age[0].enc.
 func hasDataKey(value any, depth int) bool {
 	const deepest = 4 // of sops.key_groups[0].age[0].enc
 	if depth > deepest {

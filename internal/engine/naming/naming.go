@@ -1,5 +1,4 @@
-// Package naming shortens names to the lengths that Kubernetes, Helm and reconcilers allow. Names that differ stay
-// different: a shortened name ends in a hash.
+// Package naming shortens names to the limits of Kubernetes, Helm and reconcilers. A shortened name ends in a hash.
 package naming
 
 import (
@@ -8,15 +7,13 @@ import (
 	"strings"
 )
 
-// hashDigits is the length of the hash in hex. Names that share their first characters number in the hundreds at most,
-// and eight digits tell four billion apart.
+// hashDigits tell four billion names apart; hundreds at most share their first characters.
 const hashDigits = 8
 
-// Shortest is the smallest limit of a shortened name: one character, a hyphen and the hash.
+// Shortest is the smallest limit: a character, a hyphen and the hash.
 const Shortest = 1 + 1 + hashDigits
 
-// Shorten returns a name of at most longest bytes: the name itself if it fits, else its beginning and a hash of all of it.
-// longest is at least [Shortest].
+// Shorten returns a name of at most longest bytes, which is at least [Shortest].
 func Shorten(name string, longest int) string {
 	if len(name) <= longest {
 		return name
@@ -24,8 +21,8 @@ func Shorten(name string, longest int) string {
 	return AddHash(name, name, longest)
 }
 
-// AddHash returns the beginning of a name, followed by a hash of identity, in at most longest bytes. It replaces [Shorten]
-// where the name alone does not identify the object. longest is at least [Shortest].
+// AddHash returns the beginning of a name and a hash of identity, in at most longest bytes. It replaces [Shorten] for names
+// that do not identify the object.
 func AddHash(name, identity string, longest int) string {
 	sum := sha256.Sum256([]byte(identity))
 	suffix := "-" + hex.EncodeToString(sum[:])[:hashDigits]

@@ -5,19 +5,19 @@ import (
 	"cmp"
 )
 
-// Identity identifies an object on a cluster. All API versions serve the same object.
+// Identity identifies an object in all its API versions.
 type Identity struct{ Group, Kind, Namespace, Name string }
 
-// Identity returns the identity of the object on a cluster.
+// Identity returns the identity on a cluster.
 func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
 
-// Compare orders identities by group, kind, namespace and name.
+// Compare orders by group, kind, namespace and name.
 func (i Identity) Compare(other Identity) int {
 	return cmp.Or(cmp.Compare(i.Group, other.Group), cmp.Compare(i.Kind, other.Kind),
 		cmp.Compare(i.Namespace, other.Namespace), cmp.Compare(i.Name, other.Name))
 }
 
-// IsGenerated reports whether the API server generates the object's name from the prefix Name.
+// IsGenerated reports whether Name is only the prefix of a generated name.
 func (o *FinalObject) IsGenerated() bool {
 	_, metadata, _ := bytes.Cut(o.YAML, []byte("\nmetadata:\n"))
 	generated := false

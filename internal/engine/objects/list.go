@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Items returns the elements of a list. Every object with a list `items` counts, even a ConfigMap, because kubectl and the
-// reconcilers apply its items. Elements without a kind take the kind of the list, as in a PodList.
+// Items returns the elements of a list: every object with `items`, even a ConfigMap, because kubectl and the reconcilers apply
+// them. An element without a kind takes the list's.
 func Items(object map[string]any) (items []any, isList bool) {
 	given, isList := object["items"].([]any)
 	if !isList {

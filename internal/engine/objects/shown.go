@@ -11,14 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// hidden replaces a possible secret, hiddenChange one that differs from the former object.
 const (
 	hidden       = "(hidden)"
 	hiddenChange = "(hidden, changed)"
 )
 
-// Shown returns the object without secrets, as YAML with sorted fields, and its sorted images. Secrets, even embedded ones, keep
-// identity, type and keys but no values. Shown hides texts that contain a Secret manifest or look like a credential.
+// Shown returns the object without secrets, as YAML, and its sorted images. Secrets, even embedded ones, keep identity, type
+// and keys. Texts are hidden if they contain a Secret or look like a credential.
 func (o *FinalObject) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {
@@ -29,7 +28,7 @@ func (o *FinalObject) Shown() (text string, images []string, err error) {
 	return text, images, err
 }
 
-// ShownAfter returns the text of Shown and marks hidden values that differ from the former object.
+// ShownAfter is the text of Shown with marks at hidden values that differ from the former object.
 func (o *FinalObject) ShownAfter(former *FinalObject) (string, error) {
 	value, err := o.value()
 	if err != nil {
@@ -42,7 +41,6 @@ func (o *FinalObject) ShownAfter(former *FinalObject) (string, error) {
 	return o.hideSecrets(value, old)
 }
 
-// value parses the object. Its error repeats no content.
 func (o *FinalObject) value() (value map[string]any, err error) {
 	if err := yaml.Unmarshal(o.YAML, &value); err != nil {
 		return nil, fmt.Errorf("%s %s cannot be read", o.Kind, o.Name)
@@ -50,7 +48,6 @@ func (o *FinalObject) value() (value map[string]any, err error) {
 	return value, nil
 }
 
-// hideSecrets returns YAML without possible secrets and marks values that differ from former.
 func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) {
 	v := hider{}
 	var shown any
@@ -69,10 +66,8 @@ func (o *FinalObject) hideSecrets(value, former map[string]any) (string, error) 
 // SealedSecret is a kind with encrypted values.
 const SealedSecret = "SealedSecret"
 
-// hider records whether it hid any value.
 type hider struct{ hides bool }
 
-// hideValue hides embedded Secrets and Secret manifests. former is the previous value or nil.
 func (v *hider) hideValue(value, former any) any {
 	switch value := value.(type) {
 	case string:
@@ -104,7 +99,7 @@ func (v *hider) hideValue(value, former any) any {
 	return value
 }
 
-// hideCredentials hides texts that look like a credential, except in a SealedSecret, whose texts are encrypted.
+// hideCredentials hides texts that look like a credential, except encrypted ones.
 func (v *hider) hideCredentials(value any, former map[string]any) any {
 	if object, _ := value.(map[string]any); object["kind"] == SealedSecret {
 		return value
@@ -142,7 +137,6 @@ func (v *hider) hide(value, former any, had bool) any {
 	return hidden
 }
 
-// memberAt returns the value at a path of field names.
 func memberAt(object map[string]any, path []string) (value any, has bool) {
 	value = object
 	for _, name := range path {

@@ -1,5 +1,5 @@
-// Package pods finds pods in Kubernetes objects of any kind, and checks them by the Pod Security Standards. It
-// recognizes a pod by its fields, since kinds differ in the place of the template, and operators define new kinds.
+// Package pods finds pods in objects of any kind, and checks them by the Pod Security Standards. It recognizes a pod by its
+// fields, since operators define new kinds.
 package pods
 
 import (
@@ -12,32 +12,29 @@ import (
 
 // Pod is a pod or pod template in an object.
 type Pod struct {
-	// Path locates the pod's spec in the object: "spec.template.spec".
+	// Path locates the spec: "spec.template.spec".
 	Path string
-	// Metadata belongs to the pod or template; nil if absent.
+	// Metadata is nil if absent.
 	Metadata map[string]any
-	// Spec has no null fields: Kubernetes treats them as absent.
+	// Spec has no null fields, which Kubernetes ignores.
 	Spec map[string]any
-	// Containers come from all lists of the spec.
+	// Containers are of all lists.
 	Containers []map[string]any
 }
 
-// lists are the container fields of a Kubernetes pod.
 var lists = []string{"containers", "initContainers", "ephemeralContainers"}
 
-// Container fields of other kinds, such as those of Argo Workflows and Tekton. They count only with an image.
+// Fields of Argo Workflows, Tekton and others. They count only with an image.
 var (
 	otherLists = []string{"sidecars", "steps"}
 	single     = []string{"container", "script"}
 )
 
-// words has a text for each way to recognize a pod.
 var words = []string{"ontainers", "image", "hostNetwork", "hostPID", "hostIPC", "hostPath"}
 
-// MayBeIn reports whether a YAML or JSON text may have pods. It is much faster than [Find], and errs only by reporting
-// true.
+// MayBeIn reports whether a text may have pods, much faster than [Find].
 func MayBeIn(text string) bool {
-	// Escapes, tags and other encodings can hide a key.
+	// Escapes, tags and encodings can hide a key.
 	if strings.ContainsAny(text, "\\!\x00") {
 		return true
 	}
@@ -51,7 +48,7 @@ func Find(object map[string]any) []Pod {
 	return found
 }
 
-// find appends pods to found. metadata belongs to the object around value.
+// find appends pods. metadata belongs to the object around value.
 func find(value any, at []string, metadata map[string]any, found *[]Pod) {
 	switch value := value.(type) {
 	case []any:
@@ -81,7 +78,6 @@ func newPod(spec map[string]any, at []string, metadata map[string]any) Pod {
 	return p
 }
 
-// containersIn returns the containers of a spec.
 func containersIn(spec map[string]any) []map[string]any {
 	var all []map[string]any
 	add := func(value any, needsImage bool) {
@@ -102,7 +98,7 @@ func containersIn(spec map[string]any) []map[string]any {
 	return all
 }
 
-// sharesHost reports whether a spec reaches the machine. Some kinds get their containers from an operator.
+// sharesHost reports whether a spec reaches the machine, perhaps without containers.
 func sharesHost(spec map[string]any) bool {
 	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
 		if spec[field] == true {
@@ -123,7 +119,7 @@ func volumes(spec map[string]any) []map[string]any {
 	return all
 }
 
-// Images returns the images of containers and volumes, sorted.
+// Images returns images, sorted.
 func Images(pods []Pod) []string {
 	found := map[string]bool{}
 	for _, pod := range pods {
@@ -141,7 +137,6 @@ func Images(pods []Pod) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// withoutNulls returns a deep copy without null fields.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case []any:

@@ -20,7 +20,6 @@ import (
 // Standard is a Pod Security Standard. https://kubernetes.io/docs/concepts/security/pod-security-standards/
 type Standard string
 
-// The third standard, Privileged, allows everything.
 const (
 	Baseline   Standard = "baseline"
 	Restricted Standard = "restricted"
@@ -29,9 +28,8 @@ const (
 // evaluator is the API server's.
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// Violations returns the violations of a standard in Kubernetes' words: `host namespaces (hostNetwork=true)`. The
-// standard depends on the version of Kubernetes, such as "1.34"; "" is the newest. An unreadable pod violates every
-// standard.
+// Violations returns violations in Kubernetes' words: `host namespaces (hostNetwork=true)`. The standard is of the version,
+// such as "1.34"; "" is the newest. An unreadable pod violates every standard.
 func (p *Pod) Violations(standard Standard, kubernetesVersion string) []string {
 	checks, err := evaluator()
 	if err != nil {
@@ -64,8 +62,7 @@ func versionOf(kubernetesVersion string) api.Version {
 	return api.MajorMinorVersion(1, int(parsed.Minor()))
 }
 
-// decode converts the pod to Kubernetes' types. Keys are case-sensitive as in the API server: "Privileged" must not hide
-// "privileged".
+// decode respects case as the API server does: "Privileged" must not hide "privileged".
 func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	spec := maps.Clone(p.Spec)
 	var regular []any
@@ -91,7 +88,6 @@ func (p *Pod) decode() (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	return metadata, decoded, nil
 }
 
-// regularContainers returns the containers except init and ephemeral ones.
 func (p *Pod) regularContainers() []map[string]any {
 	spec := maps.Clone(p.Spec)
 	delete(spec, "initContainers")

@@ -15,30 +15,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// assignmentRole decides which shared objects an assignment writes.
+// assignmentRole lists the shared objects that an assignment writes.
 type assignmentRole struct {
-	// sharesNamespace means that another assignment, on the same host or on its cluster type, writes the namespace and
-	// the workspace's objects in it.
+	// sharesNamespace: another assignment writes the namespace and the workspace's objects in it.
 	sharesNamespace bool
 	project         *argocdProject // the AppProject to write for the workspace, or nil
-	// secretsElsewhere names the Secrets whose encrypted files another assignment writes.
+	// secretsElsewhere names Secrets whose encrypted files another assignment writes.
 	secretsElsewhere []string
-	// isPending means that the writer of an encrypted file is not known yet.
+	// isPending: the writer of an encrypted file is not known yet.
 	isPending bool
 }
 
-// argocdProject is the content of an AppProject.
 type argocdProject struct {
 	sources, namespaces []any
 	isPending           bool // some sources are not known yet
-	// objectsFrom is an assignment with final objects, whose source is the GitOps repository; nil for none.
+	// objectsFrom has final objects, whose source is the GitOps repository; nil for none.
 	objectsFrom *schedule.Assignment
 }
 
-// ChooseWriters decides, before anything is rendered, which assignment writes an object that several need: a namespace
-// that deployment targets share, and the AppProject of a workspace. Findings report objects that two assignments would
-// write. Warnings report an order that a reconciler cannot keep, and fields that it probably does not have. Without
-// ChooseWriters, every assignment is rendered as if it were alone.
+// ChooseWriters decides which assignment writes an object that several need: a shared namespace, and the AppProject of a
+// workspace. Without it, every assignment is rendered as if it were alone. Warnings report an order that a reconciler cannot
+// keep, and probably misspelt fields.
 func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	catalog, _ := kinds.For("") // only an unknown version is an error
 	a := &writerChooser{
@@ -72,7 +69,7 @@ type namespaceOn struct{ host, namespace string }
 
 type projectOn struct{ host, workspace string }
 
-// objectOn is the name of reconciler objects on the clusters of a host. On a hub, host is "".
+// objectOn is the name of reconciler objects on a host; on a hub, host is "".
 type objectOn struct{ host, name string }
 
 type writerChooser struct {
@@ -111,8 +108,7 @@ func (a *writerChooser) addWriter(assignment *schedule.Assignment) {
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
-// chooseNamespaceWriters chooses the writer of each shared namespace: the first assignment by name. Assignments of the
-// cluster type come before those of a cluster, which they also reach.
+// chooseNamespaceWriters chooses the first assignment by name. Assignments of the cluster type come first.
 func (a *writerChooser) chooseNamespaceWriters() {
 	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
 		a.checkSharedNamespace(all)
@@ -122,8 +118,8 @@ func (a *writerChooser) chooseNamespaceWriters() {
 	})
 }
 
-// eachNamespace calls do with the writers in each namespace of a host, and with all writers that share it there, those
-// of the cluster type first.
+// eachNamespace calls do with the writers in each namespace of a host, and with those that share it through the cluster type,
+// which come first.
 func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
 	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
@@ -137,7 +133,6 @@ func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here,
 	}
 }
 
-// checkSharedNamespace reports objects that two assignments would write into a shared namespace.
 func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	configs := map[string]*schedule.Assignment{}
 	for _, assignment := range sharing {
@@ -164,8 +159,7 @@ func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	}
 }
 
-// chooseProjectWriters chooses the writer of each workspace's AppProject: the first assignment by name on the cluster
-// type, which reaches all of its clusters, or else the first on each cluster.
+// chooseProjectWriters chooses the first assignment by name on the cluster type, or else the first on each cluster.
 func (a *writerChooser) chooseProjectWriters() {
 	onHub := map[string]projectOn{}
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
@@ -209,12 +203,10 @@ func projectOf(assignments []*schedule.Assignment) *argocdProject {
 	return made
 }
 
-// sourceURL returns the repoURL of an Application.
 func sourceURL(manifests *fleet.Manifests) string {
 	return artifact.RepositoryURL(manifests.Manifests)
 }
 
-// checkOrder warns if a reconciler cannot wait for a required workload.
 func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Assignment) {
 	if len(assignment.Dependencies) == 0 || host.reconciler == nil || assignment.Target.Target.ManifestsPending {
 		return
@@ -233,9 +225,8 @@ func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Ass
 	}
 }
 
-// checkNames reports two deployment targets whose reconciler objects have one name on a cluster or a hub. The second
-// would replace the objects of the first, perhaps on purpose. It also reports parameters that name objects of another
-// workspace.
+// checkNames reports deployment targets whose reconciler objects would replace each other on a cluster or a hub, perhaps on
+// purpose, and parameters that name objects of another workspace.
 func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
@@ -265,7 +256,6 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 			)
 		}
 	}
-	// Each folder has the namespace of its deployment target.
 	distinct := func(assignment *schedule.Assignment, host string) {
 		of, at := a.hostOf(assignment).reconciler, objectOn{host, "namespace/" + assignment.Namespace}
 		if !of.RejectsDuplicates ||
@@ -316,10 +306,10 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	a.findings = append(a.findings, clashes.list()...)
 }
 
-// findingsByPlace collects findings that are equal in several places, such as hosts, in order of discovery.
+// findingsByPlace merges findings that are equal in several places, such as hosts.
 type findingsByPlace struct {
-	wording.Groups[fleet.Finding, string] // places, by the finding with %s in their place
-	seen                                  map[placedFinding]bool
+	wording.Groups[fleet.Finding, string]
+	seen map[placedFinding]bool
 }
 
 type placedFinding struct {
@@ -327,7 +317,7 @@ type placedFinding struct {
 	place string
 }
 
-// add adds a finding. %%s in its text stands for the place.
+// add adds a finding; %%s in its text stands for the place.
 func (p *findingsByPlace) add(place string, path *fleet.Path, format string, arguments ...any) {
 	finding := fleet.Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)}
 	if p.seen[placedFinding{finding, place}] {
@@ -349,8 +339,7 @@ func (p *findingsByPlace) list() fleet.Findings {
 	return findings
 }
 
-// checkApplicationNames reports Applications on a hub that two ApplicationSets would make. An Application is named
-// after the set and the cluster, joined by "-".
+// checkApplicationNames reports Applications on a hub that two ApplicationSets would make: their names are "<set>-<cluster>".
 func (a *writerChooser) checkApplicationNames(assignment *schedule.Assignment, name string, named map[objectOn]*schedule.Assignment) {
 	for _, cluster := range a.clustersOf(assignment.Host) {
 		for i := range len(cluster) {

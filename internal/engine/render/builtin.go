@@ -44,7 +44,7 @@ func builtins() map[templateKey]*fleet.Template {
 func builtinTexts(folder string) map[string]string {
 	entries, err := builtinFiles.ReadDir(path.Join("templates", folder))
 	if err != nil {
-		panic(err) // the files are in the binary
+		panic(err) // embedded
 	}
 	texts := map[string]string{}
 	for _, entry := range entries {
@@ -57,5 +57,5 @@ func builtinTexts(folder string) map[string]string {
 	return texts
 }
 
-// wrappedConfig is the folder of the templates that put a configuration file into a ConfigMap.
+// wrappedConfig is the folder of templates that put configuration into a ConfigMap.
 const wrappedConfig = "configmap"

@@ -8,12 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// maxConfigMap is Kubernetes' limit on the values of a ConfigMap together, in bytes.
+// maxConfigMap is Kubernetes' limit on all values of a ConfigMap, in bytes.
 const maxConfigMap = 1 << 20
 
-// Check checks the rendered files of an assignment as a cluster reads them. YAML and JSON must parse. Kubernetes
-// documents need an apiVersion, a kind, and a valid name and namespace. Labels and values of ConfigMaps must be
-// strings. No object may occur twice. Findings name the template, the file and the line.
+// Check checks rendered files as a cluster reads them: syntax, required fields, names, labels, values of ConfigMaps, schemas,
+// and objects that occur twice. Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
 	check := newFolderCheck(t, host, subject)
@@ -28,8 +27,7 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 				continue
 			}
 			shape := t.shapeOf(host, template, subject, check.names, files[i].Content)
-			// Built-in templates write objects of different kinds, so their checked shapes cannot collide. A user's
-			// template may write any object.
+			// Built-in templates write different kinds, so their checked shapes cannot collide. Users' templates may.
 			if !host.isBuiltin || shape == nil || !shape.checked.Load() {
 				open = append(open, uncheckedFile{template, &files[i], shape})
 			}
@@ -39,7 +37,7 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 	for _, u := range open {
 		isRight = isRight && (check.isQuicklyValid(u) || check.checkFile(u.template, *u.file))
 	}
-	if !isRight { // read all files with their lines, since two of them may have the same object
+	if !isRight { // again, with lines
 		clear(check.objects)
 		check.addEncrypted()
 		check.findings = nil
@@ -74,7 +72,7 @@ func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, sub
 	return shape
 }
 
-// identity identifies an object. Kubernetes serves an object in all versions.
+// identity identifies an object in all its versions.
 type identity struct{ group, kind, namespace, name string }
 
 type position struct {
@@ -82,7 +80,6 @@ type position struct {
 	line int
 }
 
-// folderCheck checks the files of one assignment.
 type folderCheck struct {
 	subject    Subject
 	templates  *Templates
@@ -100,8 +97,7 @@ func newFolderCheck(t *Templates, host *hostTemplates, subject Subject) *folderC
 	}
 }
 
-// mayWriteData reports whether a template may write documents without apiVersion and kind. Only config templates may,
-// and only if no agent on the cluster would read them as manifests.
+// mayWriteData reports whether documents may lack apiVersion and kind: no agent must read them as manifests.
 func (c *folderCheck) mayWriteData(template *compiledTemplate) bool {
 	return template.kind == "config" && !c.reconciler.HasAgent()
 }

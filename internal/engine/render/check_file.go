@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// fileCheck checks one file of a template.
 type fileCheck struct {
 	*folderCheck
 	file     string
@@ -27,7 +26,6 @@ type fileCheck struct {
 	unusual  bool // parsers disagree about a part of the file
 }
 
-// checkFile reports whether one file is correct.
 func (c *folderCheck) checkFile(template *compiledTemplate, file AssignmentFile) bool {
 	before := len(c.findings)
 	check := &fileCheck{folderCheck: c, file: file.Name, template: template}
@@ -78,7 +76,7 @@ func (c *fileCheck) checkYAML(content []byte) {
 	}
 }
 
-// hasUnusualBreaks finds control characters, and characters that break lines only in YAML 1.1.
+// hasUnusualBreaks finds control characters, and line breaks that only YAML 1.1 knows.
 func hasUnusualBreaks(content []byte) bool {
 	for i, c := range content {
 		switch {
@@ -93,8 +91,7 @@ func hasUnusualBreaks(content []byte) bool {
 	return false
 }
 
-// isUnusual reports whether Kubernetes, which reads YAML 1.1, may read a value differently from yaml.v3, which has line
-// numbers.
+// isUnusual reports whether Kubernetes, which reads YAML 1.1, may read a value differently from yaml.v3.
 func isUnusual(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" || node.Style&yaml.TaggedStyle != 0 {
 		return true
@@ -109,8 +106,7 @@ func isUnusual(node *yaml.Node) bool {
 	return false
 }
 
-// checkStrictly reads the documents with Kubernetes' parser. It hides the parser's errors, which have no line and may
-// quote values.
+// checkStrictly reads the documents with Kubernetes' parser, whose errors may quote values.
 func (c *fileCheck) checkStrictly(content []byte) {
 	line := 1
 	for _, document := range parting.Split(string(content), -1) {
@@ -125,7 +121,7 @@ var parting = regexp.MustCompile(`(?m)^---(?:[ \t].*)?(?:\n|\z)`)
 
 var yamlMessage = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 
-// yamlProblem returns the line of a parser's error, and its message without possible values.
+// yamlProblem returns a parser's error without values.
 func yamlProblem(err error) (int, string) {
 	match := yamlMessage.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -194,7 +190,6 @@ func (c *fileCheck) checkDocument(node *yaml.Node) {
 	c.checkObject(node, version, kindName)
 }
 
-// requireText returns a member that must be a string and not empty.
 func (c *fileCheck) requireText(node *yaml.Node, name string, value *yaml.Node) (string, bool) {
 	if value == nil || value.Value == "" && value.Kind == yaml.ScalarNode {
 		c.report(node.Line, "has no %s", name)
@@ -245,7 +240,7 @@ func (c *fileCheck) checkObject(node *yaml.Node, apiVersion, kind string) {
 	c.objects[identity] = position{c.file, node.Line}
 }
 
-// nameProblem returns the reason why a name is invalid, or "". Names are DNS subdomains, except for some kinds:
+// nameProblem returns the reason why a name is invalid, or "":
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 func nameProblem(group, kind, name string) string {
 	switch {
@@ -257,7 +252,7 @@ func nameProblem(group, kind, name string) string {
 	return fleet.CheckSubdomainName(name)
 }
 
-// checkTexts requires strings in a map of metadata: true and 1 are errors.
+// checkTexts requires strings: true and 1 are errors.
 func (c *fileCheck) checkTexts(node *yaml.Node, name string) {
 	object := member(node, name)
 	if object == nil || object.Kind != yaml.MappingNode {
@@ -311,7 +306,7 @@ func (c *fileCheck) checkConfigMap(node *yaml.Node) {
 	}
 }
 
-// reportKey reports a key of a ConfigMap at the config container that sets it, if known.
+// reportKey reports a key of a ConfigMap at its config container, if known.
 func (c *fileCheck) reportKey(line int, key, format string, arguments ...any) {
 	container := ""
 	if _, isConfig := c.subject.Config[key]; isConfig && c.subject.Origin != nil && c.template.isBuiltin {
@@ -324,7 +319,7 @@ func (c *fileCheck) reportKey(line int, key, format string, arguments ...any) {
 	c.findings.Report(fleet.PathOf("config_containers", container).Attribute("data").Key(key), format, arguments...)
 }
 
-// checkKeys reports duplicate keys, which parsers resolve differently, and keys that are no strings.
+// checkKeys reports duplicate keys, which parsers resolve differently, and keys that are not strings.
 func (c *fileCheck) checkKeys(node *yaml.Node, depth int) {
 	c.unusual = c.unusual || isUnusual(node)
 	if depth > maxNest || node.Kind == yaml.AliasNode {
@@ -375,10 +370,9 @@ func resolve(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// oldBooleans are booleans in YAML 1.1, which Kubernetes reads, and strings in YAML 1.2.
+// oldBooleans are booleans in YAML 1.1, which Kubernetes reads.
 var oldBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
-// isText reports whether Kubernetes reads the value as a string.
 func isText(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode || node.ShortTag() != "!!str" {
 		return false

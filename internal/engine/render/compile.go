@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Templates holds the parsed templates of a fleet, for all assignments.
+// Templates renders and checks the folders of a fleet.
 type Templates struct {
 	fleetIndex
 	problems map[string]*targetProblems // by full name of the deployment target
@@ -34,14 +34,14 @@ type Templates struct {
 
 type compiledTemplate struct {
 	kind, name  string
-	file        string // name in the folder of the assignment
+	file        string
 	contentType string
 	separator   string
 	sources     []string
 	manifests   []*template.Template
 	mutates     bool // may change the maps of its data
 	isBuiltin   bool
-	hasShape    bool // for a user's template: its files have a [shape]
+	hasShape    bool // of a user's template
 }
 
 var fileNames = map[string]string{
@@ -58,12 +58,11 @@ var extensions = map[string]string{
 
 const policyTemplate = "default"
 
-// maxSource is the largest size of a template's text, in bytes.
+// maxSource bounds the text of a template, in bytes.
 const maxSource = 1 << 20
 
-// Compile parses each template that the cluster types use once. A template of the fleet replaces the built-in one of
-// the same type and name. Findings name the template, the manifest and the line; if there are any, the templates are
-// nil.
+// Compile parses each template once. A template of the fleet replaces the built-in one of the same type and name. With
+// findings, the templates are nil.
 func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	compiler := newCompiler(f)
 	hosts := make(map[string]*hostTemplates, len(f.ClusterTypes))
@@ -127,7 +126,7 @@ func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	return templates, nil
 }
 
-// Validate parses one template. The paths of its findings are relative to the template.
+// Validate parses one template. Paths of findings are relative to it.
 func Validate(template *fleet.Template) fleet.Findings {
 	_, findings := compileTemplate(template)
 	for i := range findings {
@@ -140,7 +139,6 @@ func Validate(template *fleet.Template) fleet.Findings {
 
 type templateKey struct{ kind, name string }
 
-// compiler parses each template once for all cluster types.
 type compiler struct {
 	builtins map[templateKey]*fleet.Template
 	sources  map[templateKey]*fleet.Template // of the fleet, over the built-in ones
@@ -173,7 +171,7 @@ func (c *compiler) compile(kind, name string) (*compiledTemplate, bool) {
 	return template, true
 }
 
-// readParameters reads and checks the parameters of a cluster type. A user's template accepts any.
+// readParameters checks the parameters of a cluster type. A user's template accepts any.
 func (c *compiler) readParameters(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	if len(clusterType.Parameters) == 0 {
 		return
@@ -194,7 +192,6 @@ func (c *compiler) readParameters(path *fleet.Path, clusterType *fleet.ClusterTy
 	c.findings = append(c.findings, check.findings...)
 }
 
-// readStores reads the stores of a cluster type. It checks them if the secret service is built-in.
 func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, host *hostTemplates) {
 	host.stores, host.storesID = clusterType.SecretStores, storesID(clusterType.SecretStores)
 	if host.service == nil {
@@ -211,7 +208,7 @@ func (c *compiler) readStores(path *fleet.Path, clusterType *fleet.ClusterType, 
 	}
 }
 
-// checkProjects reports Argo CD projects that are rendered for one workspace and used by another.
+// checkProjects reports Argo CD projects that are rendered for another workspace.
 func (c *compiler) checkProjects(f *fleet.Fleet) {
 	rendered := map[string]string{}
 	for _, team := range f.Workspaces {
@@ -231,8 +228,7 @@ func (c *compiler) checkProjects(f *fleet.Fleet) {
 	}
 }
 
-// wrapConfig replaces a config template by one that writes the file into a ConfigMap, if an agent on the cluster would
-// ignore the file or read it as a manifest.
+// wrapConfig writes configuration into a ConfigMap if the agent would ignore its file or read it as a manifest.
 func (c *compiler) wrapConfig(host *hostTemplates) {
 	if !host.reconciler.HasAgent() || !host.hasBuiltinConfig {
 		return
@@ -297,12 +293,11 @@ func compileTemplate(source *fleet.Template) (*compiledTemplate, fleet.Findings)
 	return result, findings
 }
 
-// manifestName is the name of a manifest in messages of text/template.
+// manifestName names a manifest in messages of text/template.
 const manifestName = "manifest"
 
-// parseManifest parses a template's text and adds the guards, see [guard]. Add the functions of a [runner] before
-// running it. isRoot means that the text will run with the data of an assignment; reads then collects the fields that
-// it reads. more has functions beside those of all templates.
+// parseManifest parses a text and adds a [guard]. Add the functions of a [runner] before running it. isRoot means that it runs
+// with the data of an assignment; reads collects the fields that it reads.
 func parseManifest(
 	text string,
 	isRoot bool,
@@ -323,7 +318,7 @@ func parseManifest(
 			mutates = mutates || guard.mutates
 		}
 	}
-	if mutates && isRoot { // again, with the guards that only a template without changes can do without
+	if mutates && isRoot { // again: changed maps need more guards
 		parsed, _, err = parseManifest(text, false, reads, more)
 		return parsed, true, err
 	}
@@ -334,7 +329,7 @@ func parseManifest(
 	return parsed, mutates, err
 }
 
-// problem is an error whose text may be shown to users.
+// problem is an error for users.
 type problem struct{ text string }
 
 func (p *problem) Error() string { return p.text }
@@ -350,10 +345,10 @@ var (
 	calling           = regexp.MustCompile(`^error calling [^:]*: `)
 )
 
-// maxMessage bounds the message of an error, which a template may choose freely.
+// maxMessage bounds a message, which a template chooses freely.
 const maxMessage = 2 << 10
 
-// failure converts an error of text/template. Its message repeats no value of the template's data.
+// failure converts an error of text/template. Its message repeats no value of the data.
 func (c *compiledTemplate) failure(manifest int, err error, values ...any) *TemplateError {
 	failure := &TemplateError{Type: c.kind, Name: c.name, Manifest: manifest, Message: err.Error(), cause: err}
 	explain(failure, c.sources[manifest], err)
@@ -385,7 +380,6 @@ func explain(failure *TemplateError, source string, err error) {
 
 const maxAction = 80
 
-// actionAt returns the action, "{{ ... }}", at a position of a template.
 func actionAt(source string, line, column int) string {
 	offset := 0
 	for ; line > 1; line-- {

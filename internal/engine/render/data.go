@@ -14,11 +14,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// templateData is the data of templates. Names that Kalypso also has mean the same. Lists are []any and maps are
-// map[string]any, as sprig's functions require. A runner refills the same maps for each assignment.
+// templateData is the data of templates, with Kalypso's names. It has only []any and map[string]any, as sprig requires. A
+// runner refills its maps for each assignment.
 type templateData struct {
 	root, labels, hostLabels, manifests, config map[string]any
-	substituteProblem                           error // of the values for Flux to substitute
+	substituteProblem                           error
 }
 
 func (d *templateData) fill(t *Templates, subject Subject) map[string]any {
@@ -91,7 +91,6 @@ func (d *templateData) fill(t *Templates, subject Subject) map[string]any {
 	return root
 }
 
-// setNames replaces the names that [slotsOf] lists.
 func (d *templateData) setNames(name func(slot int) string) {
 	d.root["Namespace"], d.root["Name"], d.root["HostLabel"] = name(namespaceSlot), name(objectSlot), name(hostSlot)
 	if secret, _ := d.root["ValuesSecret"].(map[string]any); secret != nil {
@@ -104,8 +103,8 @@ func (d *templateData) setNames(name func(slot int) string) {
 	}
 }
 
-// chartValues returns the values of a chart: the parameter "values", overlaid with the configuration if config_as has
-// "values". It drops parameters in the place of a secret reference, because reconcilers may prefer them to the Secret.
+// chartValues returns the values of a chart with the configuration over them. It drops values in the place of a secret
+// reference, because reconcilers may prefer them to the Secret.
 func (d *templateData) chartValues(
 	target *fleet.DeploymentTarget,
 	parameters map[string]any,
@@ -133,7 +132,7 @@ func configName(target *fleet.DeploymentTarget) (name string, written bool) {
 	return cmp.Or(name, defaultConfigName), written
 }
 
-// substitutions returns the variables that a reconciler substitutes, or an error if it cannot.
+// substitutions returns the variables that a reconciler substitutes.
 func (d *templateData) substitutions(target *fleet.DeploymentTarget, by *reconciler.Reconciler) (map[string]any, error) {
 	if !target.Manifests.ConfigAs.IsSubstituted() {
 		return nil, nil
@@ -147,7 +146,6 @@ func (d *templateData) substitutions(target *fleet.DeploymentTarget, by *reconci
 	return d.config, nil
 }
 
-// fillOwner sets the labels of the owner and the assignment. The owner may be unknown.
 func fillOwner(root map[string]any, subject Subject) {
 	root["HostLabel"] = LabelValue(subject.Assignment.Host.FirstName())
 	root["TargetLabel"] = LabelValue(subject.Assignment.Target.Name)
@@ -157,7 +155,7 @@ func fillOwner(root map[string]any, subject Subject) {
 	}
 }
 
-// projectOf returns the AppProject that an assignment writes: {sources, namespaces}, or nil.
+// projectOf returns the AppProject to write as {sources, namespaces}, or nil.
 func (t *Templates) projectOf(subject Subject) map[string]any {
 	arranged := t.roles[subject.Assignment]
 	if arranged == nil || arranged.project == nil {
@@ -188,8 +186,7 @@ func fillNatural(into, values map[string]any) {
 	}
 }
 
-// fillManifests sets every key, so that templates can read all of them, and copies the parameters beside them, because
-// Kalypso's manifests are a free map.
+// fillManifests sets every key, and copies the parameters beside them, because Kalypso's manifests are a free map.
 func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters map[string]any) {
 	clear(into)
 	maps.Copy(into, parameters)
@@ -207,8 +204,7 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters m
 	into["parameters"] = parameters
 }
 
-// dependenciesOf returns the required deployment targets as {name, namespace, isChart, object}. The list is unknown
-// while any of their manifests are, because isChart depends on them.
+// dependenciesOf returns the required deployment targets as {name, namespace, isChart, object}.
 func dependenciesOf(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {
@@ -237,7 +233,7 @@ func manifestsOf(manifests *fleet.Manifests) reconciler.Manifests {
 	return reconciler.ManifestsOf(manifests.Storage, isChart(manifests))
 }
 
-// unknownRepo replaces a repository that is not known yet: reading it is an error.
+// unknownRepo is a repository that is not known yet: reading it is an error.
 type unknownRepo struct{}
 
 // URL returns [ErrUnknown].
@@ -249,7 +245,7 @@ func (unknownRepo) Branch() (string, error) { return "", ErrUnknown }
 // Path returns [ErrUnknown].
 func (unknownRepo) Path() (string, error) { return "", ErrUnknown }
 
-// unknownList replaces a non-empty list that is not known yet: reading it is an error.
+// unknownList is a list that is not known yet: reading it is an error.
 type unknownList struct{}
 
 func repoOf(repo *folder.Location) any {
@@ -277,8 +273,7 @@ func toAnyList(names []string) []any {
 	return result
 }
 
-// natural converts each json.Number of a value to int64 or float64, unless neither holds it exactly. Such a number
-// prints as it was written.
+// natural converts numbers to int64 or float64, unless neither is exact. Such a number prints as it was written.
 func natural(value any) any {
 	isNumber := func(part any) bool { _, is := part.(json.Number); return is }
 	if !deep.Holds(value, isNumber) {
@@ -298,7 +293,7 @@ func naturalNumber(number json.Number) any {
 	}
 	float, err := strconv.ParseFloat(string(number), 64)
 	if err != nil || float == 0 {
-		return number // out of range, or so small that it rounds to zero
+		return number // out of range, or rounds to zero
 	}
 	exact, err := fleet.CanonicalNumber(number)
 	if err != nil || string(exact) != numberText(float) {

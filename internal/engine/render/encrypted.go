@@ -10,9 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// ChooseEncryptedWriters decides which assignment writes an encrypted file that several in a namespace need. Call it
-// after [Templates.ChooseWriters]. reach returns the files of the assignment with index i. Findings report files that
-// cannot be used, each once for all hosts.
+// ChooseEncryptedWriters decides which assignment writes an encrypted file that several in a namespace need. Call it after
+// [Templates.ChooseWriters]. reach returns the files of the assignment with index i.
 func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedChooser{
 		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{},
@@ -50,8 +49,7 @@ func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, r
 	return found
 }
 
-// EncryptedReach holds the encrypted files that reach an assignment, and whether references to secrets do. Without
-// Known, the files are not known yet.
+// EncryptedReach holds the encrypted files that reach an assignment, if Known, and whether references to secrets do.
 type EncryptedReach struct {
 	Known      bool
 	Files      []encrypted.File
@@ -63,19 +61,18 @@ type encryptedIn struct {
 	file *encrypted.File
 }
 
-// encryptedOn is the Secret of an encrypted file in a namespace that deployment targets name, on the clusters of a
-// host.
+// encryptedOn is the Secret of an encrypted file in a shared namespace on a host.
 type encryptedOn struct{ host, namespace, name string }
 
 type encryptedChooser struct {
 	findingsByPlace
 	templates *Templates
 	sharing   map[encryptedOn][]encryptedIn
-	waiting   map[namespaceOn]string                 // first deployment target by name with unknown files
-	referring map[encryptedOn][]*schedule.Assignment // assignments whose references become a Secret, by cluster type
+	waiting   map[namespaceOn]string                 // first by name with unknown files
+	referring map[encryptedOn][]*schedule.Assignment // by cluster type
 }
 
-// report adds a mistake in a file. %%s in its text stands for the place.
+// report adds a mistake in a file; %%s in its text stands for the place.
 func (a *encryptedChooser) report(file *encrypted.File, where, format string, arguments ...any) {
 	a.add(where, fleet.PathOf("config_containers", file.Container).Attribute("encrypted").Index(file.Index), format, arguments...)
 }
@@ -109,8 +106,7 @@ func (a *encryptedChooser) checkFile(one encryptedIn) {
 	}
 }
 
-// chooseWriters chooses the writer of each file that several assignments in a namespace need, as
-// [writerChooser.chooseNamespaceWriters] does.
+// chooseWriters chooses as [writerChooser.chooseNamespaceWriters] does.
 func (a *encryptedChooser) chooseWriters() {
 	for _, on := range sortedKeys(a.sharing, func(a, b encryptedOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
@@ -147,7 +143,7 @@ func (a *encryptedChooser) chooseWriters() {
 	}
 }
 
-// hasPendingWriter reports whether a deployment target with unknown files may become the writer of a file.
+// hasPendingWriter reports whether an assignment with unknown files may become the writer.
 func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 	first, waits := a.waiting[namespaceOn{one.Host.Name, one.Namespace}]
 	if waits = waits && first < one.Target.Name; !waits && one.Host.Cluster != nil {
@@ -156,7 +152,6 @@ func (a *encryptedChooser) hasPendingWriter(one encryptedIn) bool {
 	return waits
 }
 
-// encryptedFiles returns unchanged copies of an assignment's encrypted files, sorted by name.
 func (t *Templates) encryptedFiles(subject Subject) []AssignmentFile {
 	var elsewhere []string
 	if arranged := t.roles[subject.Assignment]; arranged != nil {

@@ -11,14 +11,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// PlainTexts returns the allowed texts of an assignment that look like credentials: those in its configuration and
-// parameters.
+// PlainTexts returns the allowed texts of an assignment that look like credentials.
 func (t *Templates) PlainTexts(subject Subject) []string {
 	return credential.Texts([]any{subject.Config, t.parametersOf(subject.Assignment)})
 }
 
-// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed credentials.
-// Built-in templates render only values that were checked with the fleet.
+// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed ones. Values in built-in
+// templates were checked with the fleet.
 func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFile) bool {
 	text := string(file.Content)
 	if template.isBuiltin || !credential.MayHave(text) {
@@ -53,13 +52,12 @@ func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFil
 	return isUnexposed
 }
 
-// exposurePart is a part of a file. name begins the names of the values in it.
 type exposurePart struct {
 	name  string
 	value any
 }
 
-// exposureParts returns the documents of a YAML or JSON file, without encrypted ones, or the file as one text.
+// exposureParts returns the documents of a file without encrypted ones, or the file as one text.
 func exposureParts(contentType, text, file string) (parts []exposurePart) {
 	if contentType != "yaml" && contentType != "json" {
 		return []exposurePart{{file, text}}

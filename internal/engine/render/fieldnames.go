@@ -7,9 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// checkFieldNames warns of fields that are probably misspelt: unknown, but similar to a known one. They are no errors,
-// because reconcilers get new fields. Kubernetes refuses an object with a misspelt field, and with it everything on the
-// host.
+// checkFieldNames warns of probable misspellings. They are no errors, because reconcilers get new fields, but Kubernetes may
+// refuse the object and with it everything on the host.
 func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]any) {
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)

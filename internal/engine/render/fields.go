@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// mergeFields merges parameters over the specs of the objects in a file of a built-in template. Fields keep their order
-// and quotes; new ones come last, sorted. A null removes a field.
+// mergeFields merges parameters over the specs of objects. Fields keep their order and quotes; new ones come last, sorted. A
+// null removes a field.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for _, kind := range parameterKinds {
@@ -25,8 +25,7 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 	return rewriteDocuments(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
 }
 
-// rewriteDocuments applies change to each document of a YAML file. Comments and the order of fields survive. Set a
-// document to the zero node to remove it.
+// rewriteDocuments changes each document of a YAML file and keeps comments and order. The zero node removes a document.
 func rewriteDocuments(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
 	var output bytes.Buffer
 	encoder := yaml.NewEncoder(&output)
@@ -92,7 +91,7 @@ func (e *runner) mergeDocument(document *yaml.Node, parameters map[string]any, t
 	return nil
 }
 
-// mergeNode merges one mapping over another. It extends the lists at the paths added, and replaces other lists.
+// mergeNode merges mappings. It extends the lists at the paths added, and replaces others.
 func mergeNode(base, over *yaml.Node, added []string) {
 	for i := 0; i+1 < len(over.Content); i += 2 {
 		key, value := over.Content[i], over.Content[i+1]
@@ -125,7 +124,6 @@ func pathsBelow(paths []string, step string) []string {
 	return rests
 }
 
-// withoutNulls removes the nulls from a new mapping, which has no fields for them to remove.
 func withoutNulls(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		for i := len(node.Content) - 2; i >= 0; i -= 2 {

@@ -13,14 +13,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// IsRendered reports whether the manifests of an assignment are rendered into final objects. It returns false while
-// they are unknown.
+// IsRendered reports whether manifests are known and rendered into final objects.
 func IsRendered(assignment *schedule.Assignment) bool {
 	target := assignment.Target.Target
 	return !target.ManifestsPending && fleet.RenderingOf(assignment.Host.ClusterType, target) != fleet.RenderPointers
 }
 
-// CheckRenderable reports assignments that cannot be rendered into final objects, before anything is rendered.
+// CheckRenderable reports assignments that cannot be rendered into final objects.
 func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (findings fleet.Findings) {
 	var weakened findingsByPlace
 	seen := map[string]bool{}
@@ -64,8 +63,7 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 	return append(findings, weakened.list()...)
 }
 
-// checkStrength reports a deployment target whose render is weaker than its cluster type's: it would escape rules for
-// final objects.
+// checkStrength reports a render that is weaker than the cluster type's: it would escape rules for final objects.
 func (x *fleetIndex) checkStrength(assignment *schedule.Assignment, to *findingsByPlace) {
 	clusterType, target := assignment.Host.ClusterType, assignment.Target.Target
 	team := x.workspaceOf(assignment.Target.Workload.Workspace)
@@ -77,7 +75,7 @@ func (x *fleetIndex) checkStrength(assignment *schedule.Assignment, to *findings
 		target.Manifests.Render, clusterType.Render, team.Name)
 }
 
-// artifactOf returns the artifact of manifests. isPinned is false if its content may change.
+// artifactOf returns the artifact of manifests. Unless isPinned, its content may change.
 func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool) {
 	of := artifact.Artifact{Storage: manifests.Storage, Repo: manifests.Repo, Chart: manifests.Chart, Pin: manifests.Pin}
 	if of.Storage == "git" && of.Pin == (folder.Pin{}) && folder.IsCommit(manifests.Commit) {
@@ -89,8 +87,7 @@ func artifactOf(manifests *fleet.Manifests) (_ artifact.Artifact, isPinned bool)
 	return of, artifact.CheckPin(of.Storage, of.Pin) == nil
 }
 
-// DropsFields reports whether the agent of an assignment may drop unknown fields of final objects. Other agents refuse
-// such objects.
+// DropsFields reports whether the agent may drop unknown fields of final objects. Others refuse such objects.
 func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
 	of := t.hostOf(assignment).reconciler
 	if of == nil {
@@ -107,8 +104,7 @@ func (t *Templates) DropsFields(assignment *schedule.Assignment) bool {
 	return kind.Final != nil && kind.Final.Drops != nil && kind.Final.Drops(fields)
 }
 
-// Request returns the request for the final objects of an assignment with these files, as its reconciler would apply
-// them.
+// Request returns the request for final objects as the reconciler would apply them.
 func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.Request, error) {
 	assignment := subject.Assignment
 	request, _ := requestOf(assignment.Host.ClusterType, &assignment.Target.Target.Manifests)
@@ -117,8 +113,7 @@ func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.R
 	return request, host.completeRequest(request, host.reconciler, files, "what its reconciler would apply is not known")
 }
 
-// requestOf returns the part of a request that does not depend on reconciler objects. isPinned is false if the
-// artifact's content may change.
+// requestOf returns the part of a request that does not depend on reconciler objects.
 func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (request *objects.Request, isPinned bool) {
 	request = &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
 	if request.Artifact, isPinned = artifactOf(manifests); request.Artifact.Chart == "" {
@@ -127,8 +122,8 @@ func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (requ
 	return request, isPinned
 }
 
-// completeRequest completes a request from the reconciler objects in files. Its error begins with clause and lists the
-// fields that rendering cannot honour.
+// completeRequest adds the settings of reconciler objects. Its error begins with clause and lists the fields that rendering
+// cannot honour.
 func (h *hostTemplates) completeRequest(request *objects.Request, by *reconciler.Reconciler, files []AssignmentFile, clause string) error {
 	rendered, err := h.reconcilerObjects(files)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Final objects are in a subfolder of the assignment's folder. The reconciler of the host's folder must skip it:
-// kustomize and Flux read only the files that a kustomization lists, and Argo CD skips files with the comment skipped.
+// Final objects are in a subfolder, which the reconciler of the host's folder must skip: kustomize and Flux read only what a
+// kustomization lists, and Argo CD skips files with the comment skipped.
 const (
 	kustomizationFile = "kustomization.yaml"
 	reconcilerFile    = "reconciler.yaml" // of a built-in reconciler
@@ -36,18 +36,18 @@ const (
 	skipped           = "# +argocd:skip-file-rendering\n"
 )
 
-// HasObjects reports whether the assignment's folder has final objects instead of pointers.
+// HasObjects reports whether the folder has final objects instead of pointers.
 func HasObjects(assignment *schedule.Assignment) bool {
 	return IsRendered(assignment) && fleet.RenderingOf(assignment.Host.ClusterType, assignment.Target.Target) == fleet.RenderObjects
 }
 
-// IsForObjects reports whether a file belongs to the final objects of such a folder.
+// IsForObjects reports whether a file belongs to final objects.
 func IsForObjects(name string) bool {
 	return name == kustomizationFile || folder.IsInObjectsFolder(name)
 }
 
-// AddFinalObjects adds final objects to the rendered files of an assignment. The reconciler's object then follows them
-// instead of a source of its own. The error is [ErrUnknown] while the repository is not known.
+// AddFinalObjects adds final objects to the rendered files, and lets the reconciler's object follow them. The error is
+// [ErrUnknown] while the repository is not known.
 func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Rendering) ([]AssignmentFile, error) {
 	if subject.Repo == nil {
 		return nil, ErrUnknown
@@ -81,7 +81,7 @@ func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, res
 	return made, nil
 }
 
-// followObjects removes the sources from a reconciler's file and applies edits to the spec of the deploying object.
+// followObjects removes the sources from a reconciler's file and edits the spec of the deploying object.
 func followObjects(content []byte, kind, spec string, edits []reconciler.Edit) ([]byte, error) {
 	return rewriteDocuments(content, func(document *yaml.Node) error {
 		at := document.Content[0]
@@ -123,8 +123,7 @@ func setField(mapping *yaml.Node, at string, value any) error {
 	return present.Encode(value)
 }
 
-// objectFiles returns the files with final objects, as a chart or a kustomization, and their digest. The error lists
-// every object that cannot be written.
+// objectFiles returns the files and their digest. The error lists every object that cannot be written.
 func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFile, digest string, err error) {
 	var all, definitions [][]byte
 	var mistakes []error
@@ -172,11 +171,9 @@ func objectFiles(result *objects.Rendering, asChart bool) (files []AssignmentFil
 	return files, digest, err
 }
 
-// errPlainSecret reports a Secret whose values are not encrypted.
 var errPlainSecret = errors.New("a Secret is plain text")
 
-// objectProblem returns the reason why an object cannot be written, or nil. isTwice means that the object before has the
-// same identity.
+// objectProblem returns the reason why an object cannot be written. isTwice: the object before has the same identity.
 func objectProblem(o *objects.FinalObject, asChart, isTwice bool) error {
 	isPlain, err := hasPlainSecret(o)
 	switch {
@@ -203,8 +200,7 @@ func objectProblem(o *objects.FinalObject, asChart, isTwice bool) error {
 
 var separator = []byte("---\n")
 
-// joinParts joins objects to files of at most [MaxFile] bytes; a single object is never larger. It returns at least one
-// file.
+// joinParts joins objects to at least one file of at most [MaxFile] bytes.
 func joinParts(all [][]byte) (files [][]byte) {
 	var file []byte
 	for i, object := range all {
@@ -219,8 +215,7 @@ func joinParts(all [][]byte) (files [][]byte) {
 	return append(files, file)
 }
 
-// subchart is the dependency that has the final objects. Helm stores the files of the chart itself in the Secret of the
-// release, a second time beside the objects, but not the files of dependencies.
+// subchart has the final objects, because Helm stores the chart's own files a second time in the Secret of the release.
 const subchart = "rendered"
 
 func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []AssignmentFile, err error) {
@@ -279,10 +274,10 @@ func kustomizationFiles(all [][]byte) (files []AssignmentFile) {
 	return append(files, AssignmentFile{Name: kustomizationFile, Content: []byte(listed + "\n")})
 }
 
-// maxRelease is the largest size of a Secret, in which Helm stores a release.
+// maxRelease is the limit of a Secret. Helm stores a release in one.
 const maxRelease = 1 << 20
 
-// releaseSize estimates the size of the release that Helm stores: JSON, compressed, in base64.
+// releaseSize estimates the stored release: JSON, compressed, in base64.
 func releaseSize(objects []byte) int {
 	const rest = 8 << 10 // description and state of the chart
 	if len(objects) < maxRelease/2 {
@@ -296,8 +291,7 @@ func releaseSize(objects []byte) int {
 	return rest + base64.StdEncoding.EncodedLen(compressed.Len())
 }
 
-// hasPlainSecret reports whether an object is, or contains, a Secret with unencrypted values. A partly encrypted Secret
-// is an error.
+// hasPlainSecret reports whether an object is, or contains, an unencrypted Secret. A partly encrypted one is an error.
 func hasPlainSecret(o *objects.FinalObject) (bool, error) {
 	if !maybeSecret.Match(o.YAML) { // skips most objects unread
 		return false, nil
@@ -326,8 +320,8 @@ func hasPlainSecret(o *objects.FinalObject) (bool, error) {
 
 var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
 
-// FormerObjects returns the final objects of a folder, sorted; nil if it has none. An object without a namespace gets
-// the namespace of the wanted object of the same name, which has none in its YAML either.
+// FormerObjects returns the final objects of a folder, sorted. An object without a namespace gets the namespace of the wanted
+// object of the same name.
 func FormerObjects(files []folder.File, wanted []objects.FinalObject) (former []objects.FinalObject, err error) {
 	type name struct{ group, kind, name string }
 	namespaces := map[name]string{}

@@ -12,15 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// FormerFolder is the recorded input of an assignment's existing folder.
+// FormerFolder is the recorded input of an existing folder.
 type FormerFolder struct {
-	ClusterType *fleet.ClusterType // of the host at that time; nil if unchanged
-	Manifests   *folder.Manifests  // of the deployment target; nil if unknown
+	ClusterType *fleet.ClusterType // nil if unchanged
+	Manifests   *folder.Manifests  // nil if unknown
 	Files       []folder.File
 }
 
-// FormerRequest is [Templates.Request] for the recorded input of an existing folder. Its error gives the reason why
-// that is impossible.
+// FormerRequest is [Templates.Request] for the recorded input of an existing folder.
 func (t *Templates) FormerRequest(assignment *schedule.Assignment, former FormerFolder) (*objects.Request, error) {
 	clusterType := cmp.Or(former.ClusterType, assignment.Host.ClusterType)
 	named := reconciler.Named(cmp.Or(clusterType.Reconciler, fleet.DefaultReconciler))

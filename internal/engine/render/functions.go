@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Reasons to refuse a function of sprig. Two runs with the same input must give the same bytes on every machine.
+// Reasons to refuse a function of sprig: equal input must give equal bytes everywhere.
 const (
 	readsEnvironment = "it reads the environment of the machine that renders"
 	readsNetwork     = "it reads the network"
@@ -29,7 +29,6 @@ const (
 	hidesNothing     = "its result would be committed unencrypted"
 )
 
-// refusedFunctions maps sprig functions that templates lack to the reason.
 var refusedFunctions = map[string]string{
 	"env": readsEnvironment, "expandenv": readsEnvironment,
 	"getHostByName": readsNetwork,
@@ -50,7 +49,6 @@ var refusedFunctions = map[string]string{
 	"derivePassword": hidesNothing,
 }
 
-// unknownFunction returns the error for a function that templates lack.
 func unknownFunction(name string) string {
 	if reason, ok := refusedFunctions[name]; ok {
 		return fmt.Sprintf("function %q is not for templates: %s", name, reason)
@@ -58,8 +56,8 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
 }
 
-// functions returns the functions of templates: sprig's, without the refused ones. Our own replace those that hide
-// errors, depend on the order of a map, or return unbounded results.
+// functions returns sprig's functions without the refused ones. Our own functions replace those that hide errors, depend on
+// the order of a map, or return unbounded results.
 func functions() template.FuncMap {
 	all := sprig.GenericFuncMap()
 	for name := range refusedFunctions {
@@ -144,7 +142,6 @@ func fromYAML(text string) (any, error) {
 	return natural(value), nil
 }
 
-// dictKeys returns the sorted keys of each map, one map after the other.
 func dictKeys(dicts ...map[string]any) []string {
 	names := []string{}
 	for _, dict := range dicts {
@@ -161,7 +158,7 @@ func dictValues(dict map[string]any) []any {
 	return all
 }
 
-// dig returns a value of nested maps, dig "a" "b" "default" map, or the default if a key is missing.
+// dig returns a value of nested maps, or the default: dig "a" "b" "default" map.
 func dig(arguments ...any) (any, error) {
 	if len(arguments) < 3 {
 		return nil, problemf("dig needs keys, a default and a map")
@@ -190,7 +187,7 @@ func dig(arguments ...any) (any, error) {
 	return value, nil
 }
 
-// quote puts each value in double quotes that Go, JSON and YAML can read.
+// quote quotes values for Go, JSON and YAML.
 func quote(values ...any) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// boundedFunctions returns the functions whose result may be much larger than their arguments. Each checks the size of
-// its result before the call. For all other functions, the limit on arguments is enough.
+// boundedFunctions protects the provider against texts of repositories that [TextRenderer] renders, and users' templates: it
+// replaces functions whose result may be much larger than their arguments.
 func boundedFunctions(functions map[string]any) map[string]any {
 	var (
 		wrapWith  = functions["wrapWith"].(func(int, string, string) string)
@@ -55,7 +55,6 @@ func boundedFunctions(functions map[string]any) map[string]any {
 	}
 }
 
-// boundedText calls made unless its text would be too large.
 func boundedText(size float64, made func() string) (string, error) {
 	if err := checkSize("a text", size); err != nil {
 		return "", err
@@ -80,7 +79,7 @@ func indent(spaces int, text string) (string, error) {
 	})
 }
 
-// untilStep computes each number from the first, because adding steps would overflow and never end.
+// untilStep adds no steps to a number, which could overflow and never end.
 func untilStep(start, stop, step int) ([]int, error) {
 	if step == 0 || (stop < start) != (step < 0) {
 		return []int{}, nil
@@ -151,11 +150,9 @@ func sizeOfReplacing(regex, text, replacement string) (pattern *regexp.Regexp, s
 	return pattern, float64(len(text)) + matches*float64(len(replacement)), nil
 }
 
-// maxPattern is the largest length of a regular expression or version constraint, in bytes. Matching costs its length
-// times that of the text.
+// maxPattern bounds a pattern, in bytes: matching costs its length times that of the text.
 const maxPattern = 1000
 
-// withPatternLimit wraps the functions whose first argument is a pattern, to limit its length.
 func withPatternLimit(functions map[string]any) map[string]any {
 	checked := map[string]any{}
 	for name, function := range functions {
@@ -182,7 +179,7 @@ func withPatternLimit(functions map[string]any) map[string]any {
 	return checked
 }
 
-// checkSize refuses a size that is too large. It takes a float64 because products of sizes may overflow.
+// checkSize takes a float64 because products of sizes may overflow.
 func checkSize(what string, size float64) error {
 	if size > maxValue {
 		return problemf("%s is larger than %d MiB", what, maxValue>>20)
@@ -195,7 +192,7 @@ var (
 	formatStar   = regexp.MustCompile(`%[-+# 0\[\]\d.]*\*`)
 )
 
-// boundedPrintf is printf with a check of the possible size: of widths, and of arguments that the format repeats.
+// boundedPrintf bounds widths, and arguments that the format repeats.
 func boundedPrintf(format string, arguments ...any) (string, error) {
 	if formatStar.MatchString(format) {
 		return "", problemf("printf: a width that is an argument, *, is not for templates")

@@ -7,22 +7,20 @@ import (
 	"text/template/parse"
 )
 
-// guard rewrites a parsed template so that it cannot print a missing value and cannot run forever.
-//
-// text/template passes a missing value as nil, which many functions print as "" or "<nil>". A guard is a function
-// around each argument and each printed value. It measures the value, and refuses nil unless the called function
-// accepts it. Loops and calls of templates are counted, too.
+// guard rewrites a parsed template so that it cannot print a missing value and cannot run forever. text/template passes a
+// missing value as nil, which many functions print as "" or "<nil>". A guard around each argument and printed value measures
+// it, and refuses nil unless the called function accepts it.
 type guard struct {
 	tree    *parse.Tree
-	mutates bool            // the template calls a function that changes maps
+	mutates bool            // calls a function that changes maps
 	reads   map[string]bool // fields that the template reads, without those of [guard.isSlot]; "" is any other value
 	isRoot  bool            // "." is the unchanged data of the assignment
 }
 
-// Functions that guards call. Templates cannot call them, because they are added after parsing.
+// Functions that guards call. Templates cannot, because they are added after parsing.
 const (
 	printFunction = "_print" // (source, value): a printed value, not nil
-	textFunction  = "_text"  // (source, value): an argument that a function formats as Go does
+	textFunction  = "_text"  // (source, value): an argument that is formatted as Go does
 	needFunction  = "_need"  // (shallow, source, value): an argument, not nil
 	takeFunction  = "_take"  // (shallow, value): an argument, may be nil
 	stepFunction  = "_step"  // an iteration of a loop
@@ -30,27 +28,25 @@ const (
 	leaveFunction = "_leave" // after it
 )
 
-// acceptsMissing lists the functions that accept a missing value.
 var acceptsMissing = newSet(
 	"and", "or", "not", "eq", "ne", "default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig",
 	"kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "deepEqual", "has", "mustHas")
 
-// readsShallowly lists the functions that do not read inside maps and lists. Their arguments may contain unknown
-// values, as "." has with .Repo.
+// readsShallowly lists functions that do not read inside maps and lists, which may have unknown values.
 var readsShallowly = newSet(
 	"default", "empty", "coalesce", "ternary", "all", "any", "hasKey", "get", "dig", "index", "dict", "list", "tuple", "set",
 	"append", "push", "prepend", "mustAppend", "mustPush", "mustPrepend", "pick", "omit", "pluck", "keys", "len", "unset",
 	"tpl")
 
-// formatsValues lists the functions that format values as Go does, which prints an inner null as "<nil>".
+// formatsValues lists functions that print an inner null as "<nil>".
 var formatsValues = newSet(
 	"print", "println", "printf", "html", "js", "urlquery", "quote", "squote", "toString", "toStrings", "cat", "join",
 )
 
-// mutatesMaps lists the functions that change a map, or run a template that may.
+// mutatesMaps lists functions that change a map, or run a template that may.
 var mutatesMaps = newSet("set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite", "tpl")
 
-// isLazy lists the functions whose arguments text/template evaluates only if needed.
+// isLazy lists functions whose arguments are evaluated only if needed.
 var isLazy = newSet("and", "or")
 
 func newSet(names ...string) map[string]bool {
@@ -97,7 +93,6 @@ func (g *guard) guardBody(list *parse.ListNode) {
 	list.Nodes = nodes
 }
 
-// guardBranch guards a node whose body may have another ".".
 func (g *guard) guardBranch(node *parse.BranchNode, isSameDot bool) {
 	g.guardPipe(node.Pipe)
 	wasRoot := g.isRoot
@@ -132,7 +127,7 @@ func (g *guard) guardPipe(pipe *parse.PipeNode) {
 	pipe.Cmds = commands
 }
 
-// guardArgument guards one word of a command. Word 0 is the function, or the value itself.
+// guardArgument guards a word of a command. Word 0 is the function, or the value itself.
 func (g *guard) guardArgument(function string, index int, node parse.Node) parse.Node {
 	source := node.String()
 	switch node := node.(type) {
@@ -164,14 +159,14 @@ func (g *guard) guardArgument(function string, index int, node parse.Node) parse
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: node.Position(), Cmds: []*parse.CommandNode{call}}
 }
 
-// fixedFields and fixedManifests list the fields of the data that are always short strings.
+// These fields are always short strings, which need no guard.
 var (
 	fixedFields = newSet("DeploymentTargetName", "Namespace", "Name", "Environment", "Workspace", "Workload", "ClusterType", "Cluster",
 		"ConfigVersion", "NetworkPolicy", "HostLabel", "TargetLabel", "ConfigName", "ServiceAccount", "ArgocdProject", "SecretName")
 	fixedManifests = newSet("storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "type")
 )
 
-// isSlot reports whether an action only prints a name with a slot in a [shape].
+// isSlot reports whether an action only prints a slot of a [shape].
 func (g *guard) isSlot(pipe *parse.PipeNode) bool {
 	if !g.isRoot || len(pipe.Decl) > 0 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
 		return false
@@ -180,7 +175,6 @@ func (g *guard) isSlot(pipe *parse.PipeNode) bool {
 	return ok && len(field.Ident) == 1 && slotFields[field.Ident[0]]
 }
 
-// isFixed reports whether a word is always a short string, which needs no guard.
 func (g *guard) isFixed(node parse.Node) bool {
 	field, ok := node.(*parse.FieldNode)
 	if !ok || !g.isRoot {
@@ -195,10 +189,10 @@ func (g *guard) isFixed(node parse.Node) bool {
 	return false
 }
 
-// boundsResult lists the functions whose result is no larger than their arguments, or that check its size.
+// boundsResult lists functions that bound their result.
 var boundsResult = newSet("indent", "nindent", "trunc", "trim", "trimAll", "trimPrefix", "trimSuffix", "replace", "repeat")
 
-// isHarmless reports whether a function can take the result of commands without a guard.
+// isHarmless reports whether a function needs no guard for the result of commands.
 func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool {
 	last := commands[len(commands)-1].Args
 	if identifier, ok := last[0].(*parse.IdentifierNode); ok {
@@ -207,7 +201,7 @@ func (g *guard) isHarmless(commands []*parse.CommandNode, function string) bool 
 	return len(commands) == 1 && len(last) == 1 && g.isFixed(last[0])
 }
 
-// isSafe reports whether the result of a pipeline can be printed without a guard.
+// isSafe reports whether a result needs no guard for printing.
 func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	last := pipe.Cmds[len(pipe.Cmds)-1].Args[0]
 	if identifier, ok := last.(*parse.IdentifierNode); ok {
@@ -216,7 +210,6 @@ func (g *guard) isSafe(pipe *parse.PipeNode) bool {
 	return len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 && g.isFixed(last)
 }
 
-// stringFunctions returns the functions that always return a string.
 var stringFunctions = sync.OnceValue(func() map[string]bool {
 	names := newSet("print", "printf", "println", "html", "js", "urlquery")
 	for name, function := range functions() {
@@ -255,7 +248,7 @@ func (g *guard) newFlag(position parse.Pos, flag bool) *parse.BoolNode {
 	return &parse.BoolNode{NodeType: parse.NodeBool, Pos: position, True: flag}
 }
 
-// sourceOf returns the text of commands before they are guarded, such as "index .Labels "region" | upper".
+// sourceOf returns the text of unguarded commands: `index .Labels "region" | upper`.
 func sourceOf(commands []*parse.CommandNode) string {
 	text := ""
 	for i, command := range commands {

@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// hash returns a number for a value, equal for equal values in any order of keys. Kalypso's function gives the same
-// number: version 1 of github.com/mitchellh/hashstructure, with FNV-1 over the bytes of each scalar, over lists in
-// order, and exclusive or over maps.
+// hash returns a number that is equal for equal values, as in Kalypso: version 1 of github.com/mitchellh/hashstructure, with
+// FNV-1.
 func hash(value any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(value))
 	return strconv.FormatUint(sum, 10), err

@@ -9,12 +9,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// hubProject returns the name of a workspace's AppProject on a hub, which has one for each host and environment.
+// hubProject names a workspace's AppProject on a hub, which has one for each host and environment.
 func hubProject(project, environment, host string) string {
 	return LabelValue(project + "-" + environment + "-" + host)
 }
 
-// escapeActions escapes "{{" in values, which an ApplicationSet would read as actions of its templates.
+// escapeActions escapes "{{" in values, which an ApplicationSet would run.
 func escapeActions(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 	if bytes.Count(content, []byte("{{")) == by.Actions {
 		return content, nil
@@ -36,7 +36,6 @@ func escapeActions(content []byte, by *reconciler.Reconciler) ([]byte, error) {
 	})
 }
 
-// escapeBraces escapes "{{" in every text except those in without.
 func escapeBraces(node *yaml.Node, without map[*yaml.Node]bool) {
 	if node == nil || without[node] {
 		return

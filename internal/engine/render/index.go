@@ -23,25 +23,24 @@ type fleetIndex struct {
 
 type hostTemplates struct {
 	templates        []*compiledTemplate
-	reconciler       *reconciler.Reconciler // of the template; nil if the template is the user's
+	reconciler       *reconciler.Reconciler // nil if the template is the user's
 	isBuiltin        bool
 	hasBuiltinConfig bool
 	parameters       map[string]any
 	catalog          *kinds.Catalog
-	// parametersID is equal for cluster types with equal parameters.
+	// parametersID and storesID are equal for equal content.
 	parametersID string
-	service      *secretservice.Service // of the template; nil if there is none or it is the user's
+	service      *secretservice.Service // nil if there is none or it is the user's
 	hasSecrets   bool
 	stores       map[string]fleet.SecretStore
-	// storesID is equal for cluster types with equal stores.
-	storesID string
+	storesID     string
 }
 
 func (x *fleetIndex) hostOf(assignment *schedule.Assignment) *hostTemplates {
 	return x.hosts[assignment.Host.ClusterType.Name]
 }
 
-// workspace is a workspace with its fields in the form that templates read.
+// workspace has the fields of a workspace as templates read them.
 type workspace struct {
 	*fleet.Workspace
 	contributorGroups, readerGroups, limitRange []any
@@ -49,7 +48,7 @@ type workspace struct {
 	project                                     fleet.ArgocdProject // without a name if there is none
 }
 
-// parametersOf returns the parameters of a deployment target over those of its cluster type: read only.
+// parametersOf returns the parameters of a deployment target merged over its cluster type's: read only.
 func (x *fleetIndex) parametersOf(assignment *schedule.Assignment) map[string]any {
 	merged := overlay(x.hostOf(assignment).parameters, x.parameters[assignment.Target.Name])
 	if merged == nil {
@@ -79,7 +78,7 @@ func newWorkspace(of *fleet.Workspace) *workspace {
 	return team
 }
 
-// workspaceOf returns the workspace of a name. A workspace that the fleet does not define has only its name.
+// workspaceOf returns a workspace. One that the fleet does not define has only its name.
 func (x *fleetIndex) workspaceOf(name string) *workspace {
 	if team := x.workspaces[name]; team != nil {
 		return team
@@ -127,7 +126,7 @@ func indexClusters(f *fleet.Fleet) map[string][]string {
 	return index
 }
 
-// indexWaves returns the longest chain of required workloads for each workload. Cycles are errors elsewhere.
+// indexWaves returns the longest chain of requirements of each workload. Cycles are errors elsewhere.
 func indexWaves(f *fleet.Fleet) map[string]int {
 	requires := make(map[string][]string, len(f.Workloads))
 	for i := range f.Workloads {
@@ -157,7 +156,7 @@ func (x *fleetIndex) rendersProject(assignment *schedule.Assignment) bool {
 	return x.workspaceOf(assignment.Target.Workload.Workspace).project.Render
 }
 
-// repositoryOf returns the URL of the GitOps repository as the agent of the host knows it.
+// repositoryOf returns the URL of the GitOps repository as the host's agent knows it.
 func (x *fleetIndex) repositoryOf(assignment *schedule.Assignment, repo *folder.Location) string {
 	given, _ := x.parametersOf(assignment)[repositoryParameter].(string)
 	return cmp.Or(given, x.hostOf(assignment).reconciler.Repository, repo.URL)

@@ -9,11 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// maxLabel is the largest length of a label value, and of a name that serves as one.
+// maxLabel is the largest length of a label value.
 const maxLabel = 63
 
-// LabelValue converts a name to a label value. The host "clusters/a" becomes "clusters.a". A name that is too long, or
-// has invalid characters, is shortened and ends in a hash.
+// LabelValue converts a name to a label value: "clusters/a" becomes "clusters.a". A name that is too long or has invalid
+// characters ends in a hash.
 func LabelValue(name string) string {
 	value := name
 	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {
@@ -33,8 +33,7 @@ func LabelValue(name string) string {
 
 func isAlphanumeric(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
-// objectName returns the name of the reconciler objects of a deployment target on a host: the namespace, unless others
-// may share it. A hub has the objects of all hosts and environments in one place.
+// objectName names the reconciler objects of a deployment target: after the namespace, unless others may share it.
 func objectName(target *schedule.Target, host *schedule.Host, namespace, environment string) string {
 	known, longest := reconciler.Named(host.ClusterType.Reconciler), maxLabel
 	if known != nil && known.LongestName > 0 {

@@ -14,8 +14,8 @@ var (
 	plainInEnv   = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 )
 
-// toEnv writes a map as lines of NAME=value, sorted by name. Single quotes, which shells and .env parsers understand,
-// surround values with special characters. Objects and lists are JSON.
+// toEnv writes sorted lines of NAME=value. Special characters are in single quotes, as shells and .env parsers read them.
+// Objects and lists are JSON.
 func toEnv(values map[string]any) (string, error) {
 	return toLines(values, func(key, text string) (string, error) {
 		if !variableName.MatchString(key) {
@@ -31,8 +31,7 @@ func toEnv(values map[string]any) (string, error) {
 	})
 }
 
-// toProperties writes a map as lines of key=value, sorted by key and escaped for java.util.Properties. Objects and
-// lists are JSON.
+// toProperties writes sorted lines of key=value for java.util.Properties. Objects and lists are JSON.
 func toProperties(values map[string]any) (string, error) {
 	return toLines(values, func(key, text string) (string, error) {
 		return escapeProperty(key, true) + "=" + escapeProperty(text, false), nil
@@ -58,7 +57,7 @@ func toLines(values map[string]any, line func(key, text string) (string, error))
 	return strings.Join(lines, "\n"), nil
 }
 
-// escapeProperty escapes all non-ASCII characters, since programs may read the file as Latin-1.
+// escapeProperty escapes non-ASCII characters, since programs may read the file as Latin-1.
 func escapeProperty(text string, isKey bool) string {
 	var escaped strings.Builder
 	for i, r := range text {

@@ -6,23 +6,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Limits for the rendering of one file. They stop templates that never end or that need ever more memory.
+// Limits of one file. They stop templates that never end or need ever more memory.
 const (
 	maxIterations = 100_000  // of loops and of calls of templates
-	maxDepth      = 100      // of templates that call templates, tpl included
-	maxValue      = 1 << 20  // bytes and elements of one value that is printed or passed to a function
-	maxWork       = 64 << 20 // bytes and elements of all these values
+	maxDepth      = 100      // of calls, tpl included
+	maxValue      = 1 << 20  // bytes and elements of a value
+	maxWork       = 64 << 20 // of all values
 	maxNest       = 1000     // levels of one value
 )
 
-// meter limits the work of one rendering.
 type meter struct {
 	iterations int
 	depth      int // of templates that call templates
 	work       int
 }
 
-// Guards panic with their errors; text/template returns them. An error result would allocate for every value.
+// Guards panic with their errors, since an error result would allocate for every value.
 
 func (m *meter) guardPrinted(source string, value any) any {
 	if number, ok := value.(float64); ok {
@@ -91,8 +90,7 @@ func (m *meter) addWork(size int) error {
 	return nil
 }
 
-// measure adds the size of a value to the work. An unknown value is an error. With shallow, only the value itself must
-// be known.
+// measure refuses unknown values. With shallow, only the value itself must be known.
 func (m *meter) measure(value any, shallow bool) error {
 	scale := valueSize{shallow: shallow}
 	if err := scale.add(value, 0); err != nil {
@@ -101,8 +99,7 @@ func (m *meter) measure(value any, shallow bool) error {
 	return m.addWork(scale.size)
 }
 
-// valueSize measures a value up to the limit. A list that contains one list twice, over forty levels, is small in
-// memory and endless in print.
+// valueSize measures a value up to the limit. A list that has one list twice, over forty levels, is endless in print.
 type valueSize struct {
 	shallow bool
 	size    int
@@ -147,7 +144,6 @@ func (s *valueSize) add(value any, depth int) error {
 	return nil
 }
 
-// addReflected measures types that only functions return.
 func (s *valueSize) addReflected(value reflect.Value, depth int) error {
 	switch value.Kind() {
 	case reflect.String:

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Objects returns the objects of an assignment whose status shows its verdict: see [reconciler.IsReconciled]. It reads
-// files, the result of [Templates.Render], only for users' templates.
+// Objects returns the objects whose status gives the verdict: see [reconciler.IsReconciled]. It reads files only for users'
+// templates.
 func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.ObjectRef {
 	host := t.hostOf(subject.Assignment)
 	var objects []folder.ObjectRef

@@ -19,10 +19,10 @@ const (
 	secretParameter  = "secret_ref" // credentials of the source
 	projectParameter = "project"    // of an Argo CD Application
 
-	repositoryParameter = "gitops_repository" // the GitOps repository as the agent knows it, for final objects
+	repositoryParameter = "gitops_repository" // the URL that the agent knows, for final objects
 )
 
-// parameterNames lists the parameters of all built-in templates, sorted.
+// parameterNames lists all parameters of built-in templates, sorted.
 var parameterNames = func() []string {
 	names := []string{valuesParameter, secretParameter, projectParameter, repositoryParameter}
 	for _, kind := range parameterKinds {
@@ -32,12 +32,11 @@ var parameterNames = func() []string {
 	return names
 }()
 
-// parameterKinds lists the kinds whose specs have a parameter, sorted by its name.
+// parameterKinds lists the kinds with a parameter for their spec, sorted by its name.
 var parameterKinds = slices.SortedFunc(
 	slices.Values(slices.DeleteFunc(reconciler.Kinds(), func(kind *reconciler.ObjectKind) bool { return kind.Parameter == "" })),
 	func(a, b *reconciler.ObjectKind) int { return cmp.Compare(a.Parameter, b.Parameter) })
 
-// parametersFor returns the parameters of a built-in reconciler, sorted.
 func parametersFor(of *reconciler.Reconciler) []string {
 	return slices.DeleteFunc(slices.Clone(parameterNames), func(name string) bool {
 		return reconciler.KindOfParameter(name) != nil && !of.HasParameter(name) || name == projectParameter && !of.HasProjects() ||
@@ -54,7 +53,6 @@ func (c *parameterChecker) report(path *fleet.Path, format string, arguments ...
 	c.findings.Report(path, format, arguments...)
 }
 
-// checkNames reports unknown parameters and parameters of the wrong type.
 func (c *parameterChecker) checkNames(parameters map[string]any, names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if slices.Contains(names, name) {
@@ -89,7 +87,7 @@ func (c *parameterChecker) checkType(name string, value any) {
 	}
 }
 
-// checkDecided reports parameters that would change a decision of Flotilla, for the workloads of a workspace.
+// checkDecided reports parameters that would change a decision of Flotilla.
 func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspace) {
 	for _, kind := range parameterKinds {
 		path := c.path.Attribute(kind.Parameter)
@@ -113,7 +111,7 @@ func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspa
 	}
 }
 
-// checkDecidedField reports a value at a field that Flotilla decides, or a null above it.
+// checkDecidedField reports a value at a field, or a null above it.
 func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string]any, field, by string) {
 	steps := strings.Split(field, ".")
 	for i, step := range steps {
@@ -131,7 +129,7 @@ func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string
 	}
 }
 
-// checkUnused reports parameters of a deployment target that only apply to other kinds of manifests.
+// checkUnused reports parameters for other kinds of manifests.
 func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
@@ -152,12 +150,11 @@ func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fle
 	}
 }
 
-// targetProblems holds the mistakes in a deployment target's parameters and config_as. They are found once; each host's
-// templates decide which of them matter.
+// targetProblems holds mistakes in parameters and config_as. Each host's templates decide which of them matter.
 type targetProblems struct {
-	unknown error // parameters that no built-in template reads
-	misused error // fields that Flotilla decides or the workspace forbids, and parameters without effect
-	outside error // a source or a namespace that the workspace forbids
+	unknown error // no built-in template reads it
+	misused error // decided by Flotilla, forbidden by the workspace, or without effect
+	outside error // a forbidden source or namespace
 }
 
 func (x *fleetIndex) indexProblems(f *fleet.Fleet) map[string]*targetProblems {
@@ -215,7 +212,7 @@ func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignm
 		t.verifyProblem(host, assignment))
 }
 
-// verifyProblem reports that the reconciler would not check the signatures that the cluster type requires.
+// verifyProblem reports that the reconciler would not check required signatures.
 func (x *fleetIndex) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
 		return nil
@@ -281,7 +278,7 @@ func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 		return nil
 	case forms.IsSubstituted() && host.reconciler.NoVariable == nil:
 		form = "substitute"
-	case among && !host.reconciler.HasAgent(): // the person who deploys it gives the values
+	case among && !host.reconciler.HasAgent(): // a person gives the values
 		form = "values"
 	default:
 		return nil
@@ -293,7 +290,7 @@ func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	}}
 }
 
-// overlay returns base merged with over: objects merge deeply, other values of over win. It changes neither.
+// overlay merges objects deeply; other values of over win. It changes neither.
 func overlay(base, over map[string]any) map[string]any {
 	if len(base) == 0 {
 		return over

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// isQuicklyValid reports whether a file is plain YAML without mistakes. If it returns false, [folderCheck.checkFile]
-// has to read the file, which takes twenty times as long: it knows all of YAML, and the lines.
+// isQuicklyValid reports whether a file is plain YAML without mistakes. [folderCheck.checkFile] takes twenty times as long,
+// because it knows all of YAML and the lines.
 func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	if u.template.contentType != "yaml" {
 		return u.template.contentType != "json"
@@ -38,8 +38,8 @@ func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	return true
 }
 
-// objectsOfShape returns the objects in a file of a shape without reading the file. The shape is read once, with marks
-// for names. If each mark is a whole value, a file with plain names is as valid as the marked one.
+// objectsOfShape returns the objects of a shape, which is read once with marks for names. If each mark is a whole value, a
+// file with plain names is as valid as the marked one.
 func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bool) {
 	if u.shape == nil {
 		return nil, false
@@ -66,8 +66,7 @@ func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bo
 	return objects, true
 }
 
-// markedObjects returns the objects of a shape, with marks for names. Names cannot make a ConfigMap too large, since
-// plain documents are small. Data documents are refused, because they are not allowed on all hosts.
+// markedObjects reads a shape with marks for names. It refuses data documents, which not all hosts allow.
 func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok bool) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
@@ -77,7 +76,7 @@ func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok boo
 	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
 }
 
-// hasPartOfMark reports whether a mark is part of a longer text or of a key.
+// hasPartOfMark reports whether a mark is part of a longer text or a key.
 func hasPartOfMark(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -93,8 +92,7 @@ func hasPartOfMark(value any) bool {
 	return false
 }
 
-// readPlainObjects returns the documents of a file and its objects. ok is false if the file is not plain YAML or may
-// have a mistake.
+// readPlainObjects returns documents and objects. Unless ok, the file is not plain YAML or may have a mistake.
 func (c *folderCheck) readPlainObjects(template *compiledTemplate, content string) (documents []any, found []identity, ok bool) {
 	documents, ok = fleet.ReadPlainYAML(content)
 	for _, document := range documents {
@@ -116,7 +114,7 @@ func identityOf(object map[string]any) identity {
 	kind, _ := object["kind"].(string)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
-	// Clone keeps the file's text from staying in memory.
+	// Clone releases the file's text.
 	return identity{strings.Clone(groupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
 }
 
@@ -144,7 +142,7 @@ func isValidObject(of identity, object map[string]any) bool {
 	return areTexts
 }
 
-// hasTexts reports whether the map at name has only valid strings. A missing map is valid.
+// hasTexts reports whether the map at name, if any, has only valid strings.
 func hasTexts(object map[string]any, name string, isRight func(key, value string) bool) bool {
 	entries, given := object[name]
 	if !given {

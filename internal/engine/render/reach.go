@@ -12,18 +12,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// reachChecker reports what a deployment target reaches beyond the limits of its workspace.
+// reachChecker reports access beyond the limits of a workspace.
 type reachChecker struct {
 	*parameterChecker
 	team  *fleet.Workspace
 	teams map[string]*workspace
-	// owners are the workspaces of a Secret.
+	// owners lists the workspaces of each Secret.
 	owners map[string][]string
-	// objects are the workspaces of a name of reconciler objects. If set, only such names are checked.
+	// objects lists the workspaces of each name of reconciler objects. If set, only these names are checked.
 	objects map[string][]string
 }
 
-// checkParameters checks the parameters of a deployment target. Parameters of a cluster type are the platform's own.
+// checkParameters checks a deployment target. Parameters of a cluster type are the platform's own.
 func (c *reachChecker) checkParameters(parameters map[string]any) {
 	if name, given := parameters[secretParameter]; given {
 		c.checkValue(c.path.Attribute(secretParameter), secretParameter, reconciler.Secrets, name)
@@ -72,9 +72,8 @@ func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind
 	}
 }
 
-// checkTrust reports a field that decides what is trusted, unless the workspace allows it. This also holds for
-// workspaces without limits: a team that replaces keys or certificates would defeat the requirements of the cluster
-// type.
+// checkTrust reports a field that decides what is trusted. This also holds for workspaces without limits: other keys or
+// certificates would defeat the requirements of the cluster type.
 func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
 	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
@@ -94,7 +93,7 @@ func (c *reachChecker) allows(field string) bool {
 	return slices.ContainsFunc(c.team.Parameters, func(allowed string) bool { return isAtOrBelow(field, allowed) })
 }
 
-// checkValue checks one value. field is its path including the name of the parameter.
+// checkValue checks one value. field is its path with the name of the parameter.
 func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconciler.Reach, value any) {
 	name, isText := value.(string)
 	last := field[strings.LastIndex(field, ".")+1:]
@@ -145,11 +144,11 @@ func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconcil
 	c.report(path, "reaches %s, which workspace %q does not allow its workloads: %s", reach, c.team.Name, way)
 }
 
-// isPartOfReference lists the fields beside the name in a reference to a Secret.
+// isPartOfReference lists the fields beside the name in a reference.
 var isPartOfReference = map[string]bool{"kind": true, "key": true, "valuesKey": true, "targetPath": true, "apiVersion": true}
 
-// isOwnPath reports whether a text is certainly a path in the workload's own source. Kustomize also reads
-// "git@host/path" and "github.com/path" as URLs.
+// isOwnPath reports whether a text is certainly a path in the workload's source. Kustomize also reads "git@host/path" and
+// "github.com/path" as URLs.
 func isOwnPath(text string) bool {
 	const github = "github.com/"
 	return !strings.ContainsAny(text, ":@") && !strings.EqualFold(text[:min(len(text), len(github))], github)
@@ -185,7 +184,6 @@ func (c *reachChecker) checkNamespace(path *fleet.Path, namespace string) {
 	}
 }
 
-// isNamespaceOf reports whether a namespace has the prefix of a workspace.
 func isNamespaceOf(team, namespace string) bool {
 	return namespace == team || strings.HasPrefix(namespace, team+"-")
 }

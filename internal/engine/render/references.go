@@ -8,14 +8,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// secretEntry is the text of one reference in a file of "external-secrets" with a single store. isValid means that a
-// check accepted a file with it.
+// secretEntry is the text of one reference in a file of "external-secrets". isValid: a check accepted it.
 type secretEntry struct {
 	text    []byte
 	isValid bool
 }
 
-// secretEntryKey identifies an entry. The store is missing because only the head of the file has it.
+// secretEntryKey omits the store, which only the head of the file has.
 type secretEntryKey struct {
 	template *compiledTemplate
 	key      string
@@ -24,10 +23,9 @@ type secretEntryKey struct {
 
 const maxEntries = 1 << 17
 
-// renderExternalSecrets composes the file of the built-in template "external-secrets" from a head, which has a shape,
-// and one entry for each reference, because hardly any two assignments have the same references. Without it, rendering
-// the reference fleet takes half as long again (BenchmarkSecrets). ok is false if the file has another structure. The
-// file is valid if head and entries are.
+// renderExternalSecrets composes the file from a head, which has a shape, and one entry for each reference, because hardly any
+// two assignments have the same references. Without it, rendering the reference fleet takes half as long again
+// (BenchmarkSecrets). ok is false if the file has another structure.
 func (t *Templates) renderExternalSecrets(
 	host *hostTemplates,
 	template *compiledTemplate,
@@ -50,7 +48,7 @@ func (t *Templates) renderExternalSecrets(
 		template:  template,
 		subject:   subject,
 		runner:    t.runners.Get().(*runner),
-	} // a runner of its own keeps the data of the caller's
+	} // keeps the data of the caller's
 	defer t.runners.Put(row.runner)
 	head, isRight, err := row.renderHead(store)
 	if err != nil || head == nil {
@@ -75,7 +73,7 @@ type secretFile struct {
 	runner   *runner
 }
 
-// renderHead returns the part before the entries, for references of one store.
+// renderHead returns the part before the entries.
 func (r *secretFile) renderHead(store string) (head []byte, isRight bool, err error) {
 	subject := r.subject
 	subject.ConfigVersion = "head\n" + store
@@ -128,7 +126,7 @@ func (r *secretFile) isValidFile(subject Subject, content []byte) bool {
 	return newFolderCheck(r.Templates, r.host, subject).isQuicklyValid(uncheckedFile{r.template, &AssignmentFile{Content: content}, nil})
 }
 
-// entriesAt returns the start of the entries in a file; 0 if it has none.
+// entriesAt returns the start of the entries; 0 if it has none.
 func entriesAt(file []byte) int {
 	const before = "\n  data:\n"
 	at := bytes.Index(file, []byte(before))

@@ -8,8 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// CheckRelease returns an error if Helm could not store the release of an assignment's final objects. Helm also stores the files of
-// the chart, so a release without an error may still be too large.
+// CheckRelease returns an error if Helm certainly could not store the release of final objects.
 func (t *Templates) CheckRelease(assignment *schedule.Assignment, result *objects.Rendering) error {
 	of := t.hostOf(assignment).reconciler
 	final, _ := of.FinalOf(of.KindFor(manifestsOf(&assignment.Target.Target.Manifests)).Kind)
@@ -25,7 +24,6 @@ func (t *Templates) CheckRelease(assignment *schedule.Assignment, result *object
 	return checkReleaseSize(bytes.Join(all, separator))
 }
 
-// checkReleaseSize returns an error if Helm could not store a release of some objects.
 func checkReleaseSize(all []byte) error {
 	size := releaseSize(all)
 	if size <= maxRelease {

@@ -13,9 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// RelocatePointers rewrites the objects in a folder that follow its own final objects, after the folder moves from one
-// place to another. isSame means that no file changes. A file that is not YAML stays unchanged, because files of a
-// branch may have any content.
+// RelocatePointers rewrites the objects that follow their folder's final objects, after the folder moves. Files that are not
+// YAML stay unchanged, because a branch may have any.
 func RelocatePointers(files []folder.File, from, to folder.Location) (relocated []folder.File, isSame bool) {
 	isSame = true
 	for i, file := range files {
@@ -68,9 +67,8 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 	return content, err == nil && changed
 }
 
-// CheckPointers returns an error if an object among the files of a folder follows final objects at another path, on
-// another branch or in another repository than the folder's. The reconciler's own file may name the repository
-// differently (the parameter gitops_repository); other files may use that name or the URL.
+// CheckPointers returns an error if an object of a folder follows final objects of another path, branch or repository. The
+// reconciler's own file may name the repository differently (gitops_repository); other files may use that name or the URL.
 func CheckPointers(files []folder.File, at folder.Location) error {
 	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
@@ -109,7 +107,7 @@ func CheckPointers(files []folder.File, at folder.Location) error {
 	return nil
 }
 
-// eachPointer calls do for each object in a file that follows final objects.
+// eachPointer calls do for each object that follows final objects.
 func eachPointer(file folder.File, do func(fields *reconciler.Final, of follower) error) error {
 	if !mayFollow(file) {
 		return nil
@@ -125,20 +123,19 @@ func eachPointer(file folder.File, do func(fields *reconciler.Final, of follower
 	return err
 }
 
-// mayFollow reports whether a file may contain objects that follow final objects.
 func mayFollow(file folder.File) bool {
 	extension := path.Ext(file.Name)
 	return (extension == ".yaml" || extension == ".yml") && !strings.Contains(file.Name, "/") &&
 		bytes.Contains(file.Content, []byte("/"+folder.ObjectsFolder))
 }
 
-// follower is the pointer of an object that follows final objects.
+// follower is the pointer of an object to final objects.
 type follower struct {
 	prefix, path       string // "./" or "", and the path without it
 	repository, branch string
 }
 
-// eachFollower calls do if the document is an object that can follow final objects.
+// eachFollower calls do if the document can follow final objects.
 func eachFollower(document *yaml.Node, do func(spec *yaml.Node, fields *reconciler.Final, of follower) error) error {
 	if len(document.Content) == 0 {
 		return nil

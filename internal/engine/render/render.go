@@ -1,5 +1,5 @@
-// Package render renders the templates of a fleet into the files of each assignment's folder, and checks these files.
-// The same input gives the same bytes on every machine and in every run.
+// Package render renders the templates of a fleet into folders and checks them. Equal input gives equal bytes on every
+// machine.
 package render
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Subject is the input of one rendering: an assignment and its snapshot.
+// Subject is an assignment with its snapshot.
 type Subject struct {
 	Assignment    *schedule.Assignment
 	Environment   string
@@ -28,31 +28,30 @@ type Subject struct {
 	Secrets       map[string]fleet.SecretReference // by key: read only
 	Encrypted     []encrypted.File                 // copied unchanged
 	Repo          *folder.Location                 // nil if not known yet, see [ErrUnknown]
-	// Origin returns the config container of a key of Config, or "". Messages name it. It may be nil.
+	// Origin returns the config container of a key, or "". It may be nil.
 	Origin func(key string) string
 }
 
-// AssignmentFile is one file of an assignment's folder.
+// AssignmentFile is a file of an assignment's folder.
 type AssignmentFile struct {
 	Name    string
 	Content []byte
 
-	objects []folder.ObjectRef // the reconciler objects in the file, if isRead
+	objects []folder.ObjectRef // if isRead
 	isRead  bool
-	isValid bool // a check has already accepted its parts
+	isValid bool // a check has accepted its parts
 }
 
-// ErrUnknown reports that a folder can only be rendered at apply, because an input is not known yet: the manifests of
-// the assignment or of a required one, the encrypted files of its namespace, or the repository or owner that a template
-// reads.
+// ErrUnknown reports that a folder can only be rendered at apply: manifests, encrypted files of its namespace, or the
+// repository or owner that a template reads, are not known yet.
 var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
-// MaxFile is the largest size of a rendered file, in bytes.
+// MaxFile bounds a rendered file, in bytes.
 const MaxFile = 4 << 20
 
-// Render returns the files of the assignment's folder, sorted by name. A template that renders only white space writes
-// no file. The error joins one [*TemplateError] for each template that fails; it is [ErrUnknown] only if nothing else
-// is wrong. Call [Templates.Check] to check the files. Render is safe for concurrent use.
+// Render returns the files of a folder, sorted by name. A template that renders only white space writes none. The error joins
+// one [*TemplateError] for each template that fails, or is [ErrUnknown]. Render is safe for concurrent use and leaves checks
+// to [Templates.Check].
 func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	host := t.hostOf(subject.Assignment)
 	if subject.Assignment.Target.Target.ManifestsPending {
@@ -168,7 +167,7 @@ func (e *runner) renderTemplate(t *Templates, template *compiledTemplate, subjec
 	return content, err
 }
 
-// tooLarge returns an error if the configuration does not fit into a ConfigMap. The error names the largest key.
+// tooLarge returns an error if the configuration does not fit into a ConfigMap.
 func tooLarge(subject Subject) error {
 	total, largest, largestSize := 0, "", 0
 	for _, key := range slices.Sorted(maps.Keys(subject.Config)) {
@@ -198,7 +197,7 @@ func tooLarge(subject Subject) error {
 	return findings
 }
 
-// makeShape renders a template again with marks in place of names. plain is the file without marks.
+// makeShape renders again with marks in place of names. plain is the file without marks.
 func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject)
 	e.data.setNames(mark)
@@ -230,7 +229,6 @@ func (e *runner) execute(template *compiledTemplate, data map[string]any) ([]byt
 	return bytes.Clone(e.output.buffer), nil
 }
 
-// fileBuffer collects a file of at most [MaxFile] bytes.
 type fileBuffer struct {
 	buffer []byte
 }
@@ -245,8 +243,7 @@ func (o *fileBuffer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// endManifest ends the manifest at start: it drops white space, adds a missing final newline, and separates it from the
-// previous one.
+// endManifest drops a manifest of white space, or adds a final newline and the separator.
 func (o *fileBuffer) endManifest(start int, separator string) {
 	manifest := o.buffer[start:]
 	if len(bytes.TrimSpace(manifest)) == 0 {
@@ -264,7 +261,7 @@ func (o *fileBuffer) endManifest(start int, separator string) {
 	copy(o.buffer[start:], separator)
 }
 
-// TemplateError reports a template that does not parse or does not render.
+// TemplateError reports a template that does not parse or render.
 type TemplateError struct {
 	Type     string
 	Name     string
@@ -279,7 +276,6 @@ func (e *TemplateError) Error() string {
 	return fmt.Sprintf("%s template %q, manifests[%d]%s", e.Type, e.Name, e.Manifest, e.position())
 }
 
-// position returns the end of the message: ", line 3, {{ .X }}: message".
 func (e *TemplateError) position() string {
 	text := ""
 	if e.Line > 0 {

@@ -12,7 +12,7 @@ import (
 // maxKeptTexts bounds the parsed texts of tpl in memory.
 const maxKeptTexts = 64
 
-// runner runs templates, one at a time, and limits the work of each.
+// runner runs templates, one at a time.
 type runner struct {
 	sets  map[*compiledTemplate][]*template.Template
 	texts map[string]*template.Template
@@ -20,7 +20,7 @@ type runner struct {
 	data  templateData
 	// isFilled reports that data belongs to the current assignment.
 	isFilled   bool
-	hasSecrets bool // data has the secret references of the assignment
+	hasSecrets bool // data has the references
 	output     fileBuffer
 	meter
 	more     template.FuncMap // of [TextRenderer]
@@ -49,7 +49,7 @@ func (e *runner) boundManifests(t *compiledTemplate) []*template.Template {
 	return set
 }
 
-// functionMap returns the functions that depend on the runner: guards, caches and tpl.
+// functionMap returns the functions that depend on the runner.
 func (e *runner) functionMap() template.FuncMap {
 	functions := template.FuncMap{
 		printFunction: e.guardPrinted,
@@ -113,7 +113,7 @@ func textProblem(text string, err error) error {
 	return problemf("in the text given to tpl%s", failure.position())
 }
 
-// numberText formats a number without an exponent.
+// numberText avoids exponents.
 func numberText(number float64) string {
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
@@ -138,7 +138,7 @@ func scalarText(value any) (string, bool) {
 	return "", false
 }
 
-// unquote removes the quotes around a text, as Kalypso does.
+// unquote removes quotes as Kalypso does.
 func unquote(value any) string {
 	text, _ := scalarText(value)
 	return strings.Trim(strings.Trim(strings.TrimSpace(text), `"`), "'")

@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// checkSchema reports violations of the schema of an object's kind. Unknown fields of parameters are warnings: see
-// [writerChooser.checkFieldNames].
+// checkSchema reports violations of a schema. For unknown fields of parameters see [writerChooser.checkFieldNames].
 func (c *fileCheck) checkSchema(node *yaml.Node, kind string) {
 	value, _ := valueOf(node)
 	object, isObject := value.(map[string]any)
@@ -39,7 +38,7 @@ func (c *fileCheck) checkSchema(node *yaml.Node, kind string) {
 	}
 }
 
-// valueOf converts a node to its JSON value. Dates are strings, as in Kubernetes. ok is false if a key is not a string.
+// valueOf converts a node to JSON, with dates as strings, as in Kubernetes. ok is false if a key is not a string.
 func valueOf(node *yaml.Node) (value any, ok bool) {
 	switch node = resolve(node); node.Kind {
 	case yaml.MappingNode:
@@ -73,7 +72,7 @@ func valueOf(node *yaml.Node) (value any, ok bool) {
 	return nil, false
 }
 
-// isOfForm reports whether [fileCheck.checkObject] also checks this part of an object.
+// isOfForm reports whether [fileCheck.checkObject] checks this part.
 func isOfForm(kind string, steps []string) bool {
 	switch {
 	case len(steps) == 0:
@@ -86,7 +85,6 @@ func isOfForm(kind string, steps []string) bool {
 	return false
 }
 
-// lineAt returns the line of the last existing step.
 func lineAt(node *yaml.Node, steps []string) int {
 	for _, step := range steps {
 		var next *yaml.Node
@@ -105,7 +103,7 @@ func lineAt(node *yaml.Node, steps []string) int {
 	return node.Line
 }
 
-// indexOf returns the index in a step such as "[0]".
+// indexOf parses a step such as "[0]".
 func indexOf(step string) (index int, isIndex bool) {
 	number, begins := strings.CutPrefix(step, "[")
 	if !begins {
@@ -115,8 +113,7 @@ func indexOf(step string) (index int, isIndex bool) {
 	return index, err == nil
 }
 
-// attributeOf returns the attribute of the fleet behind a part of a reconciler's object, or nil, and the remaining
-// steps below the attribute.
+// attributeOf returns the fleet's attribute behind a part of a reconciler's object, or nil, and the steps below it.
 func (c *fileCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
 	of, spec := reconciler.KindNamed(kind), []string{"spec"}
 	if of != nil && of.Template != "" {

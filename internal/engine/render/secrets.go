@@ -12,7 +12,7 @@ import (
 
 const defaultSecretName = "platform-secrets"
 
-// secretName returns the name of the Secret; "" if config_as asks for none or is not known yet.
+// secretName returns "" if config_as asks for no Secret or is not known yet.
 func secretName(target *fleet.DeploymentTarget) string {
 	name, written := target.Manifests.ConfigAs.Secret()
 	if !written || target.ManifestsPending {
@@ -32,8 +32,7 @@ func storesID(stores map[string]fleet.SecretStore) string {
 	return string(text)
 }
 
-// secretsOf returns the references for templates: a list, sorted by key, of {key, store, storeName, storeKind,
-// provider, parameters, remoteKey, property, version}. [Templates.CheckSecrets] reports unknown stores.
+// secretsOf returns sorted references for templates. [Templates.CheckSecrets] reports unknown stores.
 func secretsOf(references map[string]fleet.SecretReference, stores map[string]fleet.SecretStore) []any {
 	if len(references) == 0 {
 		return nil
@@ -53,12 +52,12 @@ func secretsOf(references map[string]fleet.SecretReference, stores map[string]fl
 	return list
 }
 
-// valuesSuffix ends the name of a Secret with values of a chart, after the name of the reconciler's objects. In the
-// namespace of an agent, such a name belongs to the workload, like the names of its objects.
+// valuesSuffix ends the name of a Secret with values of a chart. Before it is the name of the reconciler's objects, so that
+// the workload owns it in the namespace of an agent.
 const valuesSuffix = "-platform-values"
 
-// valuesSecretOf returns the Secret with values of a chart for templates: {name, namespace, labels, data}, or nil. data
-// has a template of External Secrets Operator for each key.
+// valuesSecretOf returns the Secret with values of a chart as {name, namespace, labels, data}, or nil. data has templates of
+// External Secrets Operator.
 func (x *fleetIndex) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
 	host := x.hostOf(assignment)
@@ -77,7 +76,7 @@ func (x *fleetIndex) valuesSecretOf(subject Subject) map[string]any {
 	}
 }
 
-// withoutReferences returns a copy of values without the keys of references, which are below the path below.
+// withoutReferences copies values without the keys of references.
 func withoutReferences(values map[string]any, below []string, references map[string]fleet.SecretReference) map[string]any {
 	values = maps.Clone(values)
 	if len(below) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// CheckSecrets reports references to secrets that cannot be delivered, each once for all hosts. reach returns the
-// references of the assignment with index i, sorted by key, and the config container of a key.
+// CheckSecrets reports references to secrets that cannot be delivered, once for all hosts. reach returns the sorted references
+// of the assignment with index i, and the config container of a key.
 func (t *Templates) CheckSecrets(
 	assignments []*schedule.Assignment,
 	reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
@@ -43,7 +43,6 @@ func (t *Templates) CheckSecrets(
 	return a.findings
 }
 
-// referenceOn is a reference on the clusters of a type.
 type referenceOn struct {
 	host *hostTemplates
 	key  string
@@ -59,7 +58,6 @@ func (a *secretChecker) report(path *fleet.Path, format string, arguments ...any
 	a.reportOnce(&a.findings, path, format, arguments...)
 }
 
-// checkReferences checks references on the clusters of a type. It reports whether there are any.
 func (a *secretChecker) checkReferences(
 	clusterType string, host *hostTemplates, references iter.Seq2[string, fleet.SecretReference], origin func(key string) string,
 ) (hasAny bool) {
@@ -85,7 +83,6 @@ func secretPath(container, key string) *fleet.Path {
 	return fleet.PathOf("config_containers", container).Attribute("secrets").Key(key)
 }
 
-// checkReference checks one reference on the clusters of a type.
 func (a *secretChecker) checkReference(
 	clusterType string,
 	host *hostTemplates,
@@ -155,7 +152,7 @@ func (a *secretChecker) checkForms(
 	}
 }
 
-// noSecretValues returns the reason why a chart on a host cannot have secrets among its values, or "".
+// noSecretValues returns the reason why the values of a chart cannot have secrets, or "".
 func noSecretValues(host *hostTemplates, references map[string]fleet.SecretReference) string {
 	switch {
 	case host.reconciler == nil:
@@ -176,7 +173,7 @@ func noSecretValues(host *hostTemplates, references map[string]fleet.SecretRefer
 	return ""
 }
 
-// checkSharedNames reports Secrets that two assignments would write into a shared namespace.
+// checkSharedNames reports Secrets that two assignments would write.
 func (a *secretChecker) checkSharedNames() {
 	eachNamespace(a.writers, func(_, all []*schedule.Assignment) {
 		first := map[string]*schedule.Assignment{}

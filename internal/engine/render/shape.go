@@ -11,16 +11,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// A template's files for one deployment target differ between hosts only in a few names. A shape is a file with slots
-// for these names, made by a second rendering with marks in their place. Further hosts only fill the slots. Files of
-// configuration have shapes, too, shared by assignments with equal configuration. One check of a built-in template's
-// shape covers all its files, because names are quoted DNS labels, which cannot change the structure. For users'
-// templates see [folderCheck.objectsOfShape].
+// A template's files for one deployment target differ between hosts only in a few names. A shape is a file with slots for
+// these names, made by a second rendering with marks in their place. Files of configuration have shapes for equal
+// configuration. One check covers all files of a built-in template, because names are quoted DNS labels. For users' templates
+// see [folderCheck.objectsOfShape].
 
-// shapeKey identifies a file except for the names in its slots.
+// shapeKey identifies a file except for its slots.
 type shapeKey struct {
 	template      *compiledTemplate
-	target        string // deployment target (full name), workspace, ConfigMap or Secret
+	target        string // or the workspace, ConfigMap or Secret
 	environment   string
 	owner         string
 	configVersion string // if the file depends on it
@@ -38,10 +37,9 @@ type shape struct {
 	objects []identity // with marks for names
 }
 
-// noShape marks a file that has no shape.
 var noShape = &shape{}
 
-// slots lists the names to fill in: of the assignment and of its dependencies.
+// slots are the names of an assignment and of its dependencies.
 type slots []string
 
 const (
@@ -51,7 +49,6 @@ const (
 	dependencySlot // of the first dependency
 )
 
-// slotsOf returns the names of an assignment.
 func slotsOf(subject Subject) slots {
 	assignment := subject.Assignment
 	names := make(slots, dependencySlot, dependencySlot+len(assignment.Dependencies))
@@ -64,7 +61,7 @@ func slotsOf(subject Subject) slots {
 	return names
 }
 
-// slotMark begins the mark of a slot. No file has it by accident; a file that has it on purpose gets no shape.
+// slotMark begins a mark. A file that has it on purpose gets no shape.
 const slotMark = "flotilla4f1d9c0a7be2635d8"
 
 func mark(slot int) string { return slotMark + strconv.Itoa(slot) + "x" }
@@ -78,7 +75,7 @@ func slotOf(text string) (slot int, isMark bool) {
 	return slot, err == nil
 }
 
-// shapeFrom splits a file at its marks. It returns noShape if filling in the names does not give the plain file.
+// shapeFrom splits a file at its marks. It returns noShape if filling does not give the plain file.
 func shapeFrom(marked, plain []byte, names slots) *shape {
 	made := &shape{}
 	for {
@@ -138,13 +135,12 @@ func (s *shape) matches(content []byte, names slots) bool {
 	return false
 }
 
-// shapeEntry is the cached state of a key.
 type shapeEntry struct {
-	shape *shape // nil while only one assignment had such a file
+	shape *shape // nil at the first use
 	first *schedule.Assignment
 }
 
-// shapeCache caches shapes in shards. It is safe for concurrent use.
+// shapeCache is safe for concurrent use.
 type shapeCache struct {
 	once   sync.Once
 	seed   maphash.Seed
@@ -158,7 +154,7 @@ func (s *shapeCache) with(key *shapeKey) *boundedCache[shapeKey, shapeEntry] {
 	return &s.shards[(maphash.String(s.seed, key.target)^maphash.String(s.seed, key.configVersion))%uint64(len(s.shards))]
 }
 
-// boundedCache is a map that drops all values once it is full. It is safe for concurrent use.
+// boundedCache drops all values once it is full. It is safe for concurrent use.
 type boundedCache[K comparable, V any] struct {
 	sync.RWMutex
 	all map[K]V
@@ -179,17 +175,17 @@ func (k *boundedCache[K, V]) keep(key *K, value V, most int) {
 	k.all[*key] = value
 }
 
-// slotFields lists the data fields with a slot.
+// slotFields have a slot.
 var slotFields = newSet("Namespace", "Name", "HostLabel")
 
-// sharedFields lists the data fields that are equal for all assignments of a deployment target on cluster types with
-// equal parameters; configFields those that are equal for equal configuration.
+// sharedFields are equal for all assignments of a deployment target on cluster types with equal parameters, configFields for
+// equal configuration.
 var (
 	sharedFields = newSet("DeploymentTargetName", "TargetLabel", "Environment", "Workspace", "Workload", "Labels", "Manifests")
 	configFields = newSet("ConfigData", "ConfigVersion")
 )
 
-// hasShape reports whether a shape's key determines all fields that a user's template reads, except for names in slots.
+// hasShape reports whether a shape's key and slots determine all fields that a user's template reads.
 func hasShape(template *compiledTemplate, reads map[string]bool) bool {
 	for field := range reads {
 		if !sharedFields[field] && (template.kind != "config" || !configFields[field]) {
@@ -199,7 +195,6 @@ func hasShape(template *compiledTemplate, reads map[string]bool) bool {
 	return !template.mutates
 }
 
-// shapeKeyOf returns the key of a template's file. ok is false if the file has no shape.
 func (t *Templates) shapeKeyOf(host *hostTemplates, template *compiledTemplate, subject Subject) (key shapeKey, ok bool) {
 	assignment := subject.Assignment
 	key = shapeKey{template: template, environment: subject.Environment}

@@ -5,28 +5,27 @@ import (
 	"text/template"
 )
 
-// TextRenderer renders texts that are Go templates, such as those of an ApplicationSet, with the functions and limits
-// of a fleet's templates. Printing a missing value is an error.
+// TextRenderer renders texts of an ApplicationSet with the functions and limits of templates. Printing a missing value is an
+// error.
 type TextRenderer struct {
 	runner *runner
 	spent  int
 }
 
-// maxTexts bounds the work for all objects. An iteration of a loop counts as perIteration bytes.
+// maxTexts bounds the work for all objects, in bytes.
 const (
 	maxTexts     = 16 * maxWork
 	perIteration = 100
 )
 
-// NewTextRenderer returns a TextRenderer. functions add to, or replace, those of a fleet's templates.
+// NewTextRenderer adds functions to the templates' functions, or replaces them.
 func NewTextRenderer(functions template.FuncMap) *TextRenderer {
 	runner := newRunner()
 	runner.more = functions
 	return &TextRenderer{runner: runner}
 }
 
-// BeginObject starts an object, with the limits of one file of an assignment. With isStrict, reading a missing key of a
-// map is an error.
+// BeginObject starts an object, with the limits of one file. With isStrict, reading a missing key is an error.
 func (t *TextRenderer) BeginObject(isStrict bool) error {
 	e := t.runner
 	t.spent += e.work + perIteration*e.iterations
@@ -41,7 +40,7 @@ func (t *TextRenderer) BeginObject(isStrict bool) error {
 	return nil
 }
 
-// Render renders a text. The error has the line and the action, and no value of the data.
+// Render renders a text. Its error has no value of the data.
 func (t *TextRenderer) Render(text string, data map[string]any) (string, error) {
 	made, err := t.runner.executeText(text, data)
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toYAML writes a value as block YAML with sorted keys, byte for byte as Kalypso does: the texts become values of
-// ConfigMaps, where every space counts.
+// toYAML writes block YAML byte for byte as Kalypso does, because values of ConfigMaps are texts.
 func (w *yamlWriter) toYAML(value any) (string, error) {
 	text, err := w.marshal(value)
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// stringify writes a map with all values as strings, as in a ConfigMap's data. Objects and lists become YAML text.
+// stringify writes all values as strings, as in a ConfigMap. Objects and lists become YAML.
 func (w *yamlWriter) stringify(value any) (string, error) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -52,7 +51,7 @@ func (w *yamlWriter) stringify(value any) (string, error) {
 	return w.toYAML(w.texts)
 }
 
-// marshal writes common values itself and others with the library, which takes ten times as long.
+// marshal uses the library only for uncommon values, since it takes ten times as long.
 func (w *yamlWriter) marshal(value any) (string, error) {
 	w.buffer = w.buffer[:0]
 	if w.write(value) {
@@ -70,8 +69,7 @@ func libraryYAML(value any) (string, error) {
 	return string(text), err
 }
 
-// exactNumbers replaces numbers that the library would write as strings or with an exponent by nodes. A value without a
-// YAML form is an error.
+// exactNumbers turns numbers that the library would write as strings or with an exponent into nodes.
 func exactNumbers(value any) (any, error) {
 	switch value := value.(type) {
 	case json.Number:
@@ -115,14 +113,13 @@ func exactNumbers(value any) (any, error) {
 	return value, nil
 }
 
-// isMerge reports whether a text needs quotes that the library omits: YAML 1.1 reads it as a merge or a default value.
+// isMerge reports whether a text needs quotes that the library omits: YAML 1.1 gives it a meaning.
 func isMerge(text string) bool { return text == "<<" || text == "=" }
 
 func quotedNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: yaml.DoubleQuotedStyle}
 }
 
-// quotedKeys encodes a map with keys that need quotes by [isMerge].
 func quotedKeys(object map[string]any) (any, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, key := range slices.SortedFunc(maps.Keys(object), compareKeys) {
@@ -147,7 +144,7 @@ func quotedKeys(object map[string]any) (any, error) {
 	return node, nil
 }
 
-// numberNode returns a node without a tag, because the library would write a tag that it did not choose.
+// numberNode sets no tag, which the library would write.
 func numberNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 }

@@ -2,11 +2,10 @@ package secretservice
 
 import "strings"
 
-// providers are supported by the template secrets-store-csi: vault-csi-provider 1.7,
-// secrets-store-csi-driver-provider-azure 1.8, -aws 3 and -gcp 1.15.
+// providers of secrets-store-csi: vault-csi-provider 1.7, secrets-store-csi-driver-provider-azure 1.8, -aws 3 and -gcp 1.15.
 var providers = []Provider{
 	{
-		// Without a property, the provider returns Vault's whole response, which changes each time.
+		// Without a property, Vault's whole response differs each time.
 		Name: "vault", Objects: "objects", Required: [][]string{{"roleName"}},
 		Cannot: func(_ Store, reference Reference) (attribute, problem string) {
 			switch {

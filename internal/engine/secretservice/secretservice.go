@@ -1,5 +1,4 @@
-// Package secretservice describes the services that bring referenced secrets onto clusters: the kinds of their objects,
-// their stores and their providers.
+// Package secretservice describes the services that bring referenced secrets onto clusters.
 package secretservice
 
 import (
@@ -9,30 +8,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Service describes a secret service.
+// Service is a secret service.
 type Service struct {
-	// Name is the value of `secret_service` of a cluster type.
+	// Name is the value of `secret_service`.
 	Name string
-	// Kind is the kind of the object in an assignment's folder.
-	Kind ObjectKind
-	// OneStore limits an object to secrets of one store.
+	// Kind is the kind of its object in a folder.
+	Kind     ObjectKind
 	OneStore bool
-	// NoValues is the reason why the service cannot write a Secret with chart values, or "".
+	// NoValues is the reason why it cannot write values of a chart, or "".
 	NoValues string
-	// Providers lists the valid providers of a store; nil if stores are objects on the clusters.
+	// Providers is nil if stores are objects on the clusters.
 	Providers []Provider
 }
 
-// ObjectKind is a kind of objects. For a readable status, Versions lists API versions, the newest first, separated by
-// commas, and Resource is the name in API paths.
+// ObjectKind is a kind. Versions (the newest first, separated by commas) and Resource are for reading its status.
 type ObjectKind struct{ Group, Kind, Versions, Resource string }
 
-// Provider describes a provider of Secrets Store CSI Driver.
+// Provider is a provider of Secrets Store CSI Driver.
 type Provider struct {
 	Name string
-	// Required lists required parameters, each with alternative names.
+	// Required lists parameters with their alternative names.
 	Required [][]string
-	// Objects is the parameter that Flotilla writes: the list of secrets to read.
+	// Objects is the parameter that Flotilla writes.
 	Objects string
 	// Cannot returns the invalid attribute of a reference and the problem, or "".
 	Cannot func(store Store, reference Reference) (attribute, problem string)
@@ -48,11 +45,11 @@ type Store struct {
 // Reference mirrors fleet.SecretReference.
 type Reference struct{ Store, Key, Property, Version string }
 
-// ExternalSecret is the kind whose status tells whether the Secret exists.
+// ExternalSecret has a status that tells whether the Secret exists.
 var ExternalSecret = ObjectKind{Group: "external-secrets.io", Kind: "ExternalSecret", Versions: "v1,v1beta1", Resource: "externalsecrets"}
 
 var (
-	// ExternalSecrets is External Secrets Operator 0.16 or later, with version v1 of its kinds.
+	// ExternalSecrets is External Secrets Operator 0.16 or later.
 	ExternalSecrets = Service{Name: "external-secrets", Kind: ExternalSecret}
 	// SecretsStoreCSI is Secrets Store CSI Driver 1.0 or later.
 	SecretsStoreCSI = Service{
@@ -62,7 +59,7 @@ var (
 	}
 )
 
-// Named returns a built-in secret service, or nil.
+// Named returns a service, or nil.
 func Named(name string) *Service {
 	for _, one := range []*Service{&ExternalSecrets, &SecretsStoreCSI} {
 		if one.Name == name {
@@ -72,19 +69,19 @@ func Named(name string) *Service {
 	return nil
 }
 
-// The kinds of stores of External Secrets Operator.
+// Kinds of stores of External Secrets Operator.
 const (
 	ClusterStore    = "ClusterSecretStore" // for all namespaces; the default
 	NamespacedStore = "SecretStore"
 )
 
-// StoreProblem is a problem with an attribute of a store.
+// StoreProblem is a problem with an attribute (path) of a store.
 type StoreProblem struct {
 	Attribute []string // its path
 	Message   string
 }
 
-// CheckStore returns the problems of a cluster type's store.
+// CheckStore returns the problems of a store.
 func (s *Service) CheckStore(store Store) []StoreProblem {
 	var found []StoreProblem
 	report := func(message string, attribute ...string) { found = append(found, StoreProblem{attribute, message}) }

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Values returns Helm values as a template of External Secrets Operator. keys name secrets in the Secret, below the keys
-// above them. Names are escaped, so that none becomes a template action. Secrets are written as JSON, so that no
-// character has a meaning in YAML.
+// Values returns Helm values as a template of External Secrets Operator. Names are escaped, so that none becomes an action,
+// and secrets are JSON, so that no character has a meaning in YAML.
 func Values(below, keys []string) string {
 	var text strings.Builder
 	indent := ""
@@ -22,7 +21,7 @@ func Values(below, keys []string) string {
 	return text.String()
 }
 
-// literal quotes a key for YAML in a Go template.
+// literal quotes a key for YAML in a template.
 func literal(key string) string {
 	return strings.ReplaceAll(strconv.QuoteToASCII(key), "{{", `{{ "{{" }}`)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// Limits of the content of one artifact.
 const (
 	maxFiles = 50_000
 	maxBytes = 128 << 20
@@ -23,7 +22,6 @@ const (
 	maxDepth = 100  // folders
 )
 
-// files is the content of an artifact by clean path.
 type files struct {
 	regular map[string][]byte
 	links   map[string]string // targets of symbolic links
@@ -41,7 +39,7 @@ func (f *files) has(name string) bool {
 	return isRegular || isLink
 }
 
-// claim checks that a path is valid and conflicts with no other path.
+// claim checks that a path is valid and new.
 func (f *files) claim(name string) error {
 	switch {
 	case len(name) > maxName || strings.Count(name, "/") > maxDepth:
@@ -76,7 +74,7 @@ func (f *files) add(name string, content []byte) error {
 	return nil
 }
 
-// link adds a symbolic link. The caller decides about links out of the artifact; the renderer refuses them.
+// link adds a symbolic link; the renderer refuses those out of the artifact.
 func (f *files) link(name, target string) error {
 	if len(target) > maxName {
 		return fmt.Errorf("%w: the link %q has a target of more than %d bytes", git.ErrTooLarge, name, maxName)
@@ -88,8 +86,8 @@ func (f *files) link(name, target string) error {
 	return nil
 }
 
-// leaves reports whether a link may lead out of the artifact, even through other links. It accepts ".." only at the
-// start of a target, where every parent is a real folder.
+// leaves reports whether a link may lead out of the artifact, even through others. It accepts ".." only at the start, where
+// every parent is a real folder.
 func leaves(name, target string) bool {
 	if path.IsAbs(target) || strings.Contains(target, `\`) || target == "" {
 		return true
@@ -108,7 +106,7 @@ func leaves(name, target string) bool {
 	return false
 }
 
-// readArchive reads an untrusted tar archive in gzip. Errors continue the words "its archive".
+// readArchive reads an untrusted tar archive in gzip. Errors continue "its archive".
 func readArchive(archive []byte) (*files, error) {
 	compressed, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

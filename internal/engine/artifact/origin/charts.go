@@ -20,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// find returns the version that equals the given text, or else the newest in the range.
+// find returns the given version, or else the newest in the range.
 func find(chart, version string, entries []chartVersion) (*chartVersion, error) {
 	named := func(version string) int {
 		return slices.IndexFunc(entries, func(entry chartVersion) bool { return entry.Version == version && version != "" })
@@ -46,10 +46,9 @@ func texts(entries []chartVersion) []string {
 	return versions
 }
 
-// errNoChart reports an index without the requested chart.
 var errNoChart = errors.New("it has no chart")
 
-// versions returns the versions of a chart from its repository's index.
+// versions returns the versions of a chart.
 func (c *Resolver) versions(ctx context.Context, repo, chart string, sources []string) ([]chartVersion, error) {
 	return c.charts.Get(ctx, keyOf(sources, repo, chart), func() ([]chartVersion, error) {
 		index, err := c.indexes.Get(ctx, keyOf(sources, repo), func() (*chartIndex, error) { return c.fetchIndex(ctx, repo, sources) })
@@ -126,7 +125,6 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 	return pin, nil
 }
 
-// fetchChart fetches an archive from a chart repository and checks its digest.
 func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, error) {
 	versions, err := s.client.versions(ctx, of.Repo, of.Chart, of.Sources)
 	if err != nil {

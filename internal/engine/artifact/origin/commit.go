@@ -8,17 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// fetchLevels is the number of folder levels fetched with the commit. Each deeper level takes another request.
+// fetchLevels are fetched with the commit. Each deeper level takes another request.
 const fetchLevels = 32
 
-// treeEntry is a file or folder of a commit with its path.
 type treeEntry struct {
 	name string
 	git.Entry
 }
 
-// fetchGit fetches all files of a commit, since kustomizations may refer to any of them. It skips submodules, as Flux
-// does by default. It keeps symbolic links out of the repository, which may serve other purposes.
+// fetchGit fetches all files, since kustomizations may refer to any. It skips submodules, as Flux does, and keeps links out of
+// the repository, which may serve other purposes.
 func (s *Store) fetchGit(ctx context.Context, of artifact.Artifact) (*files, error) {
 	tip, err := s.client.options.Git.OpenRef(ctx, s.client.remote(of.Repo, of.Sources), of.Pin.Commit, fetchLevels)
 	if err != nil {
@@ -54,7 +53,6 @@ func (s *Store) fetchGit(ctx context.Context, of artifact.Artifact) (*files, err
 	return read, nil
 }
 
-// listFiles walks the trees of a commit level by level.
 func listFiles(ctx context.Context, tip *git.Tip) ([]treeEntry, error) {
 	var found []treeEntry
 	level := []treeEntry{{Entry: git.Entry{ID: tip.Root}}}

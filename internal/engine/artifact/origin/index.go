@@ -18,31 +18,30 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Limits of an index.yaml. The largest public ones have 20 MiB and 15,000 versions.
+// The largest public index.yaml has 20 MiB and 15,000 versions.
 const (
 	maxIndex    = 32 << 20 // bytes, unpacked
 	maxPacked   = 8 << 20  // compressed bytes of all charts
 	maxCharts   = 20_000
 	maxVersions = 20_000 // per chart
 	maxChart    = 128    // bytes of a name
-	// maxParsed limits the bytes given to the YAML parser at once. Its tree takes up to 300 times as much memory.
+	// maxParsed bounds the text of the YAML parser, whose tree takes up to 300 times as much memory.
 	maxParsed = 256 << 10
-	// maxRatio limits the compression ratio. Versions differ by a digest of at least 32 random bytes and gzip finds
-	// repetitions within 32 KiB, so a real index stays below 120.
+	// maxRatio bounds the compression. Each version has a digest of 32 random bytes and gzip finds repetitions within 32 KiB,
+	// so a real index stays below 120.
 	maxRatio = 200
 	// unratedBytes may unpack at any ratio.
 	unratedBytes = 1 << 20
 )
 
-// chartIndex is the index.yaml of a chart repository. A small index is parsed as a whole. A large one keeps the
-// compressed text of each chart and parses it one version at a time on request, because the full tree would take
-// hundreds of times its size.
+// chartIndex is an index.yaml. A large one keeps compressed texts and parses one version at a time, because its tree would
+// take hundreds of times its size.
 type chartIndex struct {
 	parsed map[string][]chartVersion // small index
 	packed map[string][]byte         // large index: text by chart
 	isJSON bool                      // of packed; YAML otherwise
 	size   int64                     // bytes in packed
-	// isElsewhere reports a redirect to another server, whose text errors must not repeat.
+	// isElsewhere: a redirect led to another server, whose text errors must not repeat.
 	isElsewhere bool
 }
 
@@ -52,12 +51,11 @@ type chartVersion struct {
 	URLs    []string `json:"urls"    yaml:"urls"`
 }
 
-// names returns the names of all charts in random order.
 func (i *chartIndex) names() []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(i.parsed)), maps.Keys(i.packed))
 }
 
-// versions returns the versions of a chart; has is false for an unknown chart.
+// versions returns the versions of a chart, if the index has it.
 func (i *chartIndex) versions(ctx context.Context, chart string) (versions []chartVersion, has bool, err error) {
 	if versions, has = i.parsed[chart]; has {
 		return versions, true, nil
@@ -76,7 +74,7 @@ func (i *chartIndex) versions(ctx context.Context, chart string) (versions []cha
 	return versions, true, err
 }
 
-// readIndex reads an index.yaml in bounded memory. The caller limits the length of text.
+// readIndex needs bounded memory. The caller bounds the length of text.
 func readIndex(text io.Reader) (*chartIndex, error) {
 	start, err := io.ReadAll(io.LimitReader(text, maxParsed+1))
 	if err != nil {
@@ -107,7 +105,7 @@ func parseIndex(text []byte) (*chartIndex, error) {
 	return &chartIndex{parsed: index.Entries}, nil
 }
 
-// shortYAMLError keeps only the first mistake because the parser may list one for each node.
+// shortYAMLError keeps only the first of many mistakes.
 func shortYAMLError(err error) error {
 	if all, ok := errors.AsType[*yaml.TypeError](err); ok && len(all.Errors) > 0 {
 		err = errors.New(all.Errors[0])
@@ -115,7 +113,7 @@ func shortYAMLError(err error) error {
 	return errors.New(wording.Cut(wording.OneLine(err.Error()), 200))
 }
 
-// errForm reports a large index that cannot be split by chart.
+// errForm reports a large index that cannot be split.
 func errForm(line int) error {
 	return fmt.Errorf(
 		"its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
@@ -125,7 +123,6 @@ func errForm(line int) error {
 	)
 }
 
-// packer compresses the text of one chart after another.
 type packer struct {
 	index  *chartIndex
 	name   string // current chart; "" for none
@@ -139,7 +136,7 @@ func newPacker(index *chartIndex) *packer {
 	return p
 }
 
-// begin completes the previous chart and starts another.
+// begin starts a chart.
 func (p *packer) begin(name string) error {
 	if err := p.end(); err != nil {
 		return err
@@ -156,7 +153,6 @@ func (p *packer) begin(name string) error {
 	return nil
 }
 
-// add appends text to the current chart, if any.
 func (p *packer) add(text []byte) error {
 	if p.name == "" {
 		return nil
@@ -185,7 +181,6 @@ func (p *packer) end() error {
 	return nil
 }
 
-// splitJSON splits a JSON index by chart.
 func (i *chartIndex) splitJSON(text io.Reader) error {
 	decoder, packer := json.NewDecoder(text), newPacker(i)
 	seen := false
@@ -217,7 +212,7 @@ func (i *chartIndex) splitJSON(text io.Reader) error {
 	return err
 }
 
-// eachMember calls read with each key of an object. read must consume the value.
+// eachMember calls read, which must consume the value, with each key of an object.
 func eachMember(decoder *json.Decoder, read func(key string) error) error {
 	switch token, err := decoder.Token(); {
 	case err != nil:
@@ -271,7 +266,6 @@ func mayGoOn(ctx context.Context, count int) error {
 	return ctx.Err()
 }
 
-// unpacked refuses input with a compression ratio above maxRatio.
 type unpacked struct {
 	io.Reader // decompressed
 	packed    *counted

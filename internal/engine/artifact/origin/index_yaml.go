@@ -16,28 +16,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// line is one line of YAML in block style.
 type line struct {
 	number int
 	indent int
-	text   []byte // without indentation, with the line break; truncated to the buffer size
+	text   []byte // with the line break; truncated to the buffer size
 }
 
-// isBlank reports an empty line or a comment.
 func (l line) isBlank() bool {
 	text := bytes.TrimSpace(l.text)
 	return len(text) == 0 || text[0] == '#'
 }
 
-// isItem reports the start of a sequence element.
 func (l line) isItem() bool {
 	return l.text[0] == '-' && (len(l.text) == 1 || strings.IndexByte(" \t\r\n", l.text[1]) >= 0)
 }
 
-// key matches a key that needs no parser: plain, or quoted without an escape.
+// key matches a key that needs no parser.
 var key = regexp.MustCompile(`^(?:([A-Za-z0-9_][A-Za-z0-9._+/-]*)|"([^"\\]*)"|'([^']*)')[ \t]*:(?:[ \t]+(.*))?$`)
 
-// key returns the key and the value on this line, without a comment.
+// key returns the key and its value on this line.
 func (l line) key() (name string, value []byte, ok bool) {
 	found := key.FindSubmatch(bytes.TrimRight(l.text, " \t\r\n"))
 	if found == nil {
@@ -49,7 +46,7 @@ func (l line) key() (name string, value []byte, ok bool) {
 	return string(slices.Concat(found[1], found[2], found[3])), value, true
 }
 
-// eachLine calls begin once for every line and add with its text, in pieces if the line is long.
+// eachLine calls begin once for every line and add with its text, in pieces if it is long.
 func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error) error {
 	number, isBeginning := 0, true
 	for {
@@ -74,11 +71,10 @@ func eachLine(text *bufio.Reader, begin func(line) error, add func([]byte) error
 	}
 }
 
-// errEnd stops eachLine.
 var errEnd = errors.New("the document ends")
 
-// splitYAML splits an index in block style by chart. Every line of a chart is indented deeper than its name, except the
-// dashes of versions. Parsing a version later detects a wrong split.
+// splitYAML splits an index in block style: lines of a chart are deeper than its name, except the dashes of versions. Parsing
+// a version later detects a wrong split.
 func (i *chartIndex) splitYAML(text *bufio.Reader) error {
 	s := &splitter{packer: newPacker(i)}
 	if err := eachLine(text, s.begin, s.packer.add); err != nil && !errors.Is(err, errEnd) {
@@ -120,7 +116,6 @@ func (s *splitter) begin(l line) error {
 	return s.packer.begin(name)
 }
 
-// topLevel handles a line without indentation.
 func (s *splitter) topLevel(l line) error {
 	isMarker := bytes.HasPrefix(l.text, []byte("---")) || bytes.HasPrefix(l.text, []byte("..."))
 	name, value, isKey := l.key()
@@ -157,7 +152,6 @@ func (s *splitter) topLevel(l line) error {
 	return nil
 }
 
-// yamlVersions parses versions one at a time if each begins its own line.
 func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions []chartVersion, err error) {
 	u := &units{ctx: ctx, chart: chart}
 	if err := eachLine(bufio.NewReaderSize(text, 64<<10), u.begin, u.add); err != nil {
@@ -167,7 +161,7 @@ func yamlVersions(ctx context.Context, chart string, text io.Reader) (versions [
 	return u.versions, err
 }
 
-// units feeds the parser one version at a time, or the whole chart in any other notation.
+// units feeds the parser one version at a time, or the whole chart in another notation.
 type units struct {
 	ctx      context.Context
 	chart    string

@@ -23,17 +23,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// sourceLimits describes the origin of a request's URL and its allowed targets.
+// sourceLimits has the origin of a request's URL and its allowed targets.
 type sourceLimits struct {
 	sources []string
 	from    []string
-	// registry is the repository oci://host/path if oras sends its credentials; "" for any other request.
+	// registry is oci://host/path if oras sends its credentials.
 	registry string
 }
 
 type questionKey struct{}
 
-// approach checks access for a request and adds only the credentials meant for it.
+// approach checks access and adds only the credentials meant for the URL.
 func (c *webClient) approach(request *http.Request) (*http.Request, error) {
 	about, ok := request.Context().Value(questionKey{}).(*sourceLimits)
 	if !ok {
@@ -75,8 +75,8 @@ func (c *webClient) approach(request *http.Request) (*http.Request, error) {
 	return request, nil
 }
 
-// sharesLogin reports whether the configuration gives a registry and its token server (realm) the same credentials.
-// Otherwise any registry could request a token with credentials of another registry.
+// sharesLogin reports whether a registry and its token server have the same credentials in the configuration. Otherwise a
+// registry could request a token with another registry's credentials.
 func (c *webClient) sharesLogin(ctx context.Context, repository string, realm *url.URL) bool {
 	own, there := c.login(webURL(repository)), c.login(access.OriginOf(realm)+realm.EscapedPath())
 	if own != (forge.Credentials{}) {
@@ -91,12 +91,12 @@ func (c *webClient) sharesLogin(ctx context.Context, repository string, realm *u
 	return firstErr == nil && secondErr == nil && first == second
 }
 
-// login returns the provider's credentials for a URL. Credentials without a URL serve only the GitOps repository.
+// login omits credentials without a URL, which serve only the GitOps repository.
 func (c *webClient) login(address string) forge.Credentials {
 	return c.options.Credentials.Web(address, "")
 }
 
-// registryCredential returns the credentials for a repository, from the provider or else docker. Other servers get none.
+// registryCredential returns the credentials of the provider or else docker, only for the repository's server.
 func (c *webClient) registryCredential(repository string, at registry.Reference) auth.CredentialFunc {
 	return func(ctx context.Context, host string) (auth.Credential, error) {
 		if host != at.Host() {
@@ -132,7 +132,7 @@ func (c *webClient) dockerConfig() string {
 	return filepath.Join(directory, "config.json")
 }
 
-// webURL returns the https URL of a repository in a registry, or http on this machine.
+// webURL has http on this machine.
 func webURL(repository string) string {
 	rest := repository[len("oci://"):]
 	if isOnThisMachine(rest) {
@@ -159,7 +159,7 @@ func registryHost(repository string) string {
 	return reference.Host()
 }
 
-// forRegistry marks requests with credentials from oras, such as a token of the registry.
+// forRegistry marks requests with credentials from oras.
 func forRegistry(ctx context.Context, repository string, sources []string) context.Context {
 	return context.WithValue(ctx, questionKey{}, &sourceLimits{sources: sources, from: []string{repository}, registry: repository})
 }

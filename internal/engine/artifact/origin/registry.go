@@ -22,7 +22,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Limits of a registry's answers.
 const (
 	maxTagPages = 100
 	maxTags     = 100_000
@@ -95,7 +94,7 @@ func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifes
 	return folder.Pin{Version: tag, Digest: digest}, nil
 }
 
-// digestOf resolves a tag without fetching the manifest, if the registry supports that.
+// digestOf avoids fetching the manifest, if the registry supports that.
 func digestOf(ctx context.Context, at *remote.Repository, tag string) (string, error) {
 	found, err := at.Resolve(ctx, tag)
 	if err == nil || errors.Is(err, errdef.ErrNotFound) || ctx.Err() != nil {
@@ -111,7 +110,7 @@ func digestOf(ctx context.Context, at *remote.Repository, tag string) (string, e
 	return string(found.Digest), body.Close()
 }
 
-// registryError turns an answer of a registry into an error of package git. It does not repeat text from another host.
+// registryError returns an error of package git. It repeats no text from another host.
 func registryError(host string, err error) error {
 	var response *errcode.ErrorResponse
 	switch {

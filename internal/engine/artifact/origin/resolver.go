@@ -1,6 +1,5 @@
-// Package origin resolves branches, tags and version ranges in Git, chart repositories and registries to immutable pins.
-// It fetches the pinned content within limits and with the credentials for each URL. It knows neither fleets nor
-// reconcilers.
+// Package origin resolves branches, tags and version ranges in Git, chart repositories and registries to pins, and fetches the
+// pinned content. It knows neither fleets nor reconcilers.
 package origin
 
 import (
@@ -23,20 +22,19 @@ import (
 // ResolverOptions configure a [Resolver].
 type ResolverOptions struct {
 	Git *git.Connector
-	// Credentials serve Git. Registries and chart repositories get only credentials with a URL.
+	// Registries and chart repositories get only credentials with a URL.
 	Credentials git.Credentials
-	// Over sends http and https requests; nil uses a guarded default.
+	// Over sends requests; nil uses a guarded default.
 	Over      http.RoundTripper
 	UserAgent string
-	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" uses the
-	// user's file. Credential helpers are not run because they are programs.
+	// DockerConfig is the path of docker's config.json, for registries without credentials of their own; "" uses the user's
+	// file. Credential helpers are programs and do not run.
 	DockerConfig string
 	// Trusted lists all allowed sources with their keys; if empty, the provider requires no signature.
 	Trusted []TrustedSource
 }
 
-// Resolver resolves and fetches artifacts. It asks each repository once, so an unreachable one does not delay every
-// deployment target. It is safe for concurrent use.
+// Resolver resolves artifacts. It asks each repository once, so an unreachable one delays once. It is safe for concurrent use.
 type Resolver struct {
 	options ResolverOptions
 	web     *webClient
@@ -48,20 +46,19 @@ type Resolver struct {
 	pins    wait.Answers[folder.Pin]
 }
 
-// NewResolver returns a Resolver without sending a request.
+// NewResolver sends no request.
 func NewResolver(options ResolverOptions) *Resolver {
 	return &Resolver{options: options, web: newWebClient(options)}
 }
 
-// Time limits for one repository: resolving and fetching.
+// Time limits for one repository.
 const (
 	askTime   = time.Minute
 	fetchTime = 5 * time.Minute
 )
 
-// Resolve returns the current pin of manifests. A commit or digest in the manifests is their pin and needs no request.
-// sources are the allowed URL prefixes; nil allows any. Errors name the repository and wrap git.ErrUnreachable if it did
-// not answer or access.ErrDenied if access is denied.
+// Resolve returns the current pin of manifests. A commit or digest in them is their pin and needs no request. sources are the
+// allowed URL prefixes; nil allows any. Errors wrap git.ErrUnreachable or access.ErrDenied.
 func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sources []string) (folder.Pin, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return folder.Pin{}, c.describe(manifests.Repo, err)
@@ -89,8 +86,8 @@ func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sour
 	return pin, c.describe(manifests.Repo, err)
 }
 
-// Newest returns the greatest release by semantic versioning: a Git tag, a chart version or a registry tag, in its
-// original spelling. It ignores pre-releases and returns "" without a release. sources are as in [Resolver.Resolve].
+// Newest returns the greatest release, as a Git tag, chart version or registry tag, or "". It ignores pre-releases. sources
+// are as in [Resolver.Resolve].
 func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return "", c.describe(manifests.Repo, err)
@@ -121,17 +118,17 @@ func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sourc
 	return newest, nil
 }
 
-// budgetItem names a repository in the list of the slowest tasks.
+// budgetItem names a repository among the slowest tasks.
 func budgetItem(repo string) string {
 	return fmt.Sprintf("repository %q", wording.Visible(wording.Cut(repo, 200)))
 }
 
-// keyOf identifies a request. It includes sources because an answer for one set of sources must not serve another.
+// keyOf includes sources, because an answer for some must not serve others.
 func keyOf(sources []string, texts ...string) string {
 	return fmt.Sprintf("%t %q %q", sources == nil, sources, texts)
 }
 
-// allows checks access to the repository of manifests without a request.
+// allows checks access without a request.
 func (c *Resolver) allows(manifests folder.Manifests, sources []string) error {
 	_, err := c.options.Credentials.Decide(access.Request{URL: artifact.RepositoryURL(manifests), Sources: sources})
 	return err
@@ -164,7 +161,7 @@ func (c *Resolver) resolveGit(ctx context.Context, manifests folder.Manifests, s
 	return folder.Pin{Commit: commit.String()}, nil
 }
 
-// describe prepares an error for users: it names the repository, adds a remedy and removes credentials.
+// describe names the repository, adds a remedy and removes credentials.
 func (c *Resolver) describe(repo string, err error) error {
 	if err == nil {
 		return nil
@@ -188,7 +185,7 @@ func (c *Resolver) describe(repo string, err error) error {
 	return &RepositoryError{kind, wording.Cut(wording.Visible(text), 1000) + advice}
 }
 
-// RepositoryError describes a failure of a repository without credentials.
+// RepositoryError is a failure of a repository, without credentials.
 type RepositoryError struct {
 	kind error // an error of package git, or nil
 	text string

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Store caches the content of artifacts on this machine and fetches missing entries again.
+// Store caches artifacts on this machine.
 type Store struct {
 	client *Resolver
 	verifier
@@ -24,10 +24,10 @@ type Store struct {
 	slots   chan struct{}
 }
 
-// maxFetches limits parallel fetches because each holds its content in memory.
+// maxFetches limits parallel fetches, which hold their content in memory.
 const maxFetches = 4
 
-// NewStore returns a store that writes archives to cache.
+// NewStore writes archives to cache.
 func NewStore(client *Resolver, cache *diskcache.Folder) *Store {
 	return &Store{client: client, verifier: verifier{resolver: client}, cache: cache, slots: make(chan struct{}, maxFetches)}
 }
@@ -56,7 +56,7 @@ func (s *Store) Fetch(ctx context.Context, of artifact.Artifact) (string, error)
 		return path, err
 	}
 	fetched := s.fetches.DoChan(of.Key()+of.Pin.Version, func() (any, error) {
-		// The fetch survives the first caller because others may wait for it.
+		// Others may wait for the fetch.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 		defer cancel()
 		s.slots <- struct{}{}

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// TrustedSource holds the keys that must sign artifacts whose URLs begin with prefix.
+// TrustedSource has the keys that must sign artifacts below a URL prefix.
 type TrustedSource struct {
 	prefix string
 	name   string          // identifies the keys; "" if no signature is required
@@ -22,9 +22,8 @@ type TrustedSource struct {
 	cosign *signature.Keys // for registries
 }
 
-// NewTrustedSource returns a source that requires a signature by one of the keys, or none without keys. Registries
-// (oci://) use keys of cosign, other sources those for Git. wrong maps the index of a key to its error, without
-// repeating the key.
+// NewTrustedSource requires a signature by one of the keys, if any: of cosign for registries (oci://), else of Git. wrong maps
+// the index of a key to its error.
 func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong map[int]error) {
 	source = TrustedSource{prefix: prefix}
 	if len(keys) == 0 {
@@ -49,8 +48,7 @@ func NewTrustedSource(prefix string, keys []string) (source TrustedSource, wrong
 	return source, wrong
 }
 
-// CheckTrustedURL reports an invalid URL prefix of a trusted source. The error omits the URL because it may hold a
-// secret.
+// CheckTrustedURL checks a URL prefix. The error omits it, because it may hold a secret.
 func CheckTrustedURL(prefix string) error {
 	if !artifact.IsRegistry(prefix) {
 		return git.CheckCredentialsURL(prefix)
@@ -67,7 +65,7 @@ const (
 	orUnsigned     = "or with unsigned = true where its content needs no signature"
 )
 
-// trusted returns the source that covers an artifact, or nil if no signature is required.
+// trusted returns the source of an artifact, or nil if no signature is required.
 func (v *verifier) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	refused := func(format string, arguments ...any) (*TrustedSource, error) {
 		text := fmt.Sprintf("repository %q: ", of.Repo) + fmt.Sprintf(format, arguments...)
@@ -97,8 +95,7 @@ func (v *verifier) trusted(of artifact.Artifact) (*TrustedSource, error) {
 	return source, nil
 }
 
-// longestSource returns the source with the longest matching prefix, or nil. Prefixes of registries match registries
-// only.
+// longestSource returns the source with the longest matching prefix, or nil.
 func longestSource(sources []TrustedSource, address string) *TrustedSource {
 	prefixes := make([]string, len(sources))
 	for i := range sources {
@@ -111,7 +108,7 @@ func longestSource(sources []TrustedSource, address string) *TrustedSource {
 	return &sources[grant.Login]
 }
 
-// CheckTrusted reports a prefix that two sources share.
+// CheckTrusted reports a prefix of two sources.
 func CheckTrusted(sources []TrustedSource) error {
 	seen := map[string]bool{}
 	for _, source := range sources {

@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
-// Limits of the signatures of one artifact.
 const (
 	maxSignatures = 50
 	maxPayload    = 1 << 20 // bytes
@@ -31,7 +30,6 @@ type verifier struct {
 	verified wait.Answers[struct{}]
 }
 
-// verify checks the signature that the source requires, once for each artifact.
 func (v *verifier) verify(ctx context.Context, of artifact.Artifact) error {
 	source, err := v.trusted(of)
 	if err != nil || source == nil || source.name == "" {
@@ -68,8 +66,7 @@ func (v *verifier) verifyGit(ctx context.Context, of artifact.Artifact, keys *gi
 	return nil
 }
 
-// verifyRegistry looks for a signature in both places that cosign uses: a tag derived from the digest and the referrers
-// of the artifact.
+// verifyRegistry looks where cosign puts signatures: at a tag derived from the digest and among the referrers.
 func (v *verifier) verifyRegistry(ctx context.Context, of artifact.Artifact, keys *signature.Keys) error {
 	at, err := v.resolver.web.registry(of.URL())
 	if err != nil {
@@ -94,7 +91,6 @@ func (v *verifier) verifyRegistry(ctx context.Context, of artifact.Artifact, key
 	return notSigned("none of the signatures of %s is valid (%d): %w", of.Pin.Digest, search.seen, search.why)
 }
 
-// signatures searches for a valid signature.
 type signatures struct {
 	at       *remote.Repository
 	keys     *signature.Keys
@@ -148,14 +144,12 @@ func (s *signatures) byReference(ctx context.Context) error {
 	return err
 }
 
-// payloads verifies the layers with a payload.
 func (s *signatures) payloads(ctx context.Context, of ocispec.Descriptor) error {
 	return s.layers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyPayload(content, layer.Annotations[signature.SignatureAnnotation], s.digest)
 	}, func(mediaType string) bool { return mediaType == signature.PayloadType })
 }
 
-// bundles verifies the layers with a bundle.
 func (s *signatures) bundles(ctx context.Context, of ocispec.Descriptor) error {
 	return s.layers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyBundle(content, s.digest)

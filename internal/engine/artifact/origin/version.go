@@ -13,10 +13,9 @@ import (
 
 func orAny(version string) string { return cmp.Or(version, "*") }
 
-// errNoVersion reports a repository without a matching version.
 var errNoVersion = errors.New("no such version")
 
-// describeMiss explains why no version is in a range. Ranges exclude pre-releases unless they name one.
+// describeMiss explains a miss: ranges exclude pre-releases unless they name one.
 func describeMiss(what, within string, versions []string) string {
 	text := fmt.Sprintf("none of the %d %s is %q, or in that range", len(versions), what, orAny(within))
 	constraint, err := semver.NewConstraint(orAny(within))
@@ -34,8 +33,7 @@ func describeMiss(what, within string, versions []string) string {
 	return text
 }
 
-// greatest returns the greatest version in a range ("" allows any), or "". Among equal versions it prefers the text that
-// sorts last.
+// greatest returns the greatest version in a range, or "". Among equals, it prefers the text that sorts last.
 func greatest(texts []string, within string) (string, error) {
 	constraint, err := semver.NewConstraint(orAny(within))
 	if err != nil {

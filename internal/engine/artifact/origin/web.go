@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 )
 
-// webClient sends the requests to chart repositories and registries.
+// webClient sends requests to chart repositories and registries.
 type webClient struct {
 	options ResolverOptions
 	http    *http.Client
@@ -28,8 +28,7 @@ func newWebClient(options ResolverOptions) *webClient {
 	return c
 }
 
-// RoundTrip implements http.RoundTripper. It checks access for every request, so redirects carry no credentials along, and limits
-// the size of responses.
+// RoundTrip checks access for every request, so redirects carry no credentials along, and limits responses.
 func (c *webClient) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("User-Agent", c.options.UserAgent)
@@ -58,7 +57,7 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// download requests the identity encoding because some servers label gzip archives as compressed responses.
+// download requests the identity encoding, since some servers call gzip archives compressed responses.
 func (c *webClient) download(ctx context.Context, address string, about *sourceLimits) ([]byte, error) {
 	response, err := c.open(ctx, address, "identity", about)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *webClient) download(ctx context.Context, address string, about *sourceL
 	return io.ReadAll(response.Body)
 }
 
-// open requests a URL in an encoding. It leaves the body encoded; the caller must close it.
+// open leaves the body encoded. The caller must close it.
 func (c *webClient) open(ctx context.Context, address, encoding string, about *sourceLimits) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(context.WithValue(ctx, questionKey{}, about), http.MethodGet, address, nil)
 	if err != nil {
@@ -86,7 +85,6 @@ func (c *webClient) open(ctx context.Context, address, encoding string, about *s
 	return response, nil
 }
 
-// firstOf returns the URL before any redirects.
 func firstOf(request *http.Request) *url.URL {
 	if hops := access.Hops(request); len(hops) > 0 {
 		return hops[0]
@@ -94,7 +92,7 @@ func firstOf(request *http.Request) *url.URL {
 	return request.URL
 }
 
-// withoutURL removes the request's URL from an error because a redirect may have added a signature to it.
+// withoutURL removes a URL, which may have a signature after a redirect.
 func withoutURL(err error) error {
 	request, ok := errors.AsType[*url.Error](err)
 	if !ok {
@@ -106,7 +104,6 @@ func withoutURL(err error) error {
 	return request.Err
 }
 
-// statusError turns an HTTP status into an error of package git.
 func statusError(code int, what string) error {
 	err := fmt.Errorf("its server answers %d %s for %s", code, http.StatusText(code), what)
 	if kind := git.KindOfStatus(code); kind != nil {

@@ -17,13 +17,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// Keys are trusted public keys. A signature by any one is enough. The zero value has none.
+// Keys are trusted public keys; a signature by any one is enough.
 type Keys struct{ keys []crypto.PublicKey }
 
 const minRSA = 2048 // bits
 
-// Add adds a public key in PEM: ECDSA on a NIST curve, RSA or Ed25519. The error omits the text because it may be a
-// private key.
+// Add adds a public key in PEM: ECDSA on a NIST curve, RSA or Ed25519. The error omits the text, which may be a private key.
 func (k *Keys) Add(text string) error {
 	block, rest := pem.Decode([]byte(armor.Normalize(text)))
 	if block == nil || len(strings.TrimSpace(string(rest))) > 0 {
@@ -53,7 +52,6 @@ func (k *Keys) Add(text string) error {
 	return nil
 }
 
-// verify reports whether one of the keys made the signature.
 func (k *Keys) verify(content, signature []byte) bool {
 	sum := sha256.Sum256(content)
 	for _, key := range k.keys {
@@ -73,8 +71,7 @@ func (k *Keys) verify(content, signature []byte) bool {
 	return false
 }
 
-// verifyLonger checks a signature with a hash as long as the curve. Cosign uses it for bundles, but SHA-256 for
-// payloads.
+// verifyLonger checks with a hash as long as the curve, as cosign does for bundles.
 func verifyLonger(public *ecdsa.PublicKey, content, signature []byte) bool {
 	switch public.Curve {
 	case elliptic.P384():

@@ -1,6 +1,6 @@
-// Package signature verifies cosign signatures made with a key for artifacts in registries. It supports
-// https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md and Sigstore bundles. It is pure; package origin
-// fetches signatures. It consults no transparency log or certificate authority.
+// Package signature verifies cosign signatures made with a key:
+// https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md and Sigstore bundles. It is pure, and consults no
+// transparency log or certificate authority.
 package signature
 
 import (
@@ -13,12 +13,12 @@ import (
 
 // Media types and annotations of signatures in registries.
 const (
-	// PayloadType is the media type of a payload layer. SignatureAnnotation of the layer holds the signature.
+	// PayloadType is the media type of a layer that is signed by its SignatureAnnotation.
 	PayloadType         = "application/vnd.dev.cosign.simplesigning.v1+json"
 	SignatureAnnotation = "dev.cosignproject.cosign/signature"
-	// PayloadsType is the type of an artifact with payload layers that refers to the signed artifact.
+	// PayloadsType is the type of an artifact with such layers.
 	PayloadsType = "application/vnd.dev.cosign.artifact.sig.v1+json"
-	// BundleType is the prefix of the type of a bundle, for both the artifact and its layer.
+	// BundleType begins the type of a bundle and of its layer.
 	BundleType = "application/vnd.dev.sigstore.bundle"
 
 	payloadKind   = "cosign container image signature"
@@ -27,7 +27,7 @@ const (
 	predicateKind = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// payload has the form "simple signing".
+// payload is "simple signing".
 type payload struct {
 	Critical struct {
 		Image struct {
@@ -39,7 +39,7 @@ type payload struct {
 
 var errOtherKey = errors.New("it is not of one of the trusted keys, or the content was changed after it was signed")
 
-// VerifyPayload checks that one of the keys signed the payload and that it names the digest. signature is in base64.
+// VerifyPayload checks that a key signed the payload and that it names the digest. signature is in base64.
 func (k *Keys) VerifyPayload(content []byte, signature, digest string) error {
 	raw, err := base64.StdEncoding.DecodeString(signature)
 	if err != nil || len(raw) == 0 {
@@ -72,7 +72,6 @@ type bundle struct {
 	} `json:"dsseEnvelope"`
 }
 
-// statement is the payload of a bundle's envelope.
 type statement struct {
 	Type      string `json:"_type"`
 	Predicate string `json:"predicateType"`
@@ -81,11 +80,9 @@ type statement struct {
 	} `json:"subject"`
 }
 
-// maxSignatures limits the signatures of one envelope.
 const maxSignatures = 16
 
-// VerifyBundle checks that one of the keys signed the statement and that it is a signature of the digest. Other
-// attestations are refused.
+// VerifyBundle checks that a key signed a signature of the digest, and no other attestation.
 func (k *Keys) VerifyBundle(content []byte, digest string) error {
 	var read bundle
 	if err := json.Unmarshal(content, &read); err != nil {

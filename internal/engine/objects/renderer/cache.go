@@ -20,13 +20,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// maxCacheBytes bounds the results in memory.
 const maxCacheBytes = 64 << 20
 
-// cacheFormat must change if equal requests give other results or the encoding changes.
+// cacheFormat must change if equal requests give other results.
 const cacheFormat = 8
 
-// cache keeps results by cacheKey, in memory and on disk.
+// cache keeps results in memory and on disk.
 type cache struct {
 	disk   *diskcache.Folder // nil for none
 	flight singleflight.Group
@@ -39,8 +38,7 @@ func newCache(disk *diskcache.Folder) *cache {
 	return &cache{disk: disk, kept: lastUsed[*objects.Rendering]{most: maxCacheBytes}}
 }
 
-// cacheKey identifies a result by the request, the library versions and the keys that verify the artifact. A result is reused
-// only for the same keys.
+// cacheKey identifies a result by request, libraries and the keys that verified the artifact.
 func cacheKey(request *objects.Request, keys string) string {
 	canonical := *request
 	canonical.Artifact = artifact.Artifact{}
@@ -58,7 +56,6 @@ func cacheKey(request *objects.Request, keys string) string {
 	return sumOf(text)
 }
 
-// libraries returns the versions of Go and the rendering modules.
 var libraries = sync.OnceValue(func() string {
 	versions := []string{runtime.Version()}
 	info, _ := debug.ReadBuildInfo()
@@ -75,13 +72,12 @@ var libraries = sync.OnceValue(func() string {
 	return strings.Join(versions, " ")
 })
 
-// abandonedError reports that the context of the rendering caller ended. Waiting callers try again.
+// abandonedError reports that the caller that rendered has gone. Others try again.
 type abandonedError struct{ error }
 
 func (e abandonedError) Unwrap() error { return e.error }
 
-// get returns the cached result, or calls render once for all concurrent calls with the same key and version. The version
-// affects only errors, which are not cached.
+// get renders once for all concurrent calls. The version affects only errors, which are not cached.
 func (c *cache) get(ctx context.Context, key, version string, render func() ([]byte, error)) (*objects.Rendering, error) {
 	for {
 		if result := c.inMemory(key); result != nil {
@@ -146,7 +142,7 @@ func (c *cache) read(key string) ([]byte, error) {
 	return c.disk.Read(diskcache.Objects, key)
 }
 
-// write ignores failures because the result can be rendered again.
+// write ignores failures: the result can be rendered again.
 func (c *cache) write(key string, text []byte) {
 	if c.disk != nil {
 		_, _ = c.disk.Write(diskcache.Objects, key, func(to io.Writer) error {

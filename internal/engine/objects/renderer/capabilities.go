@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
 
-// capabilities holds the Kubernetes version and APIs that a chart sees.
 type capabilities struct {
 	*common.Capabilities
 	APIVersions apiVersions
@@ -42,7 +41,7 @@ func (r *helmRelease) capabilities() (*capabilities, error) {
 	return &capabilities{all, newAPIVersions(apis, missing)}, nil
 }
 
-// withVersions adds "<group>/<version>" for each "<group>/<version>/<kind>".
+// withVersions adds "<group>/<version>" to "<group>/<version>/<kind>".
 func withVersions(apis []string) []string {
 	all := slices.Clone(apis)
 	for _, api := range apis {
@@ -54,8 +53,8 @@ func withVersions(apis []string) []string {
 	return all
 }
 
-// apiVersions replaces [common.VersionSet] and records missingAPIs after its last element, within its capacity. It is a slice
-// because charts range over it and pass it to list functions.
+// apiVersions replaces [common.VersionSet], with missingAPIs after its last element, within its capacity. It is a slice
+// because charts range over it.
 type apiVersions []any
 
 func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
@@ -66,7 +65,7 @@ func newAPIVersions(apis []string, missing missingAPIs) apiVersions {
 	return append(all, missing)[:len(apis)]
 }
 
-// Has reports whether the clusters have an API, for charts.
+// Has reports whether the clusters have an API.
 func (a apiVersions) Has(api string) (bool, error) {
 	if slices.Contains(a, any(api)) {
 		return true, nil
@@ -79,10 +78,10 @@ func (a apiVersions) Has(api string) (bool, error) {
 	return false, nil
 }
 
-// missingAPIs records APIs that a chart asked for but neither Kubernetes nor the request has. A nil map records nothing.
+// missingAPIs records APIs that neither Kubernetes nor the request has. A nil map records nothing.
 type missingAPIs map[string]bool
 
-// maxMissing bounds missingAPIs. Charts that have some have dozens.
+// maxMissing bounds missingAPIs. Charts have dozens.
 const maxMissing = 200
 
 func (m missingAPIs) add(api string) error {

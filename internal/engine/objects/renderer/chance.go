@@ -13,12 +13,12 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// variants replaces template functions that depend on randomness, clock or cluster. The replacements are deterministic but differ
-// between variants 0 and 1 in every part. If both variants render equal objects, the chart always renders them.
+// variants replaces functions that depend on randomness, clock or cluster. The results differ between variants 0 and 1 in
+// every part: a chart that renders equal objects with both always does.
 type variants struct {
 	variant int
 	only    string // the only function with the variant (others have 0); "" for all
-	offline bool   // functions that read a cluster or name server return nothing, as in `helm template`
+	offline bool   // lookups return nothing, as in `helm template`
 	called  map[string]bool
 	numbers *rand.Rand
 }
@@ -33,7 +33,7 @@ func (c *variants) calls() []string {
 	return slices.Sorted(maps.Keys(c.called))
 }
 
-// record returns the variant for a called function.
+// record returns the variant of a called function.
 func (c *variants) record(function string) int {
 	c.called[function] = true
 	if c.only != "" && c.only != function {
@@ -47,7 +47,6 @@ const (
 	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// makeText returns n letters that differ between variants.
 func (c *variants) makeText(variant, n int, alphabet string) string {
 	var b strings.Builder
 	for range n {
@@ -56,7 +55,7 @@ func (c *variants) makeText(variant, n int, alphabet string) string {
 	return b.String()
 }
 
-// variantTime returns a time that differs between variants in every field.
+// variantTime differs between variants in every field.
 func variantTime(variant int) time.Time {
 	if variant == 0 {
 		return time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC)
@@ -68,7 +67,7 @@ func (c *variants) random(function, alphabet string) func(int) string {
 	return func(n int) string { return c.makeText(c.record(function), n, alphabet) }
 }
 
-// certificate mirrors the unexported certificate of sprig.
+// certificate mirrors sprig's unexported type.
 type certificate struct{ Cert, Key string }
 
 func (c *variants) pem(variant int, kind string) string {
@@ -148,7 +147,7 @@ func (c *variants) functions() template.FuncMap {
 	return functions
 }
 
-// lookup returns nothing, as in `helm template`, or an object in variant 1, as on a cluster.
+// lookup returns nothing, or an object in variant 1.
 func (c *variants) lookup(version, kind, namespace, name string) (map[string]any, error) {
 	if c.offline || c.record("lookup") == 0 {
 		return map[string]any{}, nil
@@ -162,7 +161,7 @@ func (c *variants) lookup(version, kind, namespace, name string) (map[string]any
 	return map[string]any{"apiVersion": version, "kind": kind + "List", "items": []any{object}}, nil
 }
 
-// keys replaces sprig's function, whose order is the random order of a map.
+// keys replaces sprig's function, whose order is random.
 func (c *variants) keys(from ...map[string]any) []string {
 	all := []string{}
 	for _, m := range from {
@@ -187,7 +186,7 @@ func (c *variants) order(function string, m map[string]any) []string {
 	return keys
 }
 
-// clocks returns the functions that read the clock. Sprig's date functions do so if their argument is not a date.
+// clocks returns the functions that read the clock, some only for arguments that are no dates.
 func (c *variants) clocks() template.FuncMap {
 	sprigs := sprig.TxtFuncMap()
 	inZone := sprigs["dateInZone"].(func(string, any, string) string)

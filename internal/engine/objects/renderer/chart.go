@@ -24,14 +24,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// loadedChart is a chart shared by requests. Each renders a copy because rendering changes charts.
+// loadedChart is shared by requests. Each renders a copy, because rendering changes charts.
 type loadedChart struct {
 	chart         *chart.Chart
 	schemas       schemas
 	mentionsState bool // a template can detect an upgrade
 }
 
-// chartFolder returns the folder of the chart, a subfolder in chart archives.
+// chartFolder finds the subfolder of the chart in a chart archive.
 func chartFolder(t *tree, folder string) (string, error) {
 	if _, has := t.files[path.Join(folder, "Chart.yaml")]; has {
 		return folder, nil
@@ -53,10 +53,10 @@ func chartFolder(t *tree, folder string) (string, error) {
 	return "", fmt.Errorf("folder %q has no Chart.yaml, so it is no chart", folder)
 }
 
-// maxChartFile bounds each file of a chart, as in Helm 3, which Argo CD uses.
+// maxChartFile is the limit of Helm 3, which Argo CD uses.
 const maxChartFile = 5 << 20
 
-// loadChart reads a chart with its dependencies. Packed charts contain them and omit the files in .helmignore.
+// loadChart reads a chart with its dependencies, which packed charts contain.
 func loadChart(t *tree, folder string, isPacked bool) (*loadedChart, error) {
 	loaded, err := readChart(t, folder, isPacked)
 	if err != nil {
@@ -104,8 +104,7 @@ func readChart(t *tree, folder string, isPacked bool) (*chart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
-// addLocalDependencies adds file:// dependencies, as agents do before rendering. A dependency must have its own dependencies in
-// its folder charts.
+// addLocalDependencies adds file:// dependencies, as agents do. They must contain their own.
 func addLocalDependencies(t *tree, folder string, to *chart.Chart) error {
 	for _, wanted := range to.Metadata.Dependencies {
 		below, isLocal := strings.CutPrefix(wanted.Repository, "file://")
@@ -137,7 +136,6 @@ func hasDependency(c *chart.Chart, name string) bool {
 	return slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == name })
 }
 
-// isIgnored reports whether rules ignore a file or a folder above it.
 func isIgnored(rules *ignore.Rules, name string) bool {
 	folder := (&tar.Header{Typeflag: tar.TypeDir}).FileInfo() // rules use only IsDir
 	for i, b := range name {
@@ -148,7 +146,7 @@ func isIgnored(rules *ignore.Rules, name string) bool {
 	return rules.Ignore(name, (&tar.Header{}).FileInfo())
 }
 
-// checkDependencies refuses charts with missing dependencies, which Helm would have to fetch.
+// checkDependencies refuses dependencies that Helm would have to fetch.
 func checkDependencies(c *chart.Chart) error {
 	var missing []string
 	for _, wanted := range c.Metadata.Dependencies {
@@ -168,7 +166,7 @@ func checkDependencies(c *chart.Chart) error {
 	return nil
 }
 
-// sortDependencies is needed because Helm reads dependencies in the random order of a map.
+// sortDependencies removes Helm's random order.
 func sortDependencies(c *chart.Chart) {
 	all := slices.Clone(c.Dependencies())
 	slices.SortStableFunc(all, func(a, b *chart.Chart) int {
@@ -196,7 +194,7 @@ func copyChart(c *chart.Chart) *chart.Chart {
 	return copied
 }
 
-// schemas caches compiled values.schema.json files by their text.
+// schemas caches compiled schemas by their text.
 type schemas map[string]*valuesSchema
 
 type valuesSchema struct {
@@ -204,8 +202,7 @@ type valuesSchema struct {
 	remote   []string           // addresses of remote schemas
 }
 
-// validate follows Helm's ValidateAgainstSchema without loading schemas from files or the network. It returns the addresses of
-// schemas that Helm would load, and accepts values that these would refuse.
+// validate follows Helm's ValidateAgainstSchema, but loads no schemas and returns their addresses.
 func (s schemas) validate(c *chart.Chart, values common.Values) (remote []objects.RemoteSchema, err error) {
 	var mistakes []error
 	if c.Schema != nil {
@@ -247,7 +244,7 @@ func (s schemas) validateOne(c *chart.Chart, values common.Values) (remote []str
 	if schema.compiled == nil {
 		return schema.remote, nil
 	}
-	// Values of templates may have types that JSON lacks.
+	// Values may have types that JSON lacks.
 	text, err := json.Marshal(values)
 	if err != nil {
 		return nil, err
@@ -280,10 +277,9 @@ func compileSchema(text []byte) (*valuesSchema, error) {
 	return schema, nil
 }
 
-// schemaLoader records remote schemas and replaces them by schemas that accept everything.
+// schemaLoader replaces remote schemas by ones that accept everything.
 type schemaLoader struct{ of *valuesSchema }
 
-// Bounds of remote addresses.
 const (
 	maxSchemaAddress   = 500 // bytes
 	maxSchemaAddresses = 20

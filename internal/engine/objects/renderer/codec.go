@@ -11,19 +11,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxOutput bounds the YAML of a result and thus an answer.
+// maxOutput bounds the YAML of a result.
 const maxOutput = 16 << 20
 
 var errOutput = fmt.Errorf("it renders more than %d MiB", maxOutput>>20)
 
-// describedObject is an object without its YAML, which follows the header.
+// describedObject is an object whose YAML follows the header.
 type describedObject struct {
 	objects.FinalObject
 	YAML   struct{} `json:",omitzero"` // hides FinalObject.YAML
 	Length int
 }
 
-// renderingHeader is the first line of an encoded result.
 type renderingHeader struct {
 	Chart         *objects.Chart            `json:",omitempty"`
 	MissingAPIs   []string                  `json:",omitempty"`
@@ -33,7 +32,7 @@ type renderingHeader struct {
 	Objects       []describedObject
 }
 
-// encode writes a renderingHeader as a line of JSON, then the YAML of each object.
+// encode writes a header as a line of JSON, then the YAML of all objects.
 func encode(result *objects.Rendering) ([]byte, error) {
 	all := make([]describedObject, len(result.Objects))
 	size := 0
@@ -84,10 +83,9 @@ func decode(text []byte) (*objects.Rendering, error) {
 	return result, nil
 }
 
-// maxFrame bounds one message between processes.
+// maxFrame bounds a message between processes.
 const maxFrame = 64 << 20
 
-// writeFrame writes a message after its length.
 func writeFrame(to io.Writer, message []byte) error {
 	if len(message) > maxFrame {
 		return fmt.Errorf("a message has more than %d MiB", maxFrame>>20)

@@ -57,7 +57,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 	return nil
 }
 
-// compileGlob compiles a pattern as Argo CD does: "*" matches slashes, too. It returns nil for "".
+// compileGlob compiles as Argo CD does: "*" matches slashes.
 func compileGlob(field, pattern string) (glob.Glob, error) {
 	if pattern == "" {
 		return nil, nil
@@ -69,7 +69,7 @@ func compileGlob(field, pattern string) (glob.Glob, error) {
 	return compiled, nil
 }
 
-// addFile collects the documents of a file. It ignores unreadable YAML that does not look like a manifest.
+// addFile ignores unreadable YAML that does not look like a manifest, as Argo CD does.
 func addFile(name string, content []byte, into *collector) error {
 	documents, err := splitDocuments(content)
 	if path.Ext(name) == ".json" && err == nil && len(documents) > 1 {
@@ -92,7 +92,7 @@ func addFile(name string, content []byte, into *collector) error {
 	return nil
 }
 
-// splitDocuments returns objects as JSON. Each must have a kind. With an error, it returns the documents before the mistake.
+// splitDocuments returns objects as JSON, with an error those before the mistake.
 func splitDocuments(content []byte) ([][]byte, error) {
 	var documents [][]byte
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)

@@ -29,7 +29,6 @@ type head struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// collector collects objects, and their files for errors.
 type collector struct {
 	objects []objects.FinalObject
 	files   []string
@@ -38,7 +37,7 @@ type collector struct {
 	remote  []objects.RemoteSchema
 }
 
-// leaveOut removes objects that the agent skips because of their hooks.
+// leaveOut removes objects that the agent skips.
 func (c *collector) leaveOut(hooks *objects.Hooks) {
 	kept := collector{size: c.size, missing: c.missing, remote: c.remote}
 	for i, o := range c.objects {
@@ -51,9 +50,8 @@ func (c *collector) leaveOut(hooks *objects.Hooks) {
 	*c = kept
 }
 
-// add collects the object or list items in a YAML or JSON document, which may be empty.
 func (c *collector) add(document []byte, file, hook string, from objects.Origin) error {
-	// Refuse a large document before parsing, which takes long.
+	// Parsing a large document takes long.
 	if len(document) > maxOutput-c.size {
 		return errOutput
 	}
@@ -102,7 +100,7 @@ func (c *collector) addJSON(text []byte, file, hook string, from objects.Origin)
 	return nil
 }
 
-// addDocument caches the objects of a chart's document for later requests.
+// addDocument keeps the objects of a document for later requests.
 func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	if d.objects == nil {
 		before, size := len(c.objects), c.size
@@ -121,7 +119,7 @@ func (c *collector) addDocument(d *parsedDocument, file, hook string) error {
 	return nil
 }
 
-// result sorts objects and refuses duplicates. Namespaced objects get the default namespace, but their YAML does not change.
+// result sorts objects, refuses duplicates and sets namespaces, but not in YAML.
 func (c *collector) result(namespace string) (*objects.Rendering, error) {
 	scopes := c.scopes()
 	order := make([]int, len(c.objects))
@@ -146,7 +144,7 @@ func (c *collector) result(namespace string) (*objects.Rendering, error) {
 		if to == 0 {
 			continue
 		}
-		// Helm runs hooks in sequence, so hooks and other objects may share a name.
+		// Helm runs hooks in sequence, so others may have their names.
 		before, o := &sorted[to-1], &sorted[to]
 		isAlternative := before.On != o.On && before.On != "" && o.On != ""
 		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
@@ -163,7 +161,7 @@ func title(o *objects.FinalObject) string {
 	return fmt.Sprintf("%s %q of namespace %q", o.Kind, o.Name, o.Namespace)
 }
 
-// scopes returns whether the group and kind of each CRD is namespaced.
+// scopes maps the group and kind of each CRD to whether it is namespaced.
 func (c *collector) scopes() map[[2]string]bool {
 	scopes := map[[2]string]bool{}
 	for _, o := range c.objects {
@@ -183,7 +181,7 @@ func (c *collector) scopes() map[[2]string]bool {
 	return scopes
 }
 
-// isNamespaced treats unknown kinds as namespaced.
+// isNamespaced assumes so for unknown kinds.
 func isNamespaced(o *objects.FinalObject, scopes map[[2]string]bool) bool {
 	if namespaced, isDefined := scopes[[2]string{o.Group, o.Kind}]; isDefined {
 		return namespaced

@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// treeFiles gives kustomize the files of an artifact with one replaced or added, and reports links that leave the artifact.
-// Kustomize's in-memory files refuse some names of repositories. They are embedded, empty, for methods that no build calls.
+// treeFiles gives kustomize the files of an artifact with one replaced or added. It embeds empty files for methods that no
+// build calls: kustomize's own refuse some names of repositories.
 type treeFiles struct {
 	filesys.FileSystem
 	tree    *tree
-	name    string // of the replaced or added file
+	name    string
 	content []byte
 }
 
@@ -22,7 +22,6 @@ func newTreeFiles(t *tree, name string, content []byte) treeFiles {
 	return treeFiles{filesys.MakeFsInMemory(), t, name, content}
 }
 
-// treePath converts a kustomize path.
 func treePath(name string) string {
 	clean := strings.TrimPrefix(path.Clean("/"+filepath.ToSlash(name)), "/")
 	if clean == "" {
@@ -31,7 +30,6 @@ func treePath(name string) string {
 	return clean
 }
 
-// isFile includes links that leave the artifact.
 func (f treeFiles) isFile(name string) bool {
 	_, leads := f.tree.outside[name]
 	_, has := f.tree.files[name]
@@ -47,8 +45,7 @@ func (f treeFiles) IsDir(name string) bool {
 // Exists implements filesys.FileSystem.
 func (f treeFiles) Exists(name string) bool { return f.isFile(treePath(name)) || f.IsDir(name) }
 
-// CleanedAbs implements filesys.FileSystem.
-// It follows links, so that kustomize refuses links out of its permitted folder.
+// CleanedAbs implements filesys.FileSystem. It follows links, so that kustomize refuses those out of its folder.
 func (f treeFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	clean := f.tree.realPath(treePath(name))
 	switch {

@@ -14,10 +14,10 @@ import (
 
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
-// substituteKey is a label or annotation that can disable substitution.
+// substituteKey is a label or annotation.
 const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 
-// finish replaces variables and then adds common metadata, as Flux does after a build.
+// finish replaces variables and then adds metadata, as Flux does after a build.
 func (c *collector) finish(request *objects.Request) error {
 	variables := map[string]string{}
 	for name, value := range request.Substitute {

@@ -30,16 +30,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// defaultKubernetes is the default of `helm template`, the version of Helm's Kubernetes client.
+// defaultKubernetes is the default of `helm template`.
 const defaultKubernetes = "v1.37.0"
 
-// manifest is a document in the output of a chart.
 type manifest struct {
 	file, hook, text string
 	document         *parsedDocument
 }
 
-// renderHelm follows `helm template`. If the agent runs releases and the chart can detect an upgrade, it also renders an upgrade.
+// renderHelm follows `helm template`, and also as an upgrade, if the agent runs releases and the chart can detect one.
 func renderHelm(
 	ctx context.Context,
 	t *tree,
@@ -85,8 +84,8 @@ func renderHelm(
 	return nil
 }
 
-// manifests renders and post-renders the release. If it calls functions that depend on randomness, clock or cluster, manifests
-// renders again and refuses a difference because the cluster would get other objects.
+// manifests renders and post-renders. A chart with functions that depend on randomness, clock or cluster is rendered again,
+// and a difference is an error: the cluster would get other objects.
 func (r *helmRelease) manifests(ctx context.Context) ([]manifest, error) {
 	used := r.newChance(0, "")
 	manifests, err := r.render(ctx, used)
@@ -119,7 +118,7 @@ type helmRelease struct {
 	isUpgrade bool
 }
 
-// readValues merges value files, values and parameters; later ones win.
+// readValues merges value files, values and parameters in this order.
 func (r *helmRelease) readValues(t *tree, folder string) error {
 	r.values = map[string]any{}
 	for _, name := range r.helm.ValueFiles {
@@ -162,7 +161,6 @@ func (r *helmRelease) readValues(t *tree, folder string) error {
 	return nil
 }
 
-// asHelmReads converts numbers to float64, as Helm does.
 func asHelmReads(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -172,7 +170,7 @@ func asHelmReads(values map[string]any) (map[string]any, error) {
 	return read, json.Unmarshal(text, &read)
 }
 
-// escapeCommas escapes commas outside lists in braces, as Argo CD does.
+// escapeCommas spares lists in braces, as Argo CD does.
 func escapeCommas(value string) string {
 	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
 		return value
@@ -187,7 +185,7 @@ func escapeCommas(value string) string {
 	return b.String()
 }
 
-// render follows Helm's action.Install for `helm template`.
+// render follows Helm's action.Install.
 func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, error) {
 	c := copyChart(r.chart.chart)
 	r.rendered = c
@@ -226,8 +224,7 @@ func (r *helmRelease) render(ctx context.Context, used *variants) ([]manifest, e
 	}
 	functions := used.functions()
 	functions["toYaml"] = r.repeated.toYAML
-	// The second rendering ignores fail and required: a chart that refuses a result renders no other object with it. The rest
-	// must still be equal.
+	// The second rendering ignores fail and required: a chart that refuses a result renders no other object with it.
 	files, err := engine.Engine{CustomTemplateFuncs: functions, LintMode: used.variant == 1}.RenderWithContext(ctx, c, all)
 	if err != nil {
 		return nil, err
@@ -266,7 +263,7 @@ func readManifests(files map[string]string, repeated *parseCache, skipTests bool
 	return manifests, nil
 }
 
-// splitManifests splits a file as Helm does, but skips Helm's search for separators if the file has none.
+// splitManifests spares Helm's slow search if the file has no separator.
 func splitManifests(file string) []string {
 	if !strings.Contains(file, "---") {
 		if text := strings.TrimLeftFunc(file, unicode.IsSpace); text != "" {
@@ -284,7 +281,7 @@ func splitManifests(file string) []string {
 	return texts
 }
 
-// read parses a manifest. It uses Helm's parser only for hooks and mistakes.
+// read uses Helm's parser only for hooks and mistakes.
 func (m *manifest) read(repeated *parseCache, skipTests bool) (isDeployed bool, err error) {
 	if m.document, err = repeated.read(m.text); err == nil && m.document.isPlain {
 		return true, nil
@@ -313,7 +310,7 @@ func hookNames(h *release.Hook) string {
 	return strings.Join(names, ",")
 }
 
-// compare renders with other results of the functions and names a function with an effect.
+// compare renders with other results and names a function with an effect.
 func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []string) error {
 	all := r.findDifference(ctx, first, "")
 	if all == nil {
@@ -343,11 +340,9 @@ func (d *renderDifference) by(function string) error {
 		"such as the name of a secret that exists"+orLeave, file, function)
 }
 
-// templateName matches the template in a Helm error.
 var templateName = regexp.MustCompile(`[^\s()":]+/templates/[^\s()":]+`)
 
-// findDifference renders again and returns the first difference or nil. It ignores comments, the order of fields and objects
-// that the agent skips.
+// findDifference ignores comments, the order of fields, and objects that the agent skips.
 func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only string) *renderDifference {
 	second, err := r.render(ctx, r.newChance(1, only))
 	if err != nil {
@@ -364,7 +359,6 @@ func (r *helmRelease) findDifference(ctx context.Context, first []manifest, only
 	return nil
 }
 
-// appliedByFile returns the JSON of applied objects.
 func (r *helmRelease) appliedByFile(manifests []manifest) map[string]string {
 	files := map[string]string{}
 	for _, m := range manifests {

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// renderKustomize builds a folder as `kustomize build` does.
+// renderKustomize follows `kustomize build`.
 func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collector) error {
 	file, text, err := kustomizationText(t, folder, k)
 	if err != nil {
@@ -48,8 +48,8 @@ func renderKustomize(t *tree, folder string, k *objects.Kustomize, into *collect
 	return nil
 }
 
-// kustomizationText returns the kustomization with the settings of the request. Without settings, it returns the file unchanged
-// because kustomize distinguishes `resources: []` from missing resources.
+// kustomizationText returns the file unchanged if no setting changes it: kustomize distinguishes `resources: []` from missing
+// resources.
 func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file string, text []byte, err error) {
 	kustomization, file, err := readKustomization(t, folder, k)
 	if err != nil {
@@ -71,7 +71,7 @@ func kustomizationText(t *tree, folder string, k *objects.Kustomize) (file strin
 	return file, text, err
 }
 
-// readKustomization reads or generates a kustomization, as findOrGenerateKustomization in Flux's package kustomize.
+// readKustomization follows findOrGenerateKustomization in Flux's package kustomize.
 func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kustomization, string, error) {
 	kustomization := &types.Kustomization{TypeMeta: types.TypeMeta{APIVersion: types.KustomizationVersion, Kind: types.KustomizationKind}}
 	if file := kustomizationFile(t, folder); file != "" {
@@ -103,7 +103,7 @@ func readKustomization(t *tree, folder string, k *objects.Kustomize) (*types.Kus
 	}
 	kustomization.Resources = resources
 	if len(resources) == 0 {
-		kustomization.Namespace = "_placeholder" // as Flux does, because an empty kustomization is an error
+		kustomization.Namespace = "_placeholder" // as Flux: an empty one is an error
 	}
 	return kustomization, path.Join(folder, konfig.DefaultKustomizationFileName()), nil
 }
@@ -119,7 +119,7 @@ func kustomizationFile(t *tree, folder string) string {
 	return ""
 }
 
-// listManifests lists manifests recursively. It lists a subfolder with a kustomization instead of its manifests.
+// listManifests lists recursively: a subfolder with a kustomization instead of its manifests.
 func listManifests(t *tree, folder string) ([]string, error) {
 	factory := provider.NewDefaultDepProvider().GetResourceFactory()
 	var resources []string
@@ -149,7 +149,7 @@ func listManifests(t *tree, folder string) ([]string, error) {
 	return resources, nil
 }
 
-// outermostKustomization returns the first folder with a kustomization between folder and name, relative to folder.
+// outermostKustomization returns the first folder with a kustomization on the way to name.
 func outermostKustomization(t *tree, folder, name string) string {
 	for i, b := range name {
 		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {
@@ -159,7 +159,6 @@ func outermostKustomization(t *tree, folder, name string) string {
 	return ""
 }
 
-// applySettings extends a kustomization, as Flux and Argo CD do.
 func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kustomization) error {
 	to.NamePrefix = cmp.Or(k.NamePrefix, to.NamePrefix)
 	to.NameSuffix = cmp.Or(k.NameSuffix, to.NameSuffix)
@@ -198,7 +197,7 @@ func applySettings(k *objects.Kustomize, t *tree, folder string, to *types.Kusto
 	return nil
 }
 
-// setImage replaces the given fields of an image. A tag replaces a digest and vice versa.
+// setImage replaces given fields. A tag replaces a digest and vice versa.
 func setImage(to *types.Kustomization, image objects.Image) {
 	at := slices.IndexFunc(to.Images, func(i types.Image) bool { return i.Name == image.Name })
 	if at < 0 {
@@ -231,11 +230,11 @@ func selectorOf(t *objects.PatchTarget) *types.Selector {
 	return chosen
 }
 
-// building serializes builds because kustomize keeps OpenAPI schemas in package variables.
+// building serializes builds, since kustomize has global schemas.
 var building sync.Mutex
 
-// buildKustomization builds with a kustomization at the path file, which overrides the artifact's file. anywhere permits files
-// outside the folder, as Flux does. OpenAPI schemas of the kustomization do not affect later builds.
+// buildKustomization replaces the artifact's file by the given kustomization. anywhere permits files outside its folder, as
+// Flux does.
 func buildKustomization(t *tree, file string, kustomization []byte, anywhere, hasSchema bool) (all resmap.ResMap, err error) {
 	building.Lock()
 	defer building.Unlock()
@@ -256,10 +255,10 @@ func buildKustomization(t *tree, file string, kustomization []byte, anywhere, ha
 	return all, err
 }
 
-// kustomizeVersion is the release with the version of package api in go.mod.
+// kustomizeVersion belongs to the package api in go.mod.
 const kustomizeVersion = "v5.8.1"
 
-// labelVersion corrects the label of `buildMetadata: [managedByLabel]`, where kustomize inserts the version of this program.
+// labelVersion corrects the label of `managedByLabel`, which has the version of this program.
 func labelVersion(all resmap.ResMap) error {
 	const name, prefix = konfig.ManagedbyLabelKey, "kustomize-"
 	own := prefix + provenance.GetProvenance().Semver()
@@ -276,7 +275,7 @@ func labelVersion(all resmap.ResMap) error {
 	return nil
 }
 
-// recoverPanic is needed because kustomize panics on some malformed objects.
+// recoverPanic is for malformed objects, on which kustomize panics.
 func recoverPanic(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -286,7 +285,7 @@ func recoverPanic(run func() error) (err error) {
 	return run()
 }
 
-// postRender applies a kustomization to the output of a chart, including hooks, as Helm does by default.
+// postRender includes hooks, as Helm does by default.
 func postRender(manifests []manifest, repeated *parseCache, k *objects.Kustomize) ([]manifest, error) {
 	const input = "rendered.yaml"
 	var text strings.Builder

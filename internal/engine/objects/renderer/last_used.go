@@ -2,7 +2,7 @@ package renderer
 
 import "container/list"
 
-// lastUsed keeps the values used last, up to most bytes in total. It is not safe for concurrent use.
+// lastUsed keeps the values used last, up to most bytes. It is not safe for concurrent use.
 type lastUsed[T any] struct {
 	most, size int64
 	byName     map[string]*list.Element // of used[T]
@@ -24,7 +24,7 @@ func (l *lastUsed[T]) get(name string) (value T, has bool) {
 	return value, has
 }
 
-// keep adds a value under a new name and evicts the least recently used values.
+// keep adds a value under a new name.
 func (l *lastUsed[T]) keep(name string, value T, size int64) {
 	if l.byName == nil {
 		l.byName = map[string]*list.Element{}

@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Loose renders files in memory, without an artifact, in a worker.
+// Loose renders files without an artifact, in a worker.
 type Loose struct {
 	once    sync.Once
 	pool    *Pool
@@ -24,10 +24,9 @@ type Loose struct {
 	err     error
 }
 
-// looseTime bounds the rendering of one folder.
 const looseTime = 10 * time.Second
 
-// Render renders files, which have clean paths and must be equal in each call. It ignores the artifact of the request.
+// Render renders files with clean paths, equal in each call, instead of the request's artifact.
 func (l *Loose) Render(ctx context.Context, files map[string]string, request *objects.Request) (*objects.Rendering, error) {
 	l.once.Do(func() {
 		l.pool = NewPool(nil, PoolOptions{Time: looseTime, Workers: 1})
@@ -45,7 +44,7 @@ func (l *Loose) Render(ctx context.Context, files map[string]string, request *ob
 	return decode(text)
 }
 
-// Close ends the worker and removes its archive.
+// Close ends the worker.
 func (l *Loose) Close() {
 	if l.pool != nil {
 		l.pool.Close()
@@ -55,7 +54,7 @@ func (l *Loose) Close() {
 	}
 }
 
-// writeArchive creates a separate cache because workers read archives only from caches.
+// writeArchive creates a cache, since workers read archives only from caches.
 func (l *Loose) writeArchive(files map[string]string) (path string, err error) {
 	if l.folder, err = os.MkdirTemp("", "flotilla-files-"); err != nil {
 		return "", err

@@ -22,7 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Pool renders in worker processes of this program, so that an endless or greedy chart causes only an error.
+// Pool renders in processes of this program, so that an endless or greedy chart causes only an error.
 type Pool struct {
 	fetcher artifact.Fetcher
 	options PoolOptions
@@ -35,10 +35,9 @@ type Pool struct {
 	exceeded map[artifactPath]error // renderings that exceeded a bound
 }
 
-// artifactPath identifies the content of a request apart from its values.
 type artifactPath struct{ artifact, path string }
 
-// PoolOptions configures a Pool.
+// PoolOptions configure a Pool.
 type PoolOptions struct {
 	Cache   *diskcache.Folder // nil caches in memory only
 	Time    time.Duration     // per request; 30 seconds by default
@@ -46,7 +45,7 @@ type PoolOptions struct {
 	Workers int               // one for each processor by default
 }
 
-// NewPool returns a pool that starts workers on demand. They end with this process or Close.
+// NewPool starts workers on demand. They end with this process or Close.
 func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	options.Time, options.Memory = cmp.Or(options.Time, 30*time.Second), cmp.Or(options.Memory, 512<<20)
 	options.Workers = cmp.Or(options.Workers, runtime.GOMAXPROCS(0))
@@ -63,7 +62,7 @@ func NewPool(fetcher artifact.Fetcher, options PoolOptions) *Pool {
 	return p
 }
 
-// Close ends all workers after their current requests. The pool must not be used afterwards.
+// Close ends all workers after their current requests.
 func (p *Pool) Close() {
 	p.closed.Do(func() {
 		for range p.options.Workers {
@@ -94,7 +93,7 @@ func (p *Pool) Render(ctx context.Context, request *objects.Request) (*objects.R
 	})
 }
 
-// maxRefetches bounds the fetches of an archive that other processes remove before a worker reads it.
+// maxRefetches bounds fetches of an archive that other processes remove.
 const maxRefetches = 3
 
 func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]byte, error) {
@@ -109,14 +108,13 @@ func (p *Pool) fetchAndRender(ctx context.Context, request *objects.Request) ([]
 	return text, err
 }
 
-// boundError reports that a rendering exceeded its bound of time or memory.
+// boundError reports an exceeded bound of time or memory.
 type boundError struct {
 	error
 	ofTime bool
 }
 
-// renderBounded renders in one worker. It refuses artifact paths that have exceeded a bound because trying the values of a
-// thousand hosts would take hours.
+// renderBounded refuses content that has exceeded a bound: with the values of a thousand hosts, trying would take hours.
 func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error) {
 	message, err := json.Marshal(o)
 	if err != nil {
@@ -150,7 +148,7 @@ func (p *Pool) renderBounded(ctx context.Context, o renderOrder) ([]byte, error)
 	return text, err
 }
 
-// renderOn starts the worker's process if missing and ends it after a failure.
+// renderOn ends the process after a failure.
 func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte, error) {
 	if w.process == nil {
 		if err := w.start(p.options.Memory); err != nil {
@@ -186,14 +184,14 @@ func (p *Pool) renderOn(ctx context.Context, w *worker, message []byte) ([]byte,
 	return nil, errors.New("the process that renders gave no answer")
 }
 
-// worker is a process that renders requests one at a time.
+// worker is a process that renders one request at a time.
 type worker struct {
 	process *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
-// start runs this program again, without its environment, which may contain credentials.
+// start runs this program without its environment, which may have credentials.
 func (w *worker) start(memory uint64) error {
 	if !isHooked.Load() {
 		return errors.New("renderer.RunIfWorker was not called when this program began")
@@ -223,7 +221,7 @@ func (w *worker) start(memory uint64) error {
 	return nil
 }
 
-// exchange sends an order and returns the answer. The caller must end the worker after an error.
+// exchange sends an order. The caller must end the worker after an error.
 func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = w.process.Process.Kill() })
 	defer stop()
@@ -237,7 +235,7 @@ func (w *worker) exchange(ctx context.Context, message []byte) ([]byte, error) {
 	return answer, err
 }
 
-// end stops the process and returns its exit status.
+// end returns the exit status.
 func (w *worker) end() int {
 	if w.process == nil {
 		return 0

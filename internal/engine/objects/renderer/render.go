@@ -1,5 +1,5 @@
-// Package renderer renders final objects as reconcilers do: charts with Helm's library, kustomizations with kustomize's, plain
-// manifests unchanged. Equal requests give equal objects because it uses only pinned artifacts and no network, clock or chance.
+// Package renderer renders final objects as reconcilers do, with Helm's and kustomize's libraries. Equal requests give equal
+// objects: it uses pinned artifacts and no network, clock or chance.
 package renderer
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// orLeave ends errors about content that agents can deploy but Flotilla cannot render.
+// orLeave ends errors about content that only agents can render.
 const orLeave = ", or leave `render` away"
 
-// render renders the archive of an artifact. Its errors repeat no value of the request.
+// render repeats no value of the request in errors.
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
 	b, err := kept.take(request.Artifact.Key(), archive)
 	if err != nil {
@@ -88,7 +88,7 @@ func renderArtifact(ctx context.Context, kept *artifactCache, b *artifactFiles, 
 	return result, checkSchemas(result, request.KubernetesVersion)
 }
 
-// formOf returns the form to render. If the request allows several, the folder decides, as in Argo CD.
+// formOf lets the folder decide if the request allows several forms, as in Argo CD.
 func formOf(t *tree, folder string, request *objects.Request) string {
 	_, isChart := t.files[path.Join(folder, "Chart.yaml")]
 	switch {
@@ -102,7 +102,6 @@ func formOf(t *tree, folder string, request *objects.Request) string {
 	return ""
 }
 
-// describe names the content of a request in errors.
 func describe(request *objects.Request) string {
 	a := request.Artifact
 	at := cmp.Or(a.Pin.Version, a.Pin.Commit, a.Pin.Digest)

@@ -14,7 +14,7 @@ import (
 // maxRepeatedBytes bounds each list of a parseCache.
 const maxRepeatedBytes = 2 << 20
 
-// parseCache caches parsed and written documents because charts render most documents equally for all hosts.
+// parseCache spares parsing and writing again, because charts render most documents equally for all hosts.
 type parseCache struct {
 	documents lastUsed[*parsedDocument] // by their text
 	yaml      lastUsed[string]          // of values that templates write, by their JSON
@@ -25,8 +25,8 @@ func newParseCache() *parseCache {
 }
 
 type parsedDocument struct {
-	json    []byte                // parsed with Helm's final newline, which belongs to a text block at the end
-	isPlain bool                  // is certainly neither a hook nor a document that Helm refuses
+	json    []byte                // with Helm's final newline, which belongs to a text block
+	isPlain bool                  // certainly no hook or mistake
 	objects []objects.FinalObject // nil until first use
 	size    int                   // of the objects in JSON
 }
@@ -48,11 +48,11 @@ func (r *parseCache) read(text string) (*parsedDocument, error) {
 		}
 		d.isPlain = !isHook
 	}
-	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // YAML and JSON of objects have about equal length
+	r.documents.keep(strings.Clone(text), d, int64(len(text)+2*len(inJSON))) // objects in YAML and JSON are about equally long
 	return d, nil
 }
 
-// toYAML caches Helm's template function.
+// toYAML caches Helm's function.
 func (r *parseCache) toYAML(value any) string {
 	inJSON, err := json.Marshal(value)
 	if err != nil {

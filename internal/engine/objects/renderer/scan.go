@@ -9,8 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scanKustomization checks a kustomization and its references before kustomize fetches or runs anything. It reports whether any
-// sets OpenAPI schemas.
+// scanKustomization refuses what kustomize would fetch or run. It reports whether OpenAPI schemas are set.
 func scanKustomization(t *tree, folder, file string, text []byte) (hasSchema bool, err error) {
 	s := scanner{tree: t, seen: map[string]bool{}}
 	err = s.scanFile(folder, file, text)
@@ -52,7 +51,7 @@ func (s *scanner) scanFile(folder, file string, text []byte) error {
 	return nil
 }
 
-// files returns the paths that kustomize reads, or fetches if they are URLs.
+// files returns the paths that kustomize reads or fetches.
 func (s *scanner) files(k *types.Kustomization) []string {
 	names := append([]string{k.OpenAPI["path"]}, k.Crds...)
 	names = append(names, k.Configurations...)
@@ -90,7 +89,7 @@ func (s *scanner) files(k *types.Kustomization) []string {
 	return names
 }
 
-// scanEntry accepts files and folders with a kustomization. Kustomize would fetch other entries.
+// scanEntry accepts files and folders. Kustomize would fetch other entries.
 func (s *scanner) scanEntry(folder, file, name string) error {
 	full := path.Join(folder, name)
 	if path.IsAbs(name) || leavesRoot(full) {

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// checkSchemas checks objects against Kubernetes and CRDs among them. It runs here to cache its findings with the result.
+// checkSchemas runs in the worker, so that its findings are cached.
 func checkSchemas(result *objects.Rendering, kubernetes string) error {
 	catalog, err := kinds.For(kubernetes)
 	if err != nil {

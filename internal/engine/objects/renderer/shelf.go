@@ -6,10 +6,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// maxShelfBytes bounds the files of cached artifacts in a worker.
+// maxShelfBytes bounds the cached artifacts of a worker.
 const maxShelfBytes = 64 << 20
 
-// artifactCache keeps the artifacts used last, so that each is read, and each chart parsed, once.
+// artifactCache spares reading artifacts and parsing charts again.
 type artifactCache struct {
 	artifacts lastUsed[*artifactFiles] // by artifact key
 	repeated  *parseCache
@@ -18,7 +18,7 @@ type artifactCache struct {
 type artifactFiles struct {
 	tree   *tree
 	charts map[string]*loadedChart // by folder
-	// byFlux holds the files that each Flux source archives.
+	// byFlux has the files of each Flux source.
 	byFlux map[objects.FluxSource]*artifactFiles
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// archivedByFlux returns the regular files that source-controller archives. It follows Storage.Archive and SourceIgnoreFilter
-// of fluxcd/pkg/artifact.
+// archivedByFlux follows Storage.Archive and SourceIgnoreFilter of fluxcd/pkg/artifact.
 func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	patterns, err := t.ignorePatterns()
 	if err != nil {
@@ -23,7 +22,7 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	}
 	patterns = append(patterns, sourceignore.ReadPatterns(strings.NewReader(by.Ignore), nil)...)
 	matcher := sourceignore.NewDefaultMatcher(nil, nil)
-	if len(patterns) > 0 { // patterns replace all defaults except the Git patterns
+	if len(patterns) > 0 { // patterns replace the defaults, except Git's
 		matcher = sourceignore.NewMatcher(append(sourceignore.VCSPatterns(nil), patterns...))
 	}
 	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
@@ -36,7 +35,6 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	return kept, nil
 }
 
-// exclusion returns an error if Flux omits the file.
 func (t *tree) exclusion(name string) error {
 	if t.whole == nil {
 		return nil
@@ -54,7 +52,7 @@ func (t *tree) exclusion(name string) error {
 	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
 }
 
-// ignorePatterns reads .sourceignore files, outer folders first. Like Flux, it reads linked files but skips linked folders.
+// ignorePatterns reads .sourceignore files, outer folders first. Like Flux, it follows links to files only.
 func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	var files []string
 	for _, name := range t.names {
@@ -77,13 +75,12 @@ func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	return patterns, nil
 }
 
-// domainOf returns the folders above a file, outermost first.
 func domainOf(name string) []string {
 	steps := strings.Split(name, "/")
 	return steps[:len(steps)-1]
 }
 
-// checkOverrides refuses files in the folder that change the agent's rendering.
+// checkOverrides refuses files that change the agent's rendering.
 func checkOverrides(t *tree, folder string, overrides []string) error {
 	for _, pattern := range overrides {
 		full := path.Join(folder, pattern)
@@ -102,7 +99,6 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 	return nil
 }
 
-// firstMatch returns the first path that matches a pattern; "" for none.
 func (t *tree) firstMatch(pattern string) string {
 	for _, name := range slices.Concat(t.names, slices.Sorted(maps.Keys(t.outside))) {
 		if matches, _ := path.Match(pattern, name); matches {

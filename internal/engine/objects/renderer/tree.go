@@ -15,30 +15,29 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// Bounds of one artifact in memory. Each path through a link counts as a file but shares its bytes.
+// Each path through a link counts as a file but shares its bytes.
 const (
 	maxTreeBytes = 128 << 20
 	maxTreeFiles = 50_000
 )
 
-// tree holds the files of an artifact and resolves links within it.
+// tree has the files of an artifact and resolves links within it.
 type tree struct {
 	files   map[string][]byte
 	names   []string          // of files, sorted
 	targets map[string]string // of all links
-	links   map[string]bool   // to folders of the artifact; files includes their content
+	links   map[string]bool   // to folders; files has their content
 	outside map[string]string // targets of links that leave the artifact
 	size    int64
-	whole   *tree // the whole artifact, if this is the part that Flux archives
+	whole   *tree // set if this is the part that Flux archives
 }
 
-// errNoArchive reports a missing or damaged archive. Callers fetch it again.
+// errNoArchive reports a missing archive, which callers fetch again.
 var errNoArchive = errors.New(
 	"its archive vanished from the cache several times, as other processes remove it: " +
 		"give the provider a cache of its own, or a larger cache.max_mib",
 )
 
-// readTree reads a tar archive from an artifact.Fetcher.
 func readTree(archive string) (*tree, error) {
 	file, err := diskcache.Open(archive)
 	if errors.Is(err, os.ErrNotExist) {
@@ -88,7 +87,7 @@ func readTree(archive string) (*tree, error) {
 	return t, nil
 }
 
-// resolveLinks adds the files behind links. It repeats because links may lead through other links.
+// resolveLinks repeats because links may lead through links.
 func (t *tree) resolveLinks(targets map[string]string) error {
 	names := slices.Sorted(maps.Keys(targets))
 	for range 8 {
@@ -158,13 +157,12 @@ func outsideError(name, target string) error {
 	return fmt.Errorf("symbolic link %q leads out of the artifact, to %q", name, target)
 }
 
-// isFolder reports whether a file exists below name; "." is the root.
 func (t *tree) isFolder(name string) bool {
 	at, _ := slices.BinarySearch(t.names, name+"/")
 	return name == "." || at < len(t.names) && strings.HasPrefix(t.names[at], name+"/")
 }
 
-// filesBelow returns sorted relative paths, including links that leave the artifact.
+// filesBelow returns sorted relative paths, with links that leave the artifact.
 func (t *tree) filesBelow(folder string) []string {
 	prefix := folder + "/"
 	if folder == "." {
@@ -191,7 +189,6 @@ func (t *tree) filesBelow(folder string) []string {
 	return all
 }
 
-// isBelowLink reports whether a path passes through a link to a folder.
 func (t *tree) isBelowLink(name string) bool {
 	if len(t.links) == 0 {
 		return false
@@ -204,7 +201,6 @@ func (t *tree) isBelowLink(name string) bool {
 	return false
 }
 
-// isLinked reports whether a path is or passes through a link.
 func (t *tree) isLinked(name string) bool {
 	if len(t.targets) == 0 {
 		return false
@@ -217,7 +213,7 @@ func (t *tree) isLinked(name string) bool {
 	return false
 }
 
-// realPath resolves links. It stops before a link that leaves the artifact, and after 40 links.
+// realPath stops before a link that leaves the artifact, and after 40 links.
 func (t *tree) realPath(name string) string {
 	const most = 40 // as in Linux
 	for range most {
@@ -230,7 +226,7 @@ func (t *tree) realPath(name string) string {
 	return name
 }
 
-// replaceLink resolves the first link in a path.
+// replaceLink resolves the first link.
 func (t *tree) replaceLink(name string) string {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {

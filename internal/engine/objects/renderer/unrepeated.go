@@ -13,11 +13,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// maxScanned bounds each end of a long error.
 const maxScanned = 64 << 10
 
-// withoutValues removes values of the request and of Secrets from an error. Templates may fail with any value, and libraries
-// quote unreadable text. t may be nil.
+// withoutValues removes values of the request and of Secrets from an error: templates may fail with any, and libraries quote
+// text.
 func withoutValues(err error, request *objects.Request, t *tree) error {
 	text := err.Error()
 	if len(text) > 2*maxScanned {
@@ -51,7 +50,7 @@ func valuesOf(request *objects.Request) (values []any) {
 	return values
 }
 
-// fileValues returns the values in value files, Secrets and files of secret generators.
+// fileValues returns values of value files, Secrets and secret generators.
 func fileValues(t *tree, request *objects.Request) (values []any) {
 	const largest = 1 << 20
 	var valueFiles, generated []string
@@ -83,7 +82,7 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 	return values
 }
 
-// publicFields lists fields without secrets that errors need to name.
+// publicFields have no secrets, and errors need them.
 var publicFields = []string{
 	"apiVersion",
 	"kind",
@@ -105,7 +104,7 @@ var (
 	afterKey    = regexp.MustCompile(`(?m)^[^:=#\n]*[:=][ \t]*(\S.*)$`)
 )
 
-// leavesOf returns the values in YAML, except publicFields. From unreadable text it returns the text after the key in each line.
+// leavesOf returns the values in YAML. In unreadable text, these are the rests of lines after a key.
 func leavesOf(text string) (leaves []any) {
 	for _, document := range documentEnd.Split(text, -1) {
 		var value any
@@ -146,7 +145,7 @@ func withoutNames(value any) any {
 	return value
 }
 
-// placeIn matches files of the artifact and template fields in an error.
+// placeIn matches files and template fields.
 func placeIn(t *tree) *regexp.Regexp {
 	places := []string{`at <\.[\w.$]*>`}
 	if t != nil {

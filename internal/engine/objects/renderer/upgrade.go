@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// releaseFields matches .Release and its fields in templates. Its group matches only fields that all revisions share.
+// releaseFields matches .Release in templates. Its group has fields that all revisions share.
 var releaseFields = regexp.MustCompile("[.\"`]Release\\b(\\.(?:Name|Namespace|Service)\\b)?")
 
-// mentionsState reports whether templates in a text can detect an upgrade.
+// mentionsState reports whether templates can detect an upgrade.
 func mentionsState(text []byte) bool {
 	for _, found := range releaseFields.FindAllSubmatchIndex(text, -1) {
 		if found[2] < 0 {
@@ -23,7 +23,6 @@ func mentionsState(text []byte) bool {
 	return false
 }
 
-// chartMentionsState reports whether a chart or its dependencies can detect an upgrade. Values may be templates, too.
 func chartMentionsState(c *chart.Chart) bool {
 	for _, template := range c.Templates {
 		if mentionsState(template.Data) {
@@ -46,7 +45,6 @@ func chartMentionsState(c *chart.Chart) bool {
 	return false
 }
 
-// readsState reports whether the chart or its values can detect an upgrade.
 func (r *helmRelease) readsState() bool {
 	if r.chart.mentionsState {
 		return true
@@ -55,7 +53,7 @@ func (r *helmRelease) readsState() bool {
 	return err != nil || mentionsState(values)
 }
 
-// withBuild sets the build metadata of a version, as Flux does.
+// withBuild sets build metadata as Flux does.
 func withBuild(version, metadata string) (string, error) {
 	parsed, err := semver.NewVersion(version)
 	if err != nil {
@@ -74,8 +72,7 @@ func (c *collector) addManifests(manifests []manifest) error {
 	return nil
 }
 
-// markOccasions marks objects in c that only an installation has in this form. It adds and marks objects that only the
-// upgrade has.
+// markOccasions marks objects that only an installation has. It adds objects that only the upgrade has.
 func (c *collector) markOccasions(upgraded *collector) {
 	type form struct{ hook, yaml string }
 	of := func(o *objects.FinalObject) form { return form{o.Hook, string(o.YAML)} }

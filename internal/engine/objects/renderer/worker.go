@@ -21,19 +21,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// workerVariable makes a process a worker; its value is the memory bound in bytes.
+// workerVariable has the memory bound of a worker, in bytes.
 const workerVariable = "FLOTILLA_OBJECTS_WORKER"
 
-// Exit statuses of a worker.
 const (
 	exitMemory   = 76
 	exitProtocol = 77
 )
 
-// isHooked records a call of RunIfWorker, without which the program would start itself instead of a worker.
+// isHooked: RunIfWorker was called, without which the program would start itself.
 var isHooked atomic.Bool
 
-// RunIfWorker serves requests and never returns in a worker process. A program with a Pool, or its TestMain, must call it first.
+// RunIfWorker never returns in a worker. A program with a Pool, or its TestMain, must call it first.
 func RunIfWorker() {
 	isHooked.Store(true)
 	value := os.Getenv(workerVariable)
@@ -52,14 +51,14 @@ type renderOrder struct {
 	Request *objects.Request
 }
 
-// Kinds of answers, the first byte of a worker's message.
+// The first byte of an answer.
 const (
 	answerResult = 'r'
 	answerError  = 'e'
 	answerNoFile = 'n' // errNoArchive
 )
 
-// serveOrders answers orders. It exits when its input ends, even during an order.
+// serveOrders exits when its input ends, even during an order.
 func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	os.Stdout = os.Stderr // output of libraries must not mix with answers
 	log.SetOutput(io.Discard)
@@ -93,7 +92,7 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	}
 }
 
-// maxError bounds an error because a chart may put any text into it.
+// maxError bounds an error, which a chart chooses freely.
 const maxError = 2 << 10
 
 func answerOrder(kept *artifactCache, o renderOrder) []byte {
@@ -110,14 +109,13 @@ func answerOrder(kept *artifactCache, o renderOrder) []byte {
 	return append([]byte{answerError}, wording.CutMiddle(wording.Visible(err.Error()), maxError)...)
 }
 
-// refusingTransport refuses HTTP requests of libraries.
 type refusingTransport struct{}
 
 func (refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.New("rendering reads nothing from the network, and " + request.URL.String() + " is asked for")
 }
 
-// watchMemory exits above the memory bound. Go has no hard limit.
+// watchMemory exits above the bound, which Go cannot enforce.
 func watchMemory(bound uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(10 * time.Millisecond) {

@@ -19,18 +19,18 @@ import (
 // release is the minor number of a Kubernetes 1 version; 0 means none.
 type release int
 
-// period spans the releases that serve a kind: from inclusive, until exclusive; until is 0 without a planned removal.
+// period spans releases from inclusive until exclusive; until is 0 without a planned removal.
 type period struct{ from, until release }
 
 func (p period) has(r release) bool { return p.from <= r && (p.until == 0 || r < p.until) }
 
-// betasOff is the first release that disables new beta APIs by default.
+// betasOff is the first release without new beta APIs by default.
 const betasOff release = 24
 
-// apiPriorityAndFairness is the only later beta version that is on by default.
+// apiPriorityAndFairness is the only later beta that is on by default.
 var apiPriorityAndFairness = schema.GroupVersion{Group: "flowcontrol.apiserver.k8s.io", Version: "v1beta3"}
 
-// elsewhere lists Kubernetes kinds that k8s.io/api never defined or no longer defines.
+// elsewhere lists kinds that k8s.io/api lacks.
 var elsewhere = map[schema.GroupVersionKind]period{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}:      {from: 16},
 	{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}: {from: 7, until: 22},
@@ -41,7 +41,6 @@ var elsewhere = map[schema.GroupVersionKind]period{
 	{Group: "policy", Version: "v1beta1", Kind: "PodSecurityPolicy"}:                      {from: 10, until: 25},
 }
 
-// kinds returns all Kubernetes kinds that a release has served by default.
 var kinds = sync.OnceValue(func() map[schema.GroupVersionKind]period {
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
@@ -67,13 +66,13 @@ var kinds = sync.OnceValue(func() map[schema.GroupVersionKind]period {
 	return all
 })
 
-// isResource reports whether a kind has an endpoint, either with a list or only for creating objects.
+// isResource reports whether a kind has an endpoint.
 func isResource(known *runtime.Scheme, kind schema.GroupVersionKind) bool {
 	list := kind.GroupVersion().WithKind(kind.Kind + "List")
 	return known.Recognizes(list) || strings.HasSuffix(kind.Kind, "Review") || kind.Kind == "Binding"
 }
 
-// isOn reports whether an API is on by default: no alpha versions, and beta versions only from before betasOff.
+// isOn reports whether an API is on by default.
 func isOn(of schema.GroupVersion, introduced release) bool {
 	switch {
 	case strings.Contains(of.Version, "alpha"):
@@ -86,8 +85,8 @@ func isOn(of schema.GroupVersion, introduced release) bool {
 
 var known sync.Map // release to []string
 
-// APIs returns the default APIs of a Kubernetes version, such as "1.34" or "v1.34.2+k3s1", as "<group>/<version>" and
-// "<group>/<version>/<kind>", sorted. Callers must not change the result.
+// APIs returns the default APIs of a Kubernetes version, "1.34" or "v1.34.2+k3s1": "<group>/<version>" and
+// "<group>/<version>/<kind>", sorted. Do not change the result.
 func APIs(kubernetes string) ([]string, error) {
 	parsed, err := version.ParseGeneric(kubernetes)
 	if err != nil {
@@ -117,8 +116,7 @@ var groups = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// IsOfKubernetes reports whether any version of Kubernetes serves the group of an API, which is "<group>/<version>" or
-// "<group>/<version>/<kind>". Kubernetes reserves groups without a dot.
+// IsOfKubernetes reports whether any version of Kubernetes serves the group of an API. It owns all groups without a dot.
 func IsOfKubernetes(api string) bool {
 	group, _, hasVersion := strings.Cut(api, "/")
 	return !hasVersion || !strings.Contains(group, ".") || groups()[group]
