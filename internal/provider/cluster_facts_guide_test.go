@@ -16,7 +16,7 @@ import (
 // there; without what it said the last time, the plan is an error, and nothing goes.
 func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 	t.Parallel()
-	example := guideExample(t, "what-runs-where-reference.md.tmpl", "examples/observing/facts/main.tf")
+	example := guideExample(t, "reference-observing.md.tmpl", "examples/observing/facts/main.tf")
 	for name, tool := range acceptanceTools(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestPoliciesSelectByWhatClustersSay(t *testing.T) {
 func TestTheRoleOfTheGuideIsEnoughForFacts(t *testing.T) {
 	acceptancetest.Only(t)
 	t.Parallel()
-	_, role, _ := strings.Cut(guideText(t, "what-runs-where-reference.md.tmpl"), "```yaml\napiVersion: rbac")
+	_, role, _ := strings.Cut(guideText(t, "reference-observing.md.tmpl"), "```yaml\napiVersion: rbac")
 	role, _, _ = strings.Cut("apiVersion: rbac"+role, "```")
 	server := kubetest.Start(t, kubetest.Options{})
 	server.Apply(t, role+`---

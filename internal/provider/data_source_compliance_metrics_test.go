@@ -212,7 +212,7 @@ func TestMetricsComeOutOfTerraform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repository := filepath.ToSlash(filepath.Join(t.TempDir(), "gitops.git"))
-			config := requiredProviders + strings.ReplaceAll(guideExample(t, "alerts.md.tmpl", file), `"gitops.git"`, strconv.Quote(repository))
+			config := requiredProviders + strings.ReplaceAll(guideExample(t, "observe.md.tmpl", file), `"gitops.git"`, strconv.Quote(repository))
 			w := newWorkdir(t, tool, map[string]string{"main.tf": config})
 			printed := w.run("apply", "-input=false", "-auto-approve")
 			text := w.run("output", "-raw", "metrics")

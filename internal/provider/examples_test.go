@@ -24,7 +24,7 @@ func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	acceptancetest.Only(t)
 	folders := 0
-	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "secrets/*", "observing/*", "rollouts/*", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
+	for _, pattern := range []string{"newcomer", "company", "provider", "resources/*", "data-sources/*", "functions/*", "rendering/*", "secrets/*", "observing/*", "rollouts/*", "tutorials/rings", "sources/promotion", "constraints/*", "onboarding/cloud-init", "onboarding/azure-arc"} {
 		matches, err := filepath.Glob(filepath.Join("..", "..", "examples", pattern))
 		if err != nil {
 			t.Fatal(err)

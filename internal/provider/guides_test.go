@@ -51,10 +51,11 @@ func guideText(t *testing.T, guide string) string {
 	return readFile(t, filepath.Join("..", "..", "templates", "guides", guide))
 }
 
-// guideExample is the HCL of an example that a guide shows.
+// guideExample is the HCL of an example that a guide shows or links to.
 func guideExample(t *testing.T, guide, example string) string {
 	t.Helper()
-	if !strings.Contains(guideText(t, guide), "{{ tffile "+strconv.Quote(example)+" }}") {
+	text, folder := guideText(t, guide), "/tree/main/"+strings.TrimSuffix(example, "/main.tf")+")"
+	if !strings.Contains(text, "{{ tffile "+strconv.Quote(example)+" }}") && !strings.Contains(text, folder) {
 		t.Fatalf("%s does not show %s", guide, example)
 	}
 	return readFile(t, filepath.Join("..", "..", filepath.FromSlash(example)))
@@ -106,49 +107,79 @@ func TestGuidesShowHCLThatParses(t *testing.T) {
 	}
 }
 
-// A guide with a reference beside it is a page, and each of the two leads to the other.
-func TestGuidesWithAReferenceAreAPage(t *testing.T) {
+// kindsOfGuides lists the subcategories of guides in their order, and the most lines of a page outside of listings. 0 is no limit.
+var kindsOfGuides = []struct {
+	subcategory string
+	mostLines   int
+}{{"Tutorials", 300}, {"How-to guides", 300}, {"Explanation", 300}, {"Reference", 0}}
+
+// TestGuidesAreOfFourKinds checks the number of guides, their order on the start page, their subcategories and their length.
+func TestGuidesAreOfFourKinds(t *testing.T) {
 	t.Parallel()
-	const most = 80
-	for way, reference := range map[string]string{
-		"onboarding-clusters": "onboarding-reference", "what-is-rendered": "what-is-rendered-reference", "what-runs-where": "what-runs-where-reference",
-	} {
-		text, rest := guideText(t, way+".md.tmpl"), guideText(t, reference+".md.tmpl")
-		if lines := strings.Count(text, "\n"); lines > most {
-			t.Errorf("%s has %d lines, more than %d", way, lines, most)
+	const most = 20
+	pages := documentation(t)
+	guides := guidesOfTheStartPage(t)
+	if len(guides) > most {
+		t.Errorf("there are %d guides, more than %d", len(guides), most)
+	}
+	kind := 0
+	for _, guide := range guides {
+		text := pages["docs/guides/"+guide]
+		_, subcategory, _ := strings.Cut(text, "\nsubcategory: \"")
+		subcategory, _, _ = strings.Cut(subcategory, "\"")
+		for kind < len(kindsOfGuides)-1 && kindsOfGuides[kind].subcategory != subcategory {
+			kind++
 		}
-		if !strings.Contains(text, "("+reference+".md)") || !strings.Contains(rest, "("+way+".md)") {
-			t.Errorf("%s and %s do not lead to each other", way, reference)
+		if kindsOfGuides[kind].subcategory != subcategory {
+			t.Errorf("%s has the subcategory %q, which is unknown or in a different place", guide, subcategory)
 		}
-		if !strings.Contains(rest, "\n|---|") {
-			t.Errorf("%s has no tables", reference)
+		lines := strings.Count(codePattern.ReplaceAllString(text, ""), "\n")
+		if limit := kindsOfGuides[kind].mostLines; limit > 0 && lines >= limit {
+			t.Errorf("%s has %d lines outside of listings", guide, lines)
 		}
 	}
 }
 
-// TestEachGuideLeadsToTheNextOne follows the numbered list of the start page. References are to look up and are left out.
-func TestEachGuideLeadsToTheNextOne(t *testing.T) {
+// TestShellCommandsHaveNoPrompt finds prompts in blocks of commands to copy. Blocks that also show output are consoles.
+func TestShellCommandsHaveNoPrompt(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..", "templates")
-	_, list, _ := strings.Cut(readFile(t, filepath.Join(root, "index.md.tmpl")), "\n1. ")
-	list, _, _ = strings.Cut(list, "\n\n")
-	var order []string
-	for _, link := range regexp.MustCompile(`\(guides/([a-z-]+\.md)\)`).FindAllStringSubmatch(list, -1) {
-		if page := link[1]; page != "troubleshooting.md" && !strings.Contains(page, "reference") {
-			order = append(order, page)
+	for name, text := range documentation(t) {
+		for _, block := range strings.Split(text, "```shell\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if strings.HasPrefix(block, "$ ") || strings.Contains(block, "\n$ ") {
+				t.Errorf("%s has a prompt in\n%s", name, block)
+			}
 		}
 	}
-	if len(order) < 20 {
-		t.Fatalf("the start page lists %d guides: %q", len(order), order)
+}
+
+// guidesOfTheStartPage returns the files of the guides in the order of the start page.
+func guidesOfTheStartPage(t *testing.T) []string {
+	t.Helper()
+	_, list, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "templates", "index.md.tmpl")), "\n## Documentation\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	var guides []string
+	for _, link := range regexp.MustCompile(`(?m)^\d+\. \[[^\]]+\]\(guides/([a-z-]+\.md)\)`).FindAllStringSubmatch(list, -1) {
+		guides = append(guides, link[1])
 	}
-	for i, page := range order[:len(order)-1] {
-		name := filepath.Join(root, "guides", page)
+	return guides
+}
+
+// TestEachGuideLeadsToTheNextOne follows the list of the start page. Reference pages have no order.
+func TestEachGuideLeadsToTheNextOne(t *testing.T) {
+	t.Parallel()
+	guides := guidesOfTheStartPage(t)
+	for i, guide := range guides {
+		if strings.HasPrefix(guide, "reference-") || guide == "troubleshooting.md" {
+			continue
+		}
+		name := filepath.Join("..", "..", "templates", "guides", guide)
 		if _, err := os.Stat(name); err != nil {
 			name += ".tmpl"
 		}
 		_, next, _ := strings.Cut(readFile(t, name), "\nNext: ")
-		if next, _, _ = strings.Cut(next, ")"); !strings.HasSuffix(next, "("+order[i+1]) {
-			t.Errorf("%s leads to %q, want %s", page, next, order[i+1])
+		if next, _, _ = strings.Cut(next, ")"); !strings.HasSuffix(next, "("+guides[i+1]) {
+			t.Errorf("%s leads to %q, want %s", guide, next, guides[i+1])
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
-const measurementsGuide = "measurements.md.tmpl"
+const measurementsGuide = "rollouts.md.tmpl"
 
 // measured is the configuration that the guide to measurements shows, with a server that answers for Prometheus.
 type measured struct {

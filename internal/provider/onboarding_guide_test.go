@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
-const onboardingGuide = "onboarding-reference.md.tmpl"
+const onboardingGuide = "clusters.md.tmpl"
 
 // Each sentence of the guide on onboarding that says what happens is asserted by a test, but for what a cloud or an agent
 // does by itself:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const promotionGuide = "promotion.md.tmpl"
+const promotionGuide = "rollouts.md.tmpl"
 
 // What the guide on promotion says of what holds a candidate, on the HCL that it shows. How its example moves is in
 // TestPromotionInOneConfigurationMovesOneStageAnApply.

@@ -129,7 +129,7 @@ func TestAClusterWhoseCertificateIsNotCheckedIsAWarning(t *testing.T) {
 func TestTheDocumentationSaysHowLongAClusterIsAsked(t *testing.T) {
 	t.Parallel()
 	guide := strings.Join(
-		strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "what-runs-where-reference.md.tmpl"))),
+		strings.Fields(readFile(t, filepath.Join("..", "..", "templates", "guides", "reference-observing.md.tmpl"))),
 		" ",
 	)
 	if want := fmt.Sprintf("each for %d seconds at most", int(kube.DefaultDeadline.Seconds())); !strings.Contains(guide, want) {

@@ -19,7 +19,7 @@ import (
 //   - Errors: here; troubleshooting/troubleshooting_test.go (a section for each title).
 func TestTheQuestionsAtNightAreAnswered(t *testing.T) {
 	t.Parallel()
-	page := filepath.Join("templates", "guides", "questions-at-night.md")
+	page := filepath.Join("templates", "guides", "night.md")
 	mirrored, err := mirror()
 	if err != nil {
 		t.Fatal(err)
@@ -197,13 +197,14 @@ func TestTheStartPageLeadsToTheQuestionsAtNight(t *testing.T) {
 	t.Parallel()
 	pages := documentation(t)
 	beginning, _, _ := strings.Cut(pages["docs/index.md"], "\n## Five minutes\n")
-	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(pages["docs/guides/questions-at-night.md"], ""), -1)[1:]
+	night, _, _ := strings.Cut(pages["docs/guides/night.md"], "\n## Backup and recovery\n")
+	questions := headingPattern.FindAllStringSubmatch(codePattern.ReplaceAllString(night, ""), -1)[1:]
 	if len(questions) != 6 {
 		t.Errorf("%d questions", len(questions))
 	}
 	for _, question := range questions {
 		anchor := strings.ReplaceAll(slugPattern.ReplaceAllString(strings.ToLower(question[1]), ""), " ", "-")
-		if link := "[" + question[1] + "](guides/questions-at-night.md#" + anchor + ")"; !strings.Contains(beginning, link) {
+		if link := "[" + question[1] + "](guides/night.md#" + anchor + ")"; !strings.Contains(beginning, link) {
 			t.Errorf("the start page does not begin with %s", link)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	stagesGuide   = "staged-rollouts.md.tmpl"
+	stagesGuide   = "rollouts.md.tmpl"
 	stagesExample = "examples/rollouts/stages/main.tf"
 	nightsExample = "examples/rollouts/windows/main.tf"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-const secretsGuide = "secrets-of-workloads.md.tmpl"
+const secretsGuide = "secrets.md.tmpl"
 
 // What the guide to secrets of workloads says of its examples with stores: what is written, what is in the state, and
 // what is an error at plan.

@@ -66,7 +66,7 @@ func TestNewcomersBuildTheProviderFromSource(t *testing.T) {
 			if err := os.Symlink(root, filepath.Join(n.folder, "terraform-provider-flotilla")); err != nil {
 				t.Fatal(err)
 			}
-			n.play(t, []codeBlock{{"console", strings.Replace(blocks[0].text, "git clone ", "true ", 1)}})
+			n.play(t, []codeBlock{{"shell", strings.Replace(blocks[0].text, "git clone ", "true ", 1)}})
 			writeFile(t, filepath.Join(n.folder, "main.tf"), codeBlocks(sectionOf(t, filepath.Join("docs", "index.md"), "Five minutes"))[0].text)
 			n.play(
 				t,
@@ -186,6 +186,12 @@ type command struct {
 }
 
 func (b codeBlock) commands() (commands []command) {
+	if b.language == "shell" { // without output, to be copied
+		for line := range strings.Lines(b.text) {
+			commands = append(commands, command{line: strings.TrimRight(line, "\n")})
+		}
+		return commands
+	}
 	if b.language != "console" {
 		return nil
 	}

@@ -260,7 +260,7 @@ func (s patientPush) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 // The guide gives the defaults, in minutes: the second of them for what reads.
 func TestTheGuideOnAssignmentsSaysHowLongOperationsMayTake(t *testing.T) {
 	t.Parallel()
-	said := regexp.MustCompile(`bounds each operation, connecting included: (\d+) minutes for what writes, since a server\s+answers a push when its hooks have run, and (\d+) for what reads, plans included`).
+	said := regexp.MustCompile(`limits each operation, connections included: (\d+) minutes for operations that write, and (\d+) for operations that read, plans included`).
 		FindStringSubmatch(guideText(t, assignmentsGuide))
 	if said == nil {
 		t.Fatal("the guide does not say how long operations may take")

@@ -16,7 +16,8 @@ const trustGuide = "../../templates/guides/trust.md"
 func TestEverySentenceOfTheGuideOnTrustHasATest(t *testing.T) {
 	t.Parallel()
 	known, proofs := testNames(t), readProofs(t)
-	sentences := guideSentences(readFile(t, trustGuide))
+	promises, _, _ := strings.Cut(readFile(t, trustGuide), "\n## Guarantees about the repository\n") // measured by TestReliability…
+	sentences := guideSentences(promises)
 	for _, sentence := range sentences {
 		names, isProven := proofs[sentence]
 		if !isProven {

@@ -24,7 +24,7 @@ func TestGuideToUpgradingNamesTheFormatsOfEvidence(t *testing.T) {
 		formats[1].Format,
 		formats[2].Format,
 	)
-	if guide := strings.Join(strings.Fields(guideText(t, "upgrading.md")), " "); !strings.Contains(guide, want) {
+	if guide := strings.Join(strings.Fields(guideText(t, "night.md")), " "); !strings.Contains(guide, want) {
 		t.Errorf("the guide does not say %q", want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-const infrastructureGuide = "rolling-out-infrastructure.md.tmpl"
+const infrastructureGuide = "rollouts.md.tmpl"
 
 // infrastructure is the configuration of the guide, with clusters that run what their clouds were told.
 type infrastructure struct {

@@ -9,7 +9,7 @@ import (
 // The page "Questions at night" says of everything that a rollout can wait for how it goes on.
 func TestThePageOfQuestionsHasAllThatIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../templates/guides/questions-at-night.md")
+	page, err := os.ReadFile("../../templates/guides/night.md")
 	if err != nil {
 		t.Fatal(err)
 	}

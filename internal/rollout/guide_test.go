@@ -46,7 +46,7 @@ func TestTheGuideShowsWhatHappensRunByRun(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %d | %s | %s | %s |\n", i+1, run.before, strings.ReplaceAll(versions, " ", ", "), waits)
 	}
-	guide := filepath.Join("..", "..", "templates", "guides", "staged-rollouts.md.tmpl")
+	guide := filepath.Join("..", "..", "templates", "guides", "rollouts.md.tmpl")
 	text, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)

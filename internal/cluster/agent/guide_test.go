@@ -14,7 +14,7 @@ import (
 // The guide has a row for each reconciler. It names every kind of object, and whatever it has in backticks is the name or
 // the namespace of an object, or a field that is set.
 func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
-	text, err := os.ReadFile("../../../templates/guides/onboarding-reference.md.tmpl")
+	text, err := os.ReadFile("../../../templates/guides/clusters.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,11 @@ func TestTheGuideListsWhatIsPutOntoACluster(t *testing.T) {
 // same annotation. Of those that cannot be asked it says why.
 func TestTheGuideAsksAgentsAsTheActionDoes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../templates/guides/onboarding-reference.md.tmpl")
+	text, err := os.ReadFile("../../../templates/guides/clusters.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := regexp.MustCompile(`(?m)^\$ kubectl --namespace (\S+) annotate --overwrite (\S+)( --all)? ([^=\s]+)=(.+)$`)
+	form := regexp.MustCompile(`(?m)^kubectl --namespace (\S+) annotate --overwrite (\S+)( --all)? ([^=\s]+)=(.+)$`)
 	commands := form.FindAllStringSubmatch(string(text), -1)
 	used := map[string]bool{}
 	for _, name := range reconciler.Agents() {

@@ -247,7 +247,7 @@ func line(name string, changes []change) (text string, halted, missed float64) {
 func TestTheRecipeTellsRegressionsApart(t *testing.T) {
 	acceptancetest.Only(t)
 	r := readRecipe(t)
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "measurements.md.tmpl"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "rollouts.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}

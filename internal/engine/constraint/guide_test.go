@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the tables of the guide")
 // TestGuideHasEveryVariableFieldAndFunction keeps the tables of the guide to what there is.
 func TestGuideHasEveryVariableFieldAndFunction(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "..", "templates", "guides", "constraints.md.tmpl")
+	path := filepath.Join("..", "..", "..", "templates", "guides", "reference-observing.md.tmpl")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

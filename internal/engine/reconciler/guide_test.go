@@ -12,7 +12,7 @@ import (
 // The guide says what an account needs to list.
 func TestTheGuideNamesWhatIsListed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../templates/guides/what-runs-where-reference.md.tmpl")
+	text, err := os.ReadFile("../../../templates/guides/reference-observing.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestTheGuideNamesWhatIsListed(t *testing.T) {
 
 func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../templates/guides/templates.md")
+	text, err := os.ReadFile("../../../templates/guides/reference-rendering.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestTheGuideOnTemplatesListsTheReconcilers(t *testing.T) {
 
 func TestTheGuideListsWhatIsTrusted(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../templates/guides/what-is-rendered-reference.md.tmpl")
+	text, err := os.ReadFile("../../../templates/guides/reference-rendering.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // The guide lists every parameter, and shows each in an example, which the provider's tests apply.
 func TestTheGuideShowsEveryParameter(t *testing.T) {
 	var guide []byte
-	for _, name := range []string{"what-is-rendered.md.tmpl", "what-is-rendered-reference.md.tmpl", "rendering.md.tmpl"} {
+	for _, name := range []string{"reference-rendering.md.tmpl", "rendering.md.tmpl"} {
 		page, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", name))
 		if err != nil {
 			t.Fatal(err)
@@ -23,8 +23,8 @@ func TestTheGuideShowsEveryParameter(t *testing.T) {
 		guide = append(guide, page...)
 	}
 	examples := ""
-	for _, match := range regexp.MustCompile(`\{\{ tffile "(.*)" \}\}`).FindAllStringSubmatch(string(guide), -1) {
-		example, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(match[1])))
+	for _, match := range regexp.MustCompile(`tffile "(.*)/main.tf"|/tree/main/(examples/.*?)\)`).FindAllStringSubmatch(string(guide), -1) {
+		example, err := os.ReadFile(filepath.Join("..", "..", "..", filepath.FromSlash(match[1]+match[2]), "main.tf"))
 		if err != nil {
 			t.Fatal(err)
 		}

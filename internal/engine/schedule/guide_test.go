@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of the guide")
 
-// guideFleet is the fleet of templates/guides/scheduling.md.
+// guideFleet is the fleet of templates/guides/how-it-works.md.tmpl.
 const guideFleet = `
 cluster_types:
 - {name: drone, labels: {region: east, edge: 'true'}}
@@ -56,7 +56,7 @@ func TestGuideShowsEachDecisionAndItsReason(t *testing.T) {
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
-	path := filepath.Join("..", "..", "..", "templates", "guides", "scheduling.md")
+	path := filepath.Join("..", "..", "..", "templates", "guides", "how-it-works.md.tmpl")
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Pins what the manifests of workloads point to: branches and tags of Git as commits, tags and ranges of " +
 			"versions in registries and chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a " +
-			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/pins.md).\n\nEach repository " +
+			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach repository " +
 			"is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
 			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` " +
 			"otherwise (`auths`; credential helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A " +

@@ -89,7 +89,7 @@ var definition = schema.Schema{
 		"rollout": schemas.OptionalDynamic(
 			schemas.Setting(
 				"Writes a change to one stage after another, each after the stage before has proven it: see the guide "+
-					"[Staged rollouts](../guides/staged-rollouts.md). It needs `evidence`. Without `rollout`, everything changes at once.",
+					"[Roll out and promote](../guides/rollouts.md). It needs `evidence`. Without `rollout`, everything changes at once.",
 				fleet.ObjectType,
 				rollout.SettingsTable,
 			),

@@ -26,7 +26,7 @@ var adoptDefinition = function.Definition{
 	Summary: "Makes a fleet of the objects of reconcilers that are there",
 	MarkdownDescription: "Reads the YAML that clusters follow today: Argo CD's Applications and ApplicationSets, Flux' sources, " +
 		"Kustomizations and HelmReleases, Rancher Fleet's GitRepos, HelmOps and Bundles, and Config Sync's RootSyncs and RepoSyncs. It " +
-		"returns `{fleet, listed}`. The guide [Adopting a fleet](../guides/adopting.md) takes a fleet through it.\n\n* `fleet` is what " +
+		"returns `{fleet, listed}`. The guide [Adopt a fleet](../guides/adopting.md) takes a fleet through it.\n\n* `fleet` is what " +
 		"`fleet` takes: `environment`, `workspaces`, `cluster_types`, `clusters`, `workloads`, `target_policies` and `templates`. " +
 		"Flotilla writes the same objects of it, with the same names, `metadata` and `spec`, and three labels of its own: " +
 		"`flotilla.dev/owner`, `flotilla.dev/host` and `flotilla.dev/deployment-target`.\n* `listed` is a list of `{file, object, " +

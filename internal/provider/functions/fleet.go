@@ -37,7 +37,7 @@ var fleetDefinition = function.Definition{
 		"them, and JSON Schemas for editors of YAML. Objects of other environments are left out. Further keys:\n\n* `environments`: " +
 		"names of all environments, or environments. With it, a name that is not among them is an error.\n* `assignments`: " +
 		"`[{cluster_type | cluster, deployment_target}]` in place of `target_policies`.\n* `hydration`: `{precedence, on_conflict, " +
-		"lists, list_key}`, how config containers merge: see the guide [Configuration, explained](../guides/configuration.md).\n* " +
+		"lists, list_key}`, how config containers merge: see the guide [How Flotilla works](../guides/how-it-works.md#configuration).\n* " +
 		"`artifacts`: the text that `flotilla_artifacts` has as `artifacts`, for the same `workloads`: the manifests of the deployment " +
 		"targets in it are pinned to a commit, or to a version and a digest. While it is unknown, all of `manifests` is pending.\n* " +
 		"`base`: a fleet to add to, such as one that `control_plane` returned.\n\nNames, versions, tags, refs and labels are text: a " +

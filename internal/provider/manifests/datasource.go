@@ -49,7 +49,7 @@ func definition() schema.Schema {
 	attributes["files"] = schemas.ComputedTextMap("Content by path, `<host>/<deployment target>/<file>`.")
 	attributes["objects"] = objectsTable.ListAttribute(
 		"The final objects of assignments whose `render` asks for them, as their reconcilers make them: see the guide " +
-			"[Rendering](../guides/rendering.md). They are sorted by assignment, and then by group, kind, namespace and name.",
+			"[Final objects](../guides/rendering.md#final-objects). They are sorted by assignment, and then by group, kind, namespace and name.",
 	)
 	attributes["images"] = schemas.ComputedTexts("The images of the containers of those objects, each once, sorted.")
 	return schema.Schema{

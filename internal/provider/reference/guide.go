@@ -17,7 +17,7 @@ func Fleet() string {
 
 const fleetIntroduction = `---
 page_title: "Reference: the fleet"
-subcategory: ""
+subcategory: "Reference"
 description: |-
   Every object that a fleet is made of, with each attribute: its type, its default and what it means.
 ---
@@ -76,7 +76,7 @@ func eachTable(seen map[*fleet.Table]bool, do func(*fleet.Table), tables ...*fle
 
 const settingsIntroduction = `---
 page_title: "Reference: settings"
-subcategory: ""
+subcategory: "Reference"
 description: |-
   Every object in the attributes of resources, data sources and the provider, with each attribute: its type, its default and what it means.
 ---

@@ -156,15 +156,15 @@ func TestAnotherReconciler(t *testing.T) {
 // commandsOf are those of the guide for a namespace of an agent.
 func commandsOf(t *testing.T, namespace string) (commands []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "onboarding-reference.md.tmpl"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "assignments.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "## Another reconciler\n")
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(section, -1) {
-		for _, command := range strings.Split(block[1], "$ ")[1:] {
+	_, section, _ := strings.Cut(string(text), "## Change the reconciler\n")
+	for _, block := range regexp.MustCompile("(?s)```shell\n(.*?)```").FindAllStringSubmatch(section, -1) {
+		for _, command := range strings.Split("\n"+block[1], "\n   kubectl ")[1:] {
 			if strings.Contains(command, "--namespace "+namespace+" ") {
-				commands = append(commands, command)
+				commands = append(commands, "kubectl "+command)
 			}
 		}
 	}

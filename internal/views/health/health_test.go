@@ -167,7 +167,7 @@ func TestGrades(t *testing.T) {
 // The guide computes a score; so does this, of the same table.
 func TestTheGuidesExampleAddsUp(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "alerts.md.tmpl"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "observe.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -269,7 +269,7 @@ func hostile() metrics.Input {
 // The guide has a table of all metrics.
 func TestTheGuideHasEveryMetric(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "alerts.md.tmpl"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "reference-observing.md.tmpl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestALargeIndexThatCannotBeDividedIsRefused(t *testing.T) {
 
 func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../../../templates/guides/pins.md")
+	guide, err := os.ReadFile("../../../../templates/guides/rendering.md.tmpl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestTheGuideHasTheBoundsOfAnIndex(t *testing.T) {
 		fmt.Sprintf("| one version in it | %d KiB |", maxParsed>>10), fmt.Sprintf("An `index.yaml` of more than %d KiB has to be JSON", maxParsed>>10),
 	} {
 		if !strings.Contains(string(guide), want) {
-			t.Errorf("the guide to pins has no %q", want)
+			t.Errorf("the guide to rendering has no %q", want)
 		}
 	}
 	var charts strings.Builder
