@@ -27,5 +27,5 @@ import (
 //
 // Bitbucket Data Center has filters since 7.13; Bitbucket Cloud had none in 2021 (jira.atlassian.com/browse/BSERV-11639).
 
-// init makes go-git drop thin packs only. The rest of this process does not use go-git.
+// init makes go-git, which nothing else in this process uses, drop thin packs only.
 func init() { transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack} }

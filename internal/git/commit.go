@@ -31,7 +31,7 @@ func (s Signature) Check() error {
 	return nil
 }
 
-// ParseSignature parses "Name <email> 1700000000 +0100". Parts that cannot be parsed stay zero.
+// ParseSignature parses "Name <email> 1700000000 +0100". Invalid parts are zero.
 func ParseSignature(line string) (Signature, time.Time) {
 	line = strings.ToValidUTF8(line, "")
 	name, rest, _ := strings.Cut(line, "<")
@@ -71,7 +71,7 @@ func (c NewCommit) encode() []byte {
 	return b.Bytes()
 }
 
-// AddCommit adds a commit to the pack. The signer may be nil.
+// AddCommit adds a commit. The signer may be nil.
 func (p *Pack) AddCommit(c NewCommit, signer *Signer) (Hash, error) {
 	content := c.encode()
 	if signer != nil {
@@ -140,7 +140,7 @@ func commitHeads(objects map[Hash]RawObject) (map[Hash]CommitHead, error) {
 	return commits, nil
 }
 
-// CheckCommit returns an error unless the text is the full id of a commit. A short id may become ambiguous.
+// CheckCommit refuses anything but full ids: a short one may become ambiguous.
 func CheckCommit(text string) error {
 	if _, err := ParseID(text); err != nil {
 		return fmt.Errorf("%w; it is the full id of a commit, 40 hexadecimal digits", err)
@@ -148,7 +148,7 @@ func CheckCommit(text string) error {
 	return nil
 }
 
-// Beyond returns the commit and its ancestors that the tip lacks. It makes one request.
+// Beyond returns the commit and its ancestors that the tip lacks, in one request.
 func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, error) {
 	if commit.IsZero() || commit == t.Commit {
 		return nil, nil
@@ -166,7 +166,7 @@ func (t *Tip) Beyond(ctx context.Context, commit Hash) (map[Hash]CommitHead, err
 	return commits, nil
 }
 
-// fetchCommits returns the received commits. It fetches as few other objects as the server allows.
+// fetchCommits returns the received commits, with as few other objects as possible.
 func (f *fetcher) fetchCommits(ctx context.Context, ask func() *packp.UploadPackRequest) (map[Hash]CommitHead, error) {
 	objects := map[Hash]RawObject{}
 	err := f.inSteps(ctx, func() error {
@@ -190,7 +190,7 @@ func HasParent(commits map[Hash]CommitHead, parent Hash) bool {
 	return false
 }
 
-// RootOf fetches a commit and returns its tree. ErrCommit means that the tip does not contain it.
+// RootOf returns the tree of a commit. ErrCommit means that the tip does not contain it.
 func (t *Tip) RootOf(ctx context.Context, commit Hash) (Hash, error) {
 	unreachable := fmt.Errorf("%w: commit %s is not in the history of the branch", ErrCommit, commit)
 	if commit == t.Commit {

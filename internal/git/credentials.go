@@ -15,19 +15,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Credentials are the logins for servers, between which package access chooses. The zero value is anonymous.
+// Credentials are the logins for servers, between which package access chooses.
 type Credentials struct {
-	// Login has the plain credentials, for the origin of the GitOps repository.
+	// Login is for the origin of the GitOps repository.
 	Login
-	// ByURL has credentials of servers, groups or repositories. The longest prefix wins.
+	// ByURL is for servers, groups or repositories. The longest prefix wins.
 	ByURL []URLCredentials
 }
 
 // URLCredentials are for the repositories below a URL.
 type URLCredentials struct {
 	// URL is the prefix: https://git.example.com/platform matches https://git.example.com/platform/gitops.git, but not
-	// https://git.example.com/platform-evil. A final .git makes no difference. http:// is for http, ssh:// and host:path are
-	// for both forms of ssh, for any user unless the prefix has one.
+	// https://git.example.com/platform-evil. ssh:// and host:path are equal, and match any user unless the prefix has one.
 	URL string
 	Login
 }
@@ -38,9 +37,8 @@ type Login struct {
 	Username string
 	Password string
 	Token    string
-	// App gets tokens for http instead. Known Git hosts other than GitHub receive none of them.
+	// App gets tokens for http, which only GitHub receives.
 	App *forge.GitHubApp
-	// SSH is for ssh, which uses nothing else.
 	SSH SSHCredentials
 }
 
@@ -89,8 +87,8 @@ func (c Credentials) Check() error {
 	return nil
 }
 
-// CheckCredentialsURL returns an error unless the prefix is the URL of a repository, a group or a server. The error does not
-// repeat the URL, which may contain a secret.
+// CheckCredentialsURL returns an error unless the prefix is a repository, a group or a server. It does not repeat the URL,
+// which may contain a secret.
 func CheckCredentialsURL(raw string) error {
 	trimmed := strings.TrimRight(raw, "/")
 	if _, rest, ok := strings.Cut(trimmed, "://"); ok && !strings.Contains(rest, "/") {
@@ -115,7 +113,7 @@ type Permit struct {
 	Login Login
 }
 
-// Decide asks [access.Decide] about a URL and adds the login.
+// Decide adds the login to [access.Decide].
 func (c Credentials) Decide(request access.Request) (Permit, error) {
 	grant, err := access.Decide(request, c.prefixes())
 	permit := Permit{Grant: grant}
@@ -139,8 +137,8 @@ func (c Credentials) Decide(request access.Request) (Permit, error) {
 	return permit, nil
 }
 
-// Web returns the credentials for a repository over http and for the API of its Git host. plainFor is the URL of the repository
-// if it is the GitOps repository.
+// Web returns the credentials for http to a repository and its Git host's API. plainFor is the URL if it is the GitOps
+// repository.
 func (c Credentials) Web(repository, plainFor string) forge.Credentials {
 	permit, err := c.Decide(access.Request{URL: repository, PlainFor: plainFor})
 	if err != nil {
@@ -157,8 +155,7 @@ func (c Credentials) prefixes() []string {
 	return prefixes
 }
 
-// Spelling normalizes the URL of a repository: scheme, user, default port, .git and local paths. Different spellings may still
-// name one repository.
+// Spelling normalizes scheme, user, default port, .git and local paths. Different spellings may still name one repository.
 func Spelling(repository string) string {
 	if at, err := access.Parse(repository); err == nil && !at.IsLocal() {
 		return at.Server() + "/" + strings.TrimSuffix(at.Path(), ".git")

@@ -15,31 +15,27 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Compare these with errors.Is. Errors of this package may contain credentials until Remote.Describe removes them.
+// Errors may contain credentials until Remote.Describe removes them.
 var (
 	// ErrNotFound means that the repository is missing, or hidden from this credential.
-	ErrNotFound = errors.New("repository not found")
-	// ErrUnauthorized means that the server requires another credential (401, 403).
+	ErrNotFound     = errors.New("repository not found")
 	ErrUnauthorized = errors.New("not authorized")
 	// ErrKey is an ErrUnauthorized of ssh.
 	ErrKey = errors.New("the ssh key is not accepted")
 	// ErrUnreachable means no valid answer: DNS, refused, timeout, TLS, 5xx.
 	ErrUnreachable = errors.New("repository unreachable")
-	// ErrRefused means that the server rejected the push, with its reason.
-	ErrRefused = errors.New("push refused")
-	// ErrHostKey means that the ssh server has an unknown host key.
-	ErrHostKey = errors.New("host key not verified")
-	// ErrTooLarge means that the server sent more than this package accepts.
-	ErrTooLarge = errors.New("too much data")
-	// ErrCommit means that a commit is no commit, is not in the history of the branch, or has no files of the owner.
+	ErrRefused     = errors.New("push refused")
+	ErrHostKey     = errors.New("host key not verified")
+	ErrTooLarge    = errors.New("too much data")
+	// ErrCommit means that a commit is none, is not in the branch's history, or has no files of the owner.
 	ErrCommit = errors.New("the commit cannot be used")
-	// ErrNoBranch means that the branch is missing. The text begins with its name.
+	// ErrNoBranch follows the name of a missing branch.
 	ErrNoBranch = errors.New("does not exist")
-	// ErrUnknown means that a push was sent, and its result is unknown.
+	// ErrUnknown means that a push was sent, without a known result.
 	ErrUnknown = errors.New("is not known")
 )
 
-// BlockedError means that another kind of entry is in the place of a folder or a file.
+// BlockedError means that an entry of another kind is at the path.
 type BlockedError struct {
 	Path string // from the root of the repository
 	Kind string // of the existing entry: "a symbolic link"
@@ -50,7 +46,7 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%q in the repository is %s, where %s has to be", e.Path, e.Kind, e.Want)
 }
 
-// failure is an error without credentials. It does not wrap its cause, which could be printed.
+// failure has no credentials, so it does not wrap its cause.
 type failure struct {
 	text  string
 	kinds []error
@@ -60,7 +56,7 @@ func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.kinds }
 
 // Describe returns an error for users: about the repository, without credentials, and matching those errors of this package, of
-// the context and of more that err matches. It returns a *BlockedError unchanged.
+// the context and of more that err matches.
 func (r Remote) Describe(err error, more ...error) error {
 	if err == nil {
 		return nil
@@ -93,7 +89,7 @@ var kinds = []error{
 	access.ErrDenied, ErrNotFound, ErrUnauthorized, ErrRefused, ErrHostKey, ErrTooLarge, ErrUnreachable,
 }
 
-// Classify returns the error of this package or of the context that err matches, or nil.
+// Classify returns the error of this package or of the context that err matches.
 func Classify(err error) error {
 	if errors.As(err, new(*slowError)) {
 		return ErrUnreachable

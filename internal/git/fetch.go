@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// fetchStep is a way to fetch, from the smallest to the largest. After an error of the server the next is tried.
+// fetchStep is a way to fetch. After an error of the server, the next, larger one is tried.
 type fetchStep int
 
 const (
@@ -30,18 +30,17 @@ func (s fetchStep) String() string {
 	return [...]string{"trees by depth and objects by id", "trees by depth with their files", "all trees", "everything"}[s]
 }
 
-// fetcher fetches and keeps objects of one repository.
 type fetcher struct {
 	objectStore
 	wire         wire             // nil if the repository does not exist
-	capabilities *capability.List // empty if the repository is empty or missing
+	capabilities *capability.List // empty if there is no repository or no commit
 	references   map[string]Hash
 	step         fetchStep
 	gaveIDs      bool // by id
 	log          Logger
 }
 
-// newFetcher takes nil for the advertisement of an empty or missing repository.
+// newFetcher takes nil for an empty or missing repository.
 func newFetcher(w wire, advertised *packp.AdvRefs, log Logger) *fetcher {
 	f := &fetcher{wire: w, objectStore: objectStore{}, capabilities: capability.NewList(), log: log}
 	if advertised != nil {
@@ -62,20 +61,18 @@ func (f *fetcher) firstStep() fetchStep {
 	}
 }
 
-// takesIDs reports whether the server gives single objects by id. Servers with uploadpack.allowAnySHA1InWant advertise both
-// capabilities.
+// takesIDs reports whether the server gives single objects by id. uploadpack.allowAnySHA1InWant advertises both capabilities.
 func (f *fetcher) takesIDs() bool {
 	return f.gaveIDs || f.capabilities.Supports(capability.AllowReachableSHA1InWant) &&
 		f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayTakeIDs reports whether requests by id may succeed. Azure Repos gives files by id without advertising more; see
-// capabilities.go.
+// mayTakeIDs includes Azure Repos, which gives files by id without advertising it; see capabilities.go.
 func (f *fetcher) mayTakeIDs() bool {
 	return f.takesIDs() || f.capabilities.Supports(capability.Filter) && f.capabilities.Supports(capability.AllowTipSHA1InWant)
 }
 
-// mayStepDown reports whether the next step may succeed after this error, for example after a 500.
+// mayStepDown reports whether the next step may succeed, for example after a 500.
 func mayStepDown(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (Classify(err) == nil || Transient(err))
 }
@@ -91,7 +88,7 @@ func (t *Tip) fetchCommit(ctx context.Context, levels int) error {
 	return nil
 }
 
-// inSteps repeats a request with larger steps as long as the server answers with an error.
+// inSteps repeats a request with larger steps while the server answers with errors.
 func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -102,7 +99,6 @@ func (f *fetcher) inSteps(ctx context.Context, ask func() error) error {
 	}
 }
 
-// filter returns the filter of the step: no files, and a number of levels of trees.
 func (f *fetcher) filter(levels int) packp.Filter {
 	trees := packp.FilterTreeDepth(uint64(levels))
 	switch f.step {
@@ -119,7 +115,7 @@ func (f *fetcher) filter(levels int) packp.Filter {
 	return trees
 }
 
-// shallow requests a commit and its history to a depth; all of it if the server has no shallow fetches.
+// shallow requests history to a depth, or all of it if the server has no shallow fetches.
 func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackRequest {
 	request := f.request([]Hash{commit}, levels)
 	if f.capabilities.Supports(capability.Shallow) {
@@ -129,7 +125,6 @@ func (f *fetcher) shallow(commit Hash, depth, levels int) *packp.UploadPackReque
 	return request
 }
 
-// request requests objects and a number of levels of trees.
 func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	request := packp.NewUploadPackRequest()
 	request.Wants, request.Filter = wants, f.filter(levels)
@@ -157,7 +152,7 @@ func (f *fetcher) request(wants []Hash, levels int) *packp.UploadPackRequest {
 	return request
 }
 
-// fetch retries once after a dropped connection or a busy server, because the next step may fetch the whole repository.
+// fetch retries once, because the next step may fetch the whole repository.
 func (f *fetcher) fetch(ctx context.Context, request *packp.UploadPackRequest) error {
 	return f.fetchInto(ctx, request, f.objectStore)
 }
@@ -187,7 +182,7 @@ func (f *fetcher) stepDown(ctx context.Context, to fetchStep, err error) {
 	f.step = to
 }
 
-// wantsPerRequest objects by id are 1.6 MB. Proxies begin to object above that.
+// wantsPerRequest ids are 1.6 MB. Proxies begin to object above that.
 const wantsPerRequest = 32 << 10
 
 // Need fetches missing objects in as few requests as possible.
@@ -213,8 +208,7 @@ func (t *Tip) Need(ctx context.Context, ids []Hash) error {
 	return errors.New("the server did not send objects that the branch consists of")
 }
 
-// Deepen fetches the upper levels of the commit's trees, counted from 1, the root, and no file, in one request. It saves later
-// requests.
+// Deepen fetches the upper levels of trees, counted from 1, the root, without files, in one request.
 func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	if t.Commit.IsZero() || t.step != topTrees {
 		return nil
@@ -225,8 +219,8 @@ func (t *Tip) Deepen(ctx context.Context, levels int) error {
 	return nil
 }
 
-// NeedBelow fetches trees and a number of levels below them, and no file, in one request. It saves later requests. It does
-// nothing if the server cannot omit files.
+// NeedBelow fetches trees and levels below them, without files, in one request. It does nothing if the server cannot omit
+// files.
 func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	missing := t.missing(ids)
 	if len(missing) == 0 || t.step != topTrees || len(missing) > wantsPerRequest {
@@ -238,7 +232,7 @@ func (t *Tip) NeedBelow(ctx context.Context, ids []Hash, levels int) error {
 	return nil
 }
 
-// tryIDs requests objects by id, if that may succeed, and reports whether all came.
+// tryIDs requests objects by id, and reports whether all came.
 func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err error) {
 	switch {
 	case len(missing) == 0:

@@ -32,18 +32,17 @@ type Connector struct {
 	appends bool // web is a boundedTransport
 }
 
-// ConnectorOptions configure a Connector. The zero value has the defaults.
+// ConnectorOptions configure a Connector.
 type ConnectorOptions struct {
-	// Over sends http and https requests. Default: the proxy from the environment, and timeouts for dialling, the TLS handshake
-	// and the response header.
+	// Over sends http and https requests. Default: the proxy of the environment, and timeouts until the response header.
 	Over http.RoundTripper
-	// UserAgent, in the form name/version, follows go-git's product, by which servers recognize a Git client.
+	// UserAgent, in the form name/version, follows go-git's, by which servers recognize Git.
 	UserAgent string
 	// Log may be nil.
 	Log Logger
 	// Transport replaces Over, for tests without a server.
 	Transport transport.Transport
-	// Local replaces git for a local repository unless it returns nil, for tests without processes.
+	// Local replaces git for local repositories, unless it returns nil, in tests without processes.
 	Local func(directory string) transport.Transport
 }
 
@@ -63,12 +62,12 @@ func NewConnector(options ConnectorOptions) *Connector {
 }
 
 const (
-	// maxTries limits attempts of a request without a valid answer.
+	// maxTries counts attempts without a valid answer.
 	maxTries  = 4
 	firstWait = 50 * time.Millisecond
 )
 
-// waitToTry waits a random time, so that processes that collided do not collide again. The limit doubles with each try.
+// waitToTry waits a random time, so that processes do not collide again. The limit doubles with each try.
 func waitToTry(ctx context.Context, try int) error {
 	return wait.For(ctx, rand.N(firstWait<<try+1))
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// knownHosts has the host keys that an ssh server may present. The check cannot be turned off.
+// knownHosts has the accepted host keys. The check cannot be turned off.
 type knownHosts struct {
 	at       sshAddress
 	callback ssh.HostKeyCallback
@@ -114,7 +114,7 @@ func (k *knownHosts) check(address string, remote net.Addr, shown ssh.PublicKey)
 	)
 }
 
-// algorithms lists host key algorithms, known ones first: a server presents its first key in this order.
+// algorithms lists known ones first, because a server presents its first key in this order.
 func (k *knownHosts) algorithms() []string {
 	var first []string
 	if k.certs {

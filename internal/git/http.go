@@ -26,7 +26,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// responseTimeout leaves time for the hooks of a push. The caller's context limits reading a pack.
+// responseTimeout includes the hooks of a push.
 const responseTimeout = 5 * time.Minute
 
 // The maximum sizes of answers.
@@ -36,8 +36,7 @@ const (
 	maxErrorBody     = 64 << 10
 )
 
-// NewHTTPTransport returns the default of ConnectorOptions.Over, which also trusts the certificates of a PEM text unless it is
-// empty.
+// NewHTTPTransport returns the default of ConnectorOptions.Over, with more trusted certificates, as PEM, unless empty.
 func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	next := bounded.NewGuarded(responseTimeout)
 	if ca == "" {
@@ -54,7 +53,7 @@ func NewHTTPTransport(ca string) (http.RoundTripper, error) {
 	return next, nil
 }
 
-// slowError is a timeout. Go's own error would look like a context's deadline.
+// slowError differs from a context's deadline, unlike Go's own error.
 type slowError struct{ text string }
 
 func (e *slowError) Error() string { return e.text }
@@ -75,9 +74,9 @@ func slow(ctx context.Context, err error) error {
 	return &slowError{err.Error()}
 }
 
-// boundedTransport limits answers, because go-git reads them to their end. It keeps credentials within their scope: after a
-// redirect, Go's client would send them to other ports, to subdomains, and from https to http. It appends the pack of a push,
-// which go-git would copy into memory twice.
+// boundedTransport limits answers, which go-git reads to their end. It keeps credentials within their scope: after a redirect,
+// Go would send them to other ports, to subdomains, and from https to http. It appends the pack of a push, which go-git would
+// copy into memory twice.
 type boundedTransport struct {
 	next    http.RoundTripper
 	product string // may be empty
@@ -91,7 +90,6 @@ type target struct {
 	permit Permit
 }
 
-// services are the ends of URLs in Git's protocol.
 var services = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
 
 func repositoryAt(u *url.URL) string {
@@ -105,14 +103,13 @@ func repositoryAt(u *url.URL) string {
 	return at.String()
 }
 
-// isElsewhere reports whether the request is about another repository.
 func (t *target) isElsewhere(request *http.Request) bool {
 	own, err := access.Parse(t.remote.URL)
 	at, wrong := access.Parse(repositoryAt(request.URL))
 	return err != nil || wrong != nil || !at.Equal(own)
 }
 
-// approach asks package access about a request, and removes credentials that it must not get.
+// approach asks package access about a request, and removes credentials unless it may have them.
 func (t *target) approach(request *http.Request) (*http.Request, *forge.GitHubApp, error) {
 	asked := t.remote.request()
 	if t.isElsewhere(request) {
@@ -231,8 +228,8 @@ func redirection(from Remote, request *http.Request) string {
 	)
 }
 
-// refusal returns the body of an error response up to the limit. It removes credentials before anything else cuts the text, or
-// a part of one could remain.
+// refusal returns the body of an error response. It removes credentials before anything cuts the text, or a part of one could
+// remain.
 func refusal(request *http.Request, body io.ReadCloser) io.ReadCloser {
 	defer func() { _ = body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
@@ -265,7 +262,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// KindOfStatus returns the error of this package for an HTTP status, or nil.
+// KindOfStatus returns the error for an HTTP status, or nil.
 func KindOfStatus(code int) error {
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:

@@ -21,22 +21,20 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// localGitServer runs the git on PATH. go-git's file transport would pass it the environment of a surrounding git hook.
+// localGitServer runs the git on PATH, without the environment of a surrounding git hook, unlike go-git.
 type localGitServer struct {
 	directory string
 	patience  time.Duration // how long children of git may hold the pipes; 0: pushGrace and killDelay
 }
 
 const (
-	// killDelay is the time to end after the signal.
 	killDelay = 5 * time.Second
-	// pushGrace is the time of a push after its context has ended. A git that is stopped with a lock file leaves it, and every
-	// later push fails.
+	// pushGrace is the time of a push after its context has ended. A stopped git may leave a lock file, and every later push
+	// fails.
 	pushGrace = 2 * time.Second
 )
 
-// passedOn are the environment variables for git and its hooks. Others may contain credentials, or describe the repository of a
-// surrounding hook.
+// passedOn are environment variables without credentials, and without the repository of a surrounding hook.
 var passedOn = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME",
 	"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
@@ -90,7 +88,7 @@ func localGit(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// start runs a service that allows the smallest fetches from any repository.
+// start allows the smallest fetches from any repository.
 func (g *localGitServer) start(ctx context.Context, name string) (*service, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	command, err := localGit(ctx,
@@ -123,7 +121,7 @@ func (g *localGitServer) start(ctx context.Context, name string) (*service, erro
 		return nil, fmt.Errorf("git cannot be run: %w", err)
 	}
 	s.stdout = stdout
-	// Children may hold the pipes after git was killed, and reads and writes would never end.
+	// Children may hold the pipes of a killed git, and reads and writes would never end.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(cmp.Or(g.patience, pushGrace+killDelay))
@@ -152,7 +150,7 @@ func (g *localGitServer) explain(said string) error {
 
 func (g *localGitServer) close() {}
 
-// Create creates an empty, bare local repository with the remote's branch as default, unless it exists.
+// Create creates an empty, bare local repository with the remote's branch as default, if there is none.
 func (c *Connector) Create(ctx context.Context, remote Remote) error {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -165,8 +163,7 @@ func (c *Connector) Create(ctx context.Context, remote Remote) error {
 	return createLocal(ctx, directory, remote.Branch)
 }
 
-// createLocal creates a bare repository atomically by renaming a folder. The first process to rename removes the unfinished
-// folders of others and of killed processes.
+// createLocal renames a finished folder. The first process to rename removes the unfinished folders of others.
 func createLocal(ctx context.Context, directory, branch string) error {
 	parent, prefix := filepath.Dir(directory), "."+filepath.Base(directory)+".new-"
 	if err := renameLocal(ctx, directory, prefix, branch); err != nil {
@@ -185,7 +182,6 @@ func createLocal(ctx context.Context, directory, branch string) error {
 	return nil
 }
 
-// renameLocal creates a bare repository in a temporary folder and renames it.
 func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	parent := filepath.Dir(directory)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -220,7 +216,7 @@ func renameLocal(ctx context.Context, directory, prefix, branch string) error {
 	return os.Rename(temporary, directory)
 }
 
-// missingLocal reports whether nothing is at the path, nor with .git added, where git looks, too.
+// missingLocal looks at the path, and with .git added, like git.
 func missingLocal(directory string) bool {
 	for _, place := range []string{directory, directory + ".git"} {
 		if _, err := os.Lstat(place); !errors.Is(err, os.ErrNotExist) {
@@ -230,7 +226,6 @@ func missingLocal(directory string) bool {
 	return true
 }
 
-// beginning keeps the first bytes of an output.
 type beginning struct {
 	buffer bytes.Buffer
 	limit  int
@@ -246,7 +241,7 @@ func (t *beginning) Write(p []byte) (int, error) {
 // maxBeginning is in bytes.
 const maxBeginning = 2000
 
-// String returns one line, without the prefixes that git and Git hosts add to lines.
+// String returns one line, without the prefixes of git and Git hosts.
 func (t *beginning) String() string {
 	var text strings.Builder
 	for _, line := range strings.FieldsFunc(t.buffer.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {

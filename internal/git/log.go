@@ -8,14 +8,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Logger receives messages. The fields are texts, numbers and booleans without credentials.
+// Logger receives texts, numbers and booleans without credentials.
 type Logger func(ctx context.Context, message string, fields map[string]any)
 
 func (c *Connector) logAbout(remote Remote) Logger {
 	return func(ctx context.Context, message string, fields map[string]any) { c.Log(ctx, remote, message, fields) }
 }
 
-// Log adds the remote's URL, without a user, and its branch, and describes errors among the fields.
+// Log adds the remote's URL and branch, and describes errors among the fields.
 func (c *Connector) Log(ctx context.Context, remote Remote, message string, fields map[string]any) {
 	if c.log == nil {
 		return

@@ -36,12 +36,12 @@ const (
 // EmptyTree needs no storage in git.
 var EmptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// Hasher computes ids of objects with crypto/sha1. go-git's collision-detecting hash takes three times as long, and a plan
-// hashes every file of the fleet. The server detects collisions.
+// Hasher computes ids with crypto/sha1: go-git's collision-detecting hash takes three times as long, and a plan hashes every
+// file. The server detects collisions.
 type Hasher struct {
 	sha    hash.Hash
 	header []byte
-	sum    Hash // as a field: an argument of an interface escapes
+	sum    Hash // a field, because an interface's argument escapes
 }
 
 // NewHasher returns a Hasher, which is not safe for concurrent use.
@@ -63,11 +63,11 @@ func (h *Hasher) object(kind plumbing.ObjectType, content []byte) Hash {
 	return h.sum
 }
 
-// BlobID returns the id that `git hash-object` gives to a file.
+// BlobID is `git hash-object`.
 func BlobID(content []byte) Hash { return NewHasher().Blob(content) }
 
-// TreeID returns the id, in hex, that `git write-tree` gives to a folder of these files, in any order. Slashes in names make
-// folders. It returns an error if there are no files, a name is not a safe path, or two names are equal under case folding.
+// TreeID returns the id, in hex, that `git write-tree` gives to these files, in any order. Slashes in names make folders.
+// Unsafe names, names equal under case folding, and no files are errors.
 func TreeID(files []File) (string, error) {
 	nowhere := func(Hash, []byte) {}
 	id, err := folderTree(NewHasher(), files, nowhere, nowhere)
@@ -77,7 +77,7 @@ func TreeID(files []File) (string, error) {
 	return id.String(), nil
 }
 
-// folderTree returns the folder's id. It passes every file to blob and every tree to tree, the folder last.
+// folderTree passes every file to blob and every tree to tree, the folder last, and returns its id.
 func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, error) {
 	if len(files) == 0 {
 		return Hash{}, errors.New("the folder has no files")
@@ -102,10 +102,9 @@ func folderTree(h *Hasher, files []File, blob, tree func(Hash, []byte)) (Hash, e
 	return levelTree(h, files, 0, blob, tree)
 }
 
-// levelTree is folderTree below a folder whose path has below bytes, with the slash. The files are sorted by full name, which
-// is git's order in every tree.
+// levelTree is folderTree for a folder whose path has below bytes, with the slash. The files are sorted by full name, git's
+// order in every tree.
 func levelTree(h *Hasher, files []File, below int, blob, tree func(Hash, []byte)) (Hash, error) {
-	// entry returns the path of the file's entry.
 	entry := func(file File) (path string, isFolder bool) {
 		if end := strings.IndexByte(file.Name[below:], '/'); end >= 0 {
 			return file.Name[:below+end], true
@@ -192,7 +191,7 @@ func checkFolding(files []File) error {
 	return nil
 }
 
-// Entry is a line of a tree. It keeps the spelling of the mode, so that rewriting does not change entries of others.
+// Entry is a line of a tree. Its mode keeps the spelling, so that rewriting does not change it.
 type Entry struct {
 	Name string
 	Mode string
@@ -207,13 +206,13 @@ const (
 	KindSubmodule = "a submodule"
 )
 
-// IsTree reports whether the entry is a folder.
+// IsTree reports whether it is a folder.
 func (e Entry) IsTree() bool { return e.Mode == ModeTree || e.Mode == "0"+ModeTree }
 
-// IsFile reports whether the entry is a file, executable or not.
+// IsFile reports whether it is a file, executable or not.
 func (e Entry) IsFile() bool { return e.Kind() == KindFile }
 
-// Kind returns the kind of the entry in words.
+// Kind returns the kind in words.
 func (e Entry) Kind() string {
 	switch {
 	case e.IsTree():
@@ -238,7 +237,6 @@ func (e *Entry) compare(name string, tree bool) int {
 	return int(following(e.Name, e.IsTree(), n)) - int(following(name, tree, n))
 }
 
-// following returns the byte that decides after the first n.
 func following(name string, tree bool, n int) byte {
 	switch {
 	case n < len(name):
@@ -269,8 +267,8 @@ func Search(entries []Entry, name string, tree bool) *Entry {
 
 var errMalformedTree = errors.New("a tree in the repository is malformed (git fsck tells more)")
 
-// ParseTree parses a tree. Wrong order, duplicates and names that lead elsewhere are errors, as for git fsck: editing such a
-// tree would change it for others. Other unusual names are allowed.
+// ParseTree parses a tree. Wrong order, duplicates and names that lead elsewhere are errors, as for git fsck. Other unusual
+// names are allowed.
 func ParseTree(content []byte) ([]Entry, error) {
 	text := string(content) // shared by all names and modes
 	count := strings.Count(text, "\x00")
@@ -299,8 +297,8 @@ func leadsElsewhere(name string) bool {
 	return name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/")
 }
 
-// isTwice reports whether the folder next also exists as a file, which sorts before it. All entries in between begin with its
-// name.
+// isTwice reports whether the folder next is also a file, which sorts before it, with only names that begin with its name in
+// between.
 func isTwice(entries []Entry, next Entry) bool {
 	last := entries[len(entries)-1]
 	return next.IsTree() && strings.HasPrefix(last.Name, next.Name) && Search(entries, next.Name, false) != nil

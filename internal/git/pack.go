@@ -14,8 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// The limits of one fetch protect memory from a small pack that grows by compression or deltas. The trees of a tip have a few
-// megabytes; servers without filters send all blobs, too.
+// The limits of a fetch protect memory from a small pack that grows by compression or deltas. The trees of a tip have a few
+// megabytes, all blobs more.
 const (
 	maxPackBytes   = 512 << 20
 	maxPackObjects = 4 << 20
@@ -23,7 +23,7 @@ const (
 	maxDeltaDepth  = 4095 // git's own limit
 )
 
-// packReader unpacks a pack into memory. It does not use go-git's parser, which reserves up to 1 GiB because of a header.
+// packReader unpacks a pack into memory. go-git's parser reserves up to 1 GiB because of a header.
 type packReader struct {
 	hasher  *Hasher
 	objects map[Hash]RawObject
@@ -109,7 +109,7 @@ func (p *packReader) add(at int64, o RawObject) {
 	p.offsets[at] = id
 }
 
-// resolve applies the deltas. Most bases come first, so two passes are enough. A pass without progress means a missing base.
+// resolve applies the deltas. Most bases come first, so two passes are enough.
 func (p *packReader) resolve() error {
 	pending := p.deltas
 	for depth := 0; len(pending) > 0; depth++ {
@@ -152,7 +152,6 @@ func (p *packReader) apply(d delta, base RawObject) error {
 	return nil
 }
 
-// deltaTargetSize returns the second number of a delta.
 func deltaTargetSize(content []byte) (int64, error) {
 	_, first := binary.Uvarint(content)
 	if first > 0 {
@@ -163,8 +162,8 @@ func deltaTargetSize(content []byte) (int64, error) {
 	return 0, errors.New("the pack cannot be read: a delta has no size")
 }
 
-// Pack collects objects without deltas, whose search costs more than sending small files. It grows in parts without copying,
-// because a first apply has hundreds of megabytes. It is safe for concurrent use until finished.
+// Pack collects objects without deltas, whose search costs more than sending small files. It grows without copying, because a
+// first apply has hundreds of megabytes. It is safe for concurrent use until finished.
 type Pack struct {
 	mutex    sync.Mutex
 	present  map[Hash]struct{}
@@ -185,8 +184,8 @@ func NewPack() *Pack {
 	return p
 }
 
-// compressors are reused: making one takes longer than compressing a small pack. The fastest level shrinks manifests nearly as
-// far, and the default level clears half a megabyte per object.
+// compressors are reused: making one takes longer than compressing a small pack. The default level clears half a megabyte per
+// object, and shrinks manifests little more.
 var compressors = sync.Pool{New: func() any {
 	c := &compressor{}
 	c.writer, _ = zlib.NewWriterLevel(&c.packed, zlib.BestSpeed)

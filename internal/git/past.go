@@ -9,8 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// FirstDepth is the depth of the first request for history. Each further one asks for four times as many commits, up to
-// LastDepth: some megabytes.
+// FirstDepth is the depth of the first request. Each further one quadruples it, up to LastDepth: some megabytes.
 const (
 	FirstDepth = 64
 	LastDepth  = 16 << 10
@@ -19,8 +18,8 @@ const (
 // lastTreesDepth is LastDepth for commits with all their trees.
 const lastTreesDepth = 1 << 10
 
-// Past fetches the last commits of the branch to a depth. complete means that the server cannot limit the depth and sent all.
-// If it gives no files by id, all objects of the commits come, too.
+// Past fetches the last commits to a depth. complete means that the server cannot limit it and sent all. If it gives no files
+// by id, all objects come, too.
 func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	if !t.takesIDs() {
 		t.step = everything
@@ -28,8 +27,7 @@ func (t *Tip) Past(ctx context.Context, depth int) (commits map[Hash]CommitHead,
 	return t.past(ctx, depth)
 }
 
-// PastCommits is Past without files, and without trees if NeedPast can fetch those. A refusal does not change how the tip is
-// fetched.
+// PastCommits is Past without files, and without trees if NeedPast can fetch those. A refusal does not affect the tip.
 func (t *Tip) PastCommits(ctx context.Context, depth int) (commits map[Hash]CommitHead, complete bool, err error) {
 	return t.apart().past(ctx, depth)
 }
@@ -48,8 +46,7 @@ func (t *Tip) MaxPast() int {
 	return lastTreesDepth
 }
 
-// NeedPast is Need for trees of past commits, after PastCommits with this depth. After a refusal it fetches more of the past,
-// not of the tip.
+// NeedPast is Need after PastCommits with this depth. After a refusal it fetches more of the past, not of the tip.
 func (t *Tip) NeedPast(ctx context.Context, ids []Hash, depth int) error {
 	missing, asked := t.missing(ids), t.apart()
 	if all, err := asked.tryIDs(ctx, missing); all || err != nil {

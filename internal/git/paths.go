@@ -18,9 +18,8 @@ const (
 	MaxDepth   = 32   // segments
 )
 
-// CheckPath returns an error unless the path is safe: relative to the root of a repository, with forward slashes; "" is the
-// root. A segment has 1 to 255 of [A-Za-z0-9._-], begins and ends without a dot, and is no Windows device. So git, Windows and
-// macOS read it as no other path.
+// CheckPath returns an error unless the path is safe: relative to the root, with forward slashes; "" is the root. A segment has
+// 1 to 255 of [A-Za-z0-9._-], begins and ends without a dot, and is no Windows device, so no system reads it as another path.
 func CheckPath(path string) error {
 	if path == "" {
 		return nil
@@ -78,7 +77,7 @@ func isSafe(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
-// isDevice reports whether Windows opens a device for this name, with any extension.
+// isDevice reports whether Windows opens a device for this name.
 func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	switch len(base) {
@@ -94,8 +93,8 @@ func isDevice(name string) bool {
 	return false
 }
 
-// folded returns equal text for names that are equal on Windows, which ignores case and final dots and spaces, or on macOS,
-// which ignores case and some invisible code points.
+// folded equates names that are equal on Windows, which ignores case and final dots and spaces, or on macOS, which ignores case
+// and some code points.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -116,8 +115,8 @@ const maxBranch = 200 // a loose ref is a file, and its lock a longer one
 
 var branchPattern = regexp.MustCompile(`^[A-Za-z0-9._/@+=,#%-]+$`)
 
-// CheckBranch returns an error unless git accepts the name of the branch (git check-ref-format --branch), and every file system
-// keeps it: components begin and end without a dot and are no Windows devices, and all characters are visible ASCII.
+// CheckBranch accepts the names of git check-ref-format --branch that every file system keeps: components begin and end without
+// a dot and are no Windows devices, and characters are visible ASCII.
 func CheckBranch(branch string) error {
 	switch {
 	case branch == "":

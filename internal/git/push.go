@@ -19,32 +19,30 @@ import (
 
 // PushResult is the outcome of a push.
 type PushResult struct {
-	// Applied means that the branch is at the new commit.
+	// Applied means that the branch is at the commit.
 	Applied bool
 	// Moved means that another writer was faster.
 	Moved bool
-	// Sent means that the pack was sent: the push may have been applied.
+	// Sent means that the push may have been applied.
 	Sent bool
 	// Refused means that the server reported a failure.
 	Refused bool
-	// Took is the duration of a sent push.
-	Took time.Duration
-	// Unanswered explains why the branch did not move although another attempt may succeed: an ErrRefused, an ErrUnreachable,
-	// or nil.
+	Took    time.Duration
+	// Unanswered means that another attempt may succeed: an ErrRefused, an ErrUnreachable, or nil.
 	Unanswered error
 }
 
-// MayHaveApplied reports whether the push may have been applied, even if the branch moved since.
+// MayHaveApplied is true even if the branch moved since.
 func (r PushResult) MayHaveApplied() bool { return r.Applied || r.Sent && !r.Refused }
 
-// askTime limits reading the result of a push after the context has ended.
+// askTime limits reading a result after the context has ended.
 const askTime = 10 * time.Second
 
-// Push moves the branch from old, zero if it is missing, to commit, as a compare-and-swap. Regardless of the answer it reads
-// the ref again: an empty 200 may have applied nothing, and a dropped connection may have applied the push.
+// Push moves the branch from old, zero if missing, to commit, as a compare-and-swap. It reads the ref again regardless of the
+// answer: an empty 200 may have applied nothing, a dropped connection may have applied the push.
 //
-// An error means that the push was not applied, and that another attempt is useless. ErrUnknown means that the ref could not be
-// read again; the result has the known facts.
+// An error means that the push was not applied and cannot succeed. ErrUnknown means that the ref could not be read again; the
+// result has the known facts.
 func (c *Connector) Push(ctx context.Context, remote Remote, branch string, old, commit Hash, pack *Pack) (PushResult, error) {
 	result, err := c.push(ctx, remote, branch, old, commit, pack)
 	fields := map[string]any{
@@ -113,7 +111,7 @@ func (c *Connector) push(ctx context.Context, remote Remote, branch string, old,
 
 var errMoved = errors.New("the branch was moved by another writer")
 
-// updateRequest requests that the branch move from old to commit. No pack is sent if the advertisement already differs.
+// updateRequest sends no pack if the advertisement already differs.
 func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash, pack *Pack) (*packp.ReferenceUpdateRequest, error) {
 	name := refName(branch)
 	if tip, ok := advertised.References[name.String()]; ok && tip != old {
@@ -133,7 +131,7 @@ func updateRequest(advertised *packp.AdvRefs, branch string, old, commit Hash, p
 	return request, nil
 }
 
-// readAgain reads the branch after a push, for a while even if the context has ended: an unknown commit is worse than a delay.
+// readAgain reads the branch even if the context has ended: an unknown commit is worse than a delay.
 func readAgain(ctx context.Context, w wire, branch string) (plumbing.Hash, error) {
 	outlasting := false
 	for try := 1; ; {
@@ -165,7 +163,7 @@ func readTip(ctx context.Context, w wire, branch string) (Hash, error) {
 	return tip, err
 }
 
-// notApplied explains why a push did not move the branch: as unanswered if another attempt may succeed, else as an error.
+// notApplied returns unanswered if another attempt may succeed, else an error.
 func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswered, err error) {
 	text := "the server gave no reason"
 	if pushErr != nil {
@@ -194,7 +192,7 @@ func notApplied(report *packp.ReportStatus, pushErr error, said string) (unanswe
 	return fmt.Errorf("%w: the push failed: %s", ErrUnreachable, text), nil
 }
 
-// refusals returns reasons of a report that err lacks: Azure Repos reports them with the branch if the pack was not accepted.
+// refusals returns reasons that err lacks: Azure Repos reports them with the branch.
 func refusals(report *packp.ReportStatus, err error) string {
 	if report == nil {
 		return ""
@@ -208,11 +206,10 @@ func refusals(report *packp.ReportStatus, err error) string {
 	return more.String()
 }
 
-// azurePattern matches the numbers of Azure Repos' reasons.
 var azurePattern = regexp.MustCompile(`^(TF|VS)[0-9]+:`)
 
-// isLocked reports whether another push held the lock of the ref, or was faster. Azure Repos has one number for that, "The
-// reference has already been updated by another client". Refs that it calls locked or blocked stay so.
+// isLocked reports whether another push held the lock of the ref, or was faster: Azure Repos has one number for "The reference
+// has already been updated by another client". Refs that it calls locked or blocked stay so.
 func isLocked(report *packp.ReportStatus) bool {
 	for _, status := range report.CommandStatuses {
 		if number := azurePattern.FindString(status.Status); number != "" {
@@ -228,8 +225,7 @@ func isLocked(report *packp.ReportStatus) bool {
 	return false
 }
 
-// Transient reports whether another attempt may succeed: after a dropped connection, or if a server is busy or broken for the
-// moment. Plans should not wait for an unreachable server.
+// Transient reports whether another attempt may succeed. Plans should not wait for an unreachable server.
 func Transient(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests

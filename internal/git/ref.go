@@ -28,8 +28,8 @@ const (
 
 var shortPattern = regexp.MustCompile(`^[0-9a-f]{4,39}$`)
 
-// CheckRef returns an error unless the text is a branch or tag, with or without refs/heads/ or refs/tags/, or the full id of a
-// commit. "" is the default branch.
+// CheckRef accepts a branch or tag, with or without refs/heads/ or refs/tags/, the full id of a commit, and "", the default
+// branch.
 func CheckRef(ref string) error {
 	if ref == "" || CheckCommit(ref) == nil {
 		return nil
@@ -55,8 +55,8 @@ func CheckRef(ref string) error {
 
 const maxRef = 1024
 
-// OpenRef opens a branch, a tag or a full id; "" and HEAD are the default branch. levels is as for Open. A missing ref is a
-// *RefError, a missing repository ErrNotFound. It retries with a busy server, and ignores the remote's branch.
+// OpenRef opens a ref as in CheckRef, or HEAD, in place of the remote's branch, with retries for a busy server. A missing ref
+// is a *RefError, a missing repository ErrNotFound.
 func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, levels int) (*Tip, error) {
 	remote.Branch = ref // for logs
 	return patiently(ctx, c, remote, func() (*Tip, error) {
@@ -75,8 +75,7 @@ func (c *Connector) OpenRef(ctx context.Context, remote Remote, ref string, leve
 // Refs are the branches and tags at the time of the request.
 type Refs struct{ advertised *packp.AdvRefs }
 
-// Refs requests the branches and tags. It retries with a busy server, and ignores the remote's branch. A missing repository is
-// ErrNotFound.
+// Refs requests the branches and tags, with retries for a busy server. A missing repository is ErrNotFound.
 func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	return patiently(ctx, c, remote, func() (*Refs, error) {
 		w, err := c.dialExisting(remote)
@@ -89,7 +88,6 @@ func (c *Connector) Refs(ctx context.Context, remote Remote) (*Refs, error) {
 	})
 }
 
-// dialExisting is dial with ErrNotFound for a missing local repository.
 func (c *Connector) dialExisting(remote Remote) (wire, error) {
 	directory, local, err := remote.local()
 	if err == nil && local && missingLocal(directory) {
@@ -139,7 +137,7 @@ func openRef(ctx context.Context, w wire, ref string, levels int, log Logger) (*
 	}
 	log(ctx, "looked at the ref", map[string]any{"commit": commit.String(), "took": time.Since(began)})
 	t, err := openCommit(ctx, w, commit, advertised, levels, log)
-	// Servers that do not give commits by id have their own words for that.
+	// Servers that give no commits by id have their own words for that.
 	refused := err != nil && (strings.Contains(err.Error(), "not our ref") ||
 		!advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) && ctx.Err() == nil && Classify(err) == nil)
 	if refused && CheckCommit(ref) == nil {
@@ -196,8 +194,8 @@ func resolveRef(advertised *packp.AdvRefs, ref string) (Hash, error) {
 	return Hash{}, missingRef(advertised, ref)
 }
 
-// mayAskFor returns an error if a server does not give a commit by id. Azure Repos does, although it advertises no more than
-// for files; see fetcher.mayTakeIDs.
+// mayAskFor returns an error if a server gives no commits by id. Azure Repos does without advertising it; see
+// fetcher.mayTakeIDs.
 func mayAskFor(advertised *packp.AdvRefs, id Hash) error {
 	if advertised.Capabilities.Supports(capability.AllowReachableSHA1InWant) ||
 		(&fetcher{capabilities: advertised.Capabilities}).mayTakeIDs() {

@@ -26,7 +26,7 @@ type Remote struct {
 	Credentials Credentials
 	// IsGitOps marks the GitOps repository, whose origin gets the plain credentials.
 	IsGitOps bool
-	// Sources are prefixes of the URLs that may be requested; nil: any.
+	// Sources are prefixes of allowed URLs; nil: any.
 	Sources []string
 }
 
@@ -38,12 +38,11 @@ func (r Remote) request() access.Request {
 	return request
 }
 
-// Check returns an error for an invalid remote, without a request.
+// Check makes no request.
 func (r Remote) Check() error {
 	return cmp.Or(CheckURL(r.URL), r.Credentials.Check(), CheckBranch(r.Branch))
 }
 
-// local returns the absolute directory of a local repository.
 func (r Remote) local() (string, bool, error) {
 	path := r.URL
 	if _, ok := parseSSH(r.URL); ok {
@@ -88,11 +87,10 @@ var (
 	drivePattern  = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// hostPattern matches a URL without a scheme: a domain with a path or a port.
 var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}/|[a-z0-9-]+(\.[a-z0-9-]+)*:[0-9]+/)`)
 
-// CheckURL returns an error for the URL of a repository with an unsupported scheme, credentials, a query, a fragment or control
-// characters. The error does not repeat the URL, which may contain a secret.
+// CheckURL returns an error for an unsupported scheme, credentials, a query, a fragment or control characters. It does not
+// repeat the URL, which may contain a secret.
 func CheckURL(raw string) error {
 	if raw == "" {
 		return errors.New("the URL is empty")
@@ -123,7 +121,6 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// parseError returns the error of package access for a URL that it cannot compare.
 func parseError(raw string) error {
 	_, err := access.Parse(raw)
 	return err

@@ -22,8 +22,7 @@ type Signer struct {
 	sign func(commit []byte, at time.Time) (string, error)
 }
 
-// NewSigner reads a private key: OpenPGP, armored, or ssh, PEM. The errors contain neither the key nor the passphrase, which
-// may be empty.
+// NewSigner reads a private key: OpenPGP, armored, or ssh, PEM. Its errors contain no secret.
 func NewSigner(key, passphrase string) (*Signer, error) {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		return newOpenPGPSigner(key, passphrase)
@@ -106,7 +105,7 @@ func signSSH(signer ssh.Signer, commit []byte) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: append([]byte(sshsigMagic), blob...)})), nil
 }
 
-// signSSHBlob avoids SHA-1 for RSA, which the format does not allow.
+// signSSHBlob avoids RSA with SHA-1, which the format forbids.
 func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	if with, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
 		return with.SignWithAlgorithm(rand.Reader, blob, ssh.KeyAlgoRSASHA512)
@@ -114,7 +113,6 @@ func signSSHBlob(signer ssh.Signer, blob []byte) (*ssh.Signature, error) {
 	return signer.Sign(rand.Reader, blob)
 }
 
-// withSignature adds the last line of a commit's header.
 func withSignature(commit []byte, signature string) []byte {
 	header, message, _ := bytes.Cut(commit, []byte("\n\n"))
 	lines := strings.ReplaceAll(strings.TrimRight(signature, "\n"), "\n", "\n ")

@@ -22,13 +22,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// SSHCredentials authenticate with ssh. The zero value uses the keys of the agent at SSH_AUTH_SOCK and the known_hosts of the
-// user and the machine. The user is the URL's, else "git". ~/.ssh/config is not read.
+// SSHCredentials authenticate with ssh. Without them, the keys of the agent at SSH_AUTH_SOCK and the known_hosts of the user
+// and the machine apply. The user is the URL's, else "git". ~/.ssh/config is not read.
 type SSHCredentials struct {
-	// Key is a private key in PEM. Default: the agent's keys.
+	// Key is PEM. Default: the agent's keys.
 	Key        string
 	Passphrase string
-	// KnownHosts is text in the format of known_hosts. With it, or with KnownHostsFile, no other file is read.
+	// KnownHosts has the format of known_hosts. With it, or KnownHostsFile, no other file is read.
 	KnownHosts     string
 	KnownHostsFile string
 }
@@ -171,7 +171,7 @@ func (s *sshServer) start(ctx context.Context, name string) (*service, error) {
 	return started, nil
 }
 
-// session opens a session on the existing connection or a new one: a server may end a connection, or allow one session on each.
+// session reuses the connection or opens a new one: a server may end it, or allow one session on each.
 func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	if s.client != nil {
 		if session, err := openSession(ctx, s.client); err == nil {
@@ -191,7 +191,7 @@ func (s *sshServer) session(ctx context.Context) (*ssh.Session, error) {
 	return session, nil
 }
 
-// openSession opens a session or closes the connection, with the timeout of connecting.
+// openSession closes the connection if it fails, after the timeout of connecting.
 func openSession(ctx context.Context, client *ssh.Client) (*ssh.Session, error) {
 	opening, cancel := context.WithTimeout(ctx, bounded.DialTimeout+bounded.HandshakeTimeout)
 	defer cancel()
@@ -296,7 +296,7 @@ func (c SSHCredentials) method(ctx context.Context) (method ssh.AuthMethod, done
 	}, nil
 }
 
-// parseSSHKey reads a private key. Its errors contain nothing of it.
+// parseSSHKey returns errors without anything of the key.
 func parseSSHKey(text, passphrase string) (ssh.Signer, error) {
 	pem := []byte(armor.Normalize(text))
 	signer, err := ssh.ParsePrivateKey(pem)
@@ -321,7 +321,6 @@ var (
 	sshUnauthorized = regexp.MustCompile(`(?i)denied|not authorized|unauthorized|forbidden|no permission|not have permission|insufficient`)
 )
 
-// explain converts a server's stderr to an error.
 func (s *sshServer) explain(said string) error {
 	said = wording.OneLine(said)
 	switch {

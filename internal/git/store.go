@@ -55,7 +55,6 @@ func (s objectStore) hasAll(ids []Hash) bool {
 	return !slices.ContainsFunc(ids, func(id Hash) bool { return !s.Has(id) })
 }
 
-// missing returns the ids of objects that were not fetched, in order.
 func (s objectStore) missing(ids []Hash) []Hash {
 	missing := slices.DeleteFunc(slices.Clone(ids), s.Has)
 	slices.SortFunc(missing, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })

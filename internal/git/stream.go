@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// streamWire speaks to git-upload-pack or git-receive-pack over streams, of a local process or through ssh. go-git's transports
-// wait forever for a process whose output is not read, and drop all but the first line of stderr.
+// streamWire speaks to git-upload-pack or git-receive-pack over streams. go-git's transports wait forever for a process whose
+// output is not read, and drop all but the first line of stderr.
 type streamWire struct {
 	server streamServer
 	idle   *service // advertised, and waits for a request
@@ -20,7 +20,6 @@ type streamWire struct {
 
 // streamServer starts services.
 type streamServer interface {
-	// start runs a service, which ends with the context.
 	start(ctx context.Context, name string) (*service, error)
 	explain(said string) error
 	// close frees shared resources.
@@ -39,7 +38,6 @@ type service struct {
 	empty   bool
 }
 
-// start reads the advertisement of a new service.
 func (w *streamWire) start(ctx context.Context, name string) (*service, error) {
 	s, err := w.server.start(ctx, name)
 	if err != nil {
@@ -78,7 +76,7 @@ func (w *streamWire) fail(ctx context.Context, s *service, err error) error {
 	return fmt.Errorf("%w: its answer cannot be read: %w", ErrUnreachable, err)
 }
 
-// end waits for the service, after killing it if asked to.
+// end waits for the service.
 func (s *service) end(kill bool) {
 	_ = s.stdin.Close()
 	if kill {

@@ -12,22 +12,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// Tip is a commit of a branch with its fetched objects. It is not safe for concurrent use.
+// Tip is a commit with its fetched objects. It is not safe for concurrent use.
 type Tip struct {
 	// Commit and Root are zero if the branch does not exist.
 	Commit Hash
 	Root   Hash
-	// Missing means that the repository is a local path at which Connector.Create would create it.
+	// Missing means a local path at which Connector.Create can create the repository.
 	Missing bool
-	// Conflict is an existing branch that prevents the missing one, or "": Git cannot have env and env/dev.
+	// Conflict is an existing branch that prevents a missing one: Git cannot have env and env/dev.
 	Conflict string
 
 	whole bool // all objects of the commit were fetched
 	*fetcher
 }
 
-// Open reads the commit of the remote's branch and the upper levels of its trees, counted from 1, the root. A missing branch or
-// local repository is a Tip without a commit. The caller closes the Tip.
+// Open reads a commit and the upper levels of its trees, counted from 1, the root. A missing branch or local repository is a
+// Tip without a commit. The caller closes the Tip.
 func (c *Connector) Open(ctx context.Context, remote Remote, levels int) (*Tip, error) {
 	directory, local, err := remote.local()
 	if err != nil {
@@ -90,7 +90,7 @@ func openTip(ctx context.Context, w wire, branch string, levels int, log Logger)
 	return t, nil
 }
 
-// conflictOf returns the first branch that is a folder of the other's name, or the reverse; "" for none.
+// conflictOf returns the first branch that is a folder of the other's name, or the reverse.
 func conflictOf(branch string, references map[string]Hash) string {
 	var conflicts []string
 	for ref := range references {
@@ -105,8 +105,7 @@ func conflictOf(branch string, references map[string]Hash) string {
 	return slices.Min(conflicts)
 }
 
-// checkEmpty returns an error if an empty repository has another hash, which it names only in answers to pushes. A push reports
-// other problems.
+// checkEmpty returns an error if an empty repository has another hash. A push reports other problems.
 func checkEmpty(ctx context.Context, w wire) error {
 	_, err := w.push(ctx, func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error) { return nil, errMoved })
 	if errors.Is(err, errOtherHash) {
@@ -130,18 +129,18 @@ func (f *fetcher) Close() {
 	}
 }
 
-// Reference returns the tip of another branch at the time of opening, or zero.
+// Reference returns the tip of another branch, at the time of opening.
 func (f *fetcher) Reference(branch string) Hash { return f.references[refName(branch).String()] }
 
-// ConflictOf returns an existing branch that prevents another branch, at the time of opening.
+// ConflictOf is Conflict for another branch.
 func (f *fetcher) ConflictOf(branch string) string { return conflictOf(branch, f.references) }
 
-// At returns another commit with a known root. The two share their objects.
+// At returns another commit, which shares the objects.
 func (t *Tip) At(commit, root Hash) *Tip {
 	return &Tip{Commit: commit, Root: root, fetcher: t.fetcher}
 }
 
-// apart returns a Tip for a request that may fail without changing how the original is fetched.
+// apart returns a Tip for a request whose failure does not affect the original.
 func (t *Tip) apart() *Tip {
 	same := *t.fetcher
 	return &Tip{Commit: t.Commit, Root: t.Root, fetcher: &same}

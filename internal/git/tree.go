@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Directory is an editable tree. Changes lie over the entries of the tip until it is written.
+// Directory is an editable tree: its changes lie over the entries of the tip.
 type Directory struct {
 	id      Hash // at the tip; zero for a new one
 	loaded  bool
@@ -38,7 +38,7 @@ func (d *Directory) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Each visits every entry after the changes, unchanged ones first.
+// Each visits every entry, unchanged ones first.
 func (d *Directory) Each(yield func(Entry)) {
 	for _, e := range d.entries {
 		if _, ok := d.changed[e.Name]; !ok {
@@ -75,7 +75,7 @@ func (d *Directory) drop(name string) {
 	}
 }
 
-// checkNew returns an error if a new entry would collide on a file system that ignores case.
+// checkNew returns an error for a collision on a file system that ignores case.
 func (d *Directory) checkNew(at, name string) error {
 	if other := d.sameName(name); other != "" {
 		return fmt.Errorf("%q cannot be written: %q exists, which is the same path on a file system that ignores case",
@@ -84,8 +84,7 @@ func (d *Directory) checkNew(at, name string) error {
 	return nil
 }
 
-// sameName returns the other entry with that name on a file system that ignores case, or "" if there is none or this one
-// exists.
+// sameName returns another entry with that name on a file system that ignores case.
 func (d *Directory) sameName(name string) string {
 	if _, ok := d.Find(name); ok {
 		return ""
@@ -97,7 +96,7 @@ func (d *Directory) sameName(name string) string {
 	return d.folded[folded(name)]
 }
 
-// Tree is a tip's tree with opened, editable directories. Trees of one tip are independent. It is not safe for concurrent use.
+// Tree has opened, editable directories. Trees of one tip are independent, and not safe for concurrent use.
 type Tree struct {
 	*Tip
 	top *Directory
@@ -112,8 +111,7 @@ func (t *Tip) Tree() *Tree {
 	return &Tree{Tip: t, top: top}
 }
 
-// Open loads the directories at these paths and their parents, without missing ones. It makes one request for each missing
-// level, regardless of the number of paths.
+// Open loads the directories at these paths and their parents, with one request for each missing level.
 func (t *Tree) Open(ctx context.Context, paths []string) error {
 	for {
 		var missing []Hash
@@ -133,13 +131,13 @@ func (t *Tree) Open(ctx context.Context, paths []string) error {
 	}
 }
 
-// OpenFetched is Open for one directory without a request. It reports whether all trees were fetched before.
+// OpenFetched is Open for one directory. It reports whether that needs no request.
 func (t *Tree) OpenFetched(p string) bool {
 	missing, err := t.advance(p)
 	return err == nil && len(missing) == 0 && t.Directory(p) != nil
 }
 
-// advance loads fetched directories on the way to a path, and returns the id of the first missing tree.
+// advance loads fetched directories on the way, and returns the first missing tree.
 func (t *Tree) advance(p string) ([]Hash, error) {
 	d, rest := t.top, p
 	for {
@@ -164,7 +162,6 @@ func (t *Tree) advance(p string) ([]Hash, error) {
 	}
 }
 
-// child returns the subdirectory, which may not be loaded, or nil.
 func (d *Directory) child(name string) *Directory {
 	if below, ok := d.below[name]; ok {
 		return below
@@ -200,7 +197,7 @@ func (t *Tree) Directory(p string) *Directory {
 	return d
 }
 
-// Lookup returns the entry at a path in an opened directory.
+// Lookup returns an entry of an opened directory.
 func (t *Tree) Lookup(p string) (Entry, bool) {
 	d := t.Directory(Parent(p))
 	if d == nil {
@@ -209,7 +206,7 @@ func (t *Tree) Lookup(p string) (Entry, bool) {
 	return d.Look(path.Base(p))
 }
 
-// Look is Find that also finds folders into which another edit wrote. They have no id until the commit is made.
+// Look is Find with folders into which another edit wrote. They have no id yet.
 func (d *Directory) Look(name string) (Entry, bool) {
 	if below, ok := d.below[name]; ok && below.edited() {
 		return Entry{Name: name, Mode: ModeTree}, true
@@ -248,7 +245,7 @@ func (t *Tree) Blocked(p string) error {
 	return nil
 }
 
-// CheckNew returns the error of Put for a path that differs only in case from another one, unless that one goes.
+// CheckNew returns an error for a path that differs only in case from one that stays.
 func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	d, at := t.top, ""
 	for rest := p; rest != ""; {
@@ -265,7 +262,7 @@ func (t *Tree) CheckNew(p string, goes func(other string) bool) error {
 	return nil
 }
 
-// Put writes an entry and creates its parents. See Blocked for impossible paths.
+// Put writes an entry and its parents.
 func (t *Tree) Put(p, mode string, id Hash) error {
 	d, at := t.top, ""
 	segments := strings.Split(p, "/")
@@ -296,7 +293,7 @@ func (t *Tree) Put(p, mode string, id Hash) error {
 	return nil
 }
 
-// Remove removes an entry, if there is one. Write removes empty directories.
+// Remove removes an entry. Write removes empty directories.
 func (t *Tree) Remove(p string) {
 	if d := t.Directory(Parent(p)); d != nil {
 		delete(d.below, path.Base(p))
@@ -304,8 +301,7 @@ func (t *Tree) Remove(p string) {
 	}
 }
 
-// Write hashes changed directories, passes new trees to store, and returns the root's id. It removes empty directories; only
-// the root may be an empty tree.
+// Write hashes changed directories, passes trees to store, and returns the root's id. Only the root may be empty.
 func (t *Tree) Write(store func(Hash, []byte)) Hash {
 	id, empty := t.top.write(NewHasher(), store)
 	if empty {

@@ -21,8 +21,8 @@ type Verifier struct {
 	ssh     []ssh.PublicKey
 }
 
-// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it, because it may be a
-// private key by mistake.
+// Add adds a public key: OpenPGP, armored, or the line of an ssh .pub file. The error does not repeat it: it may be a private
+// key.
 func (v *Verifier) Add(key string) error {
 	if strings.Contains(key, "-----BEGIN PGP ") {
 		entities, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armor.Normalize(key)))
@@ -54,7 +54,7 @@ func (v *Verifier) Accepts(signer *Signer) bool {
 	return err == nil && v.verify(commit, signature)
 }
 
-// Verify reports whether one of the keys has signed the commit.
+// Verify reports whether one of the keys has signed a commit.
 func (v *Verifier) Verify(commit []byte) bool {
 	signed, signature, ok := cutSignature(commit)
 	return ok && v.verify(signed, signature)
@@ -91,7 +91,6 @@ func cutSignature(commit []byte) (signed []byte, signature string, ok bool) {
 	return signed, strings.Join(lines, "\n") + "\n", count == 1
 }
 
-// verifySSH checks a signature in the format of PROTOCOL.sshsig.
 func (v *Verifier) verifySSH(commit []byte, text string) bool {
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {

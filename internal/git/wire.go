@@ -33,7 +33,7 @@ type wire interface {
 
 type prepareFunc func(*packp.AdvRefs) (*packp.ReferenceUpdateRequest, error)
 
-// dial returns the wire without a request. Its errors contain no control characters, although they repeat text of servers.
+// dial makes no request. Errors of the wire contain no control characters, although they repeat text of servers.
 func (c *Connector) dial(remote Remote) (wire, error) {
 	w, err := c.rawWire(remote)
 	if err != nil {
@@ -125,8 +125,7 @@ func (c *Connector) rawWire(remote Remote) (wire, error) {
 
 const noCredentials = "no entry of git.credentials is for this URL, and the plain credentials are for the GitOps repository alone"
 
-// webWire uses go-git's http(s) transport. Fetches do not read the refs again: the smart protocol has no state between
-// requests.
+// webWire uses go-git's http(s) transport. The smart protocol has no state, so fetches do not read the refs again.
 type webWire struct {
 	transport transport.Transport
 	endpoint  *transport.Endpoint
@@ -184,7 +183,6 @@ func advertisement(ctx context.Context, session transport.Session) (*packp.AdvRe
 	}
 	if err != nil && Classify(err) == nil && !errors.As(err, new(*pktline.ErrorLine)) &&
 		!errors.As(err, new(*statusError)) && !errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		// The text in place of a packet does not help people.
 		err = fmt.Errorf(
 			"%w: the answer is not that of a Git server; is this the URL of a repository, and does it need credentials?",
 			ErrUnreachable,
@@ -204,7 +202,7 @@ func otherHash(err error) error {
 }
 
 func (w *webWire) fetch(ctx context.Context, request *packp.UploadPackRequest, read func(io.Reader) error) error {
-	// go-git leaves bodies open after some errors. Ending the context closes them.
+	// go-git leaves some bodies open. Ending the context closes them.
 	ctx, cancel := context.WithCancel(w.within(ctx))
 	defer cancel()
 	session, err := w.session()
@@ -252,7 +250,7 @@ func (w *webWire) push(ctx context.Context, prepare prepareFunc) (*packp.ReportS
 
 func (w *webWire) close() {}
 
-// branchTip returns zero for a missing branch, and no advertisement for an empty repository.
+// branchTip returns zero for a missing branch, and nil for an empty repository.
 func branchTip(ctx context.Context, w wire, branch string) (Hash, *packp.AdvRefs, error) {
 	advertised, err := advertisedBy(ctx, w)
 	if err != nil || advertised == nil {
@@ -277,7 +275,7 @@ func refName(branch string) plumbing.ReferenceName {
 	return plumbing.NewBranchReferenceName(branch)
 }
 
-// demultiplexed removes the sidebands of an answer. progress, which may be nil, gets the output of hooks.
+// demultiplexed removes sidebands. progress, which may be nil, gets the output of hooks.
 func demultiplexed(capabilities *capability.List, r io.Reader, progress sideband.Progress) io.Reader {
 	var demuxer *sideband.Demuxer
 	switch {

@@ -13,11 +13,11 @@ import (
 type address struct {
 	kind  GitHostKind
 	clone *url.URL // as configured
-	// api is the root of the API as its client needs it, with a slash at its end.
+	// api is the root of the API, as its client needs it, with a final slash.
 	api *url.URL
-	// owner is the account: groups on GitLab, separated by slashes, the project on Azure Repos.
+	// owner is the account: on GitLab groups with slashes, on Azure Repos the project.
 	owner, name string
-	// people is the server that looks up people, and web the repository's page, on Azure Repos.
+	// people looks up people, web is the repository's page, on Azure Repos.
 	people *url.URL
 	web    string
 }
@@ -34,13 +34,13 @@ func (a address) resource(segments ...string) *url.URL {
 	return joinSegments(a.api, append(a.kind.repository(a), segments...)...)
 }
 
-// ErrNoKind means that neither settings nor the server's name determine the kind of Git host.
+// ErrNoKind means that the kind of Git host must be configured.
 var ErrNoKind = errors.New("kind of Git host not known")
 
 // segmentPattern matches names that Git hosts allow. Not every SDK escapes them.
 var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*$|^\.[A-Za-z0-9_-][A-Za-z0-9._-]*$`)
 
-// locate parses the URLs of a repository. Its errors do not repeat an invalid URL, which may contain a secret.
+// locate does not repeat invalid URLs, which may contain secrets.
 func locate(r HostedRepository) (address, error) {
 	clone, err := parseURL("url", r.URL)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// api is the API of a kind of Git host. Its errors are from the transport or errors.go. It knows nothing about owners.
+// api is the API of a kind of Git host. It knows nothing about owners.
 type api interface {
 	requestReader
 	requestWriter
@@ -16,9 +16,8 @@ type api interface {
 }
 
 type requestReader interface {
-	// listOpen passes open requests from head into base to take, newest first, until take returns false. An empty base is any
-	// branch. The list may contain other requests, too. There may be thousands of closed requests, so they are found by number
-	// only.
+	// listOpen passes open requests from head into base, "" for any, to take, newest first, until take returns false. Others
+	// may be among them. Closed requests, of which there may be thousands, are found by number only.
 	listOpen(ctx context.Context, base, head string, take func(*request) bool) error
 	get(ctx context.Context, number int) (*request, error)
 }
@@ -37,7 +36,7 @@ type reviewRequester interface {
 }
 
 type merger interface {
-	// merge merges the request if its head is still headCommit. After errBusy it may be retried.
+	// merge requires that the head is headCommit. After errBusy it may be retried.
 	merge(ctx context.Context, r *request, headCommit string) error
 }
 
@@ -49,25 +48,23 @@ type labelAdder interface {
 
 // autoMerger is implemented by kinds with GitHostKind.AutoMerge.
 type autoMerger interface {
-	// enableAutoMerge makes the Git host merge the request once its requirements are met. After errBusy it may be retried. Not
-	// every Git host binds auto-merge to the commit.
+	// enableAutoMerge may be retried after errBusy. Not every Git host binds it to the commit.
 	enableAutoMerge(ctx context.Context, r *request, headCommit string) error
 	// disableAutoMerge succeeds if it is off.
 	disableAutoMerge(ctx context.Context, r *request) error
 }
 
 type statusLister interface {
-	// listStatuses returns a page of statuses, from 1, and whether it is the last. All pages contain at least the latest status
-	// of each context.
+	// listStatuses returns a page, from 1, and whether it is the last. Together they have the latest status of each context.
 	listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
-// creatorLister is implemented by an api that needs another request for creators of statuses.
+// creatorLister is an api that needs another request for creators of statuses.
 type creatorLister interface {
 	listStatusesWithCreators(ctx context.Context, commit string, page int) (found []status, last bool, err error)
 }
 
-// statusGetter is implemented by an api with incomplete lists of statuses.
+// statusGetter is an api with incomplete lists of statuses.
 type statusGetter interface {
 	// getStatus returns nil if there is none.
 	getStatus(ctx context.Context, commit, key string) (*status, error)
@@ -87,14 +84,14 @@ type request struct {
 	status        string   // in the Git host's terms
 }
 
-// sanitized makes control characters of the URL visible, which the Git host controls.
+// sanitized makes control characters of the URL visible.
 func (r *request) sanitized() *PullRequest {
 	safe := r.PullRequest
 	safe.URL = wording.Visible(safe.URL)
 	return &safe
 }
 
-// isBetween reports whether the request goes from branch head of this repository into base, or any branch if base is empty.
+// isBetween reports whether the request goes from a branch of this repository into base; "" is any.
 func (r *request) isBetween(head, base string) bool {
 	return !r.fromFork && r.Head == head && (base == "" || r.Base == base)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// azureAPI calls the REST API of Azure DevOps Services or Server: learn.microsoft.com/en-us/rest/api/azure/devops/git.
+// azureAPI calls the REST API of Azure DevOps: learn.microsoft.com/en-us/rest/api/azure/devops/git.
 //
-// It does not use Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last release 2023, last commit 2024): the SDK sends the
-// credentials to any server in an organization's list of locations, keeps these and a session in package variables without a
-// lock, takes no HTTP client, changes URLs to lower case, and never retries.
+// Microsoft's SDK (azure-devops-go-api/azuredevops/v7, last commit 2024) sends the credentials to any server in an
+// organization's list of locations, shares unlocked package variables, takes no HTTP client, changes URLs to lower case, and
+// never retries.
 type azureAPI struct{ session }
 
 func azureKind() GitHostKind {
@@ -46,19 +46,19 @@ func azureKind() GitHostKind {
 	}
 }
 
-// azureVersion is the API version of Azure DevOps Services since 2023 and Server since 2022.1.
+// azureVersion exists since 2023, and in Server 2022.1.
 const azureVersion = "7.1"
 
-// azureReviewerPattern matches an email address, or a project and a team, both with spaces.
+// azureReviewerPattern matches an email address, or project/team, with spaces.
 var azureReviewerPattern = regexp.MustCompile(
 	`^[^\s/\\<>"|*?:;\[\]\p{C}]+@[^\s/\\<>"|*?:;\[\]\p{C}]+$|` +
 		`^[^\s/\\<>"|*?:;\[\]\p{C}][^/\\<>"|*?:;\[\]\p{C}]{0,63}/[^/\\<>"|*?:;\[\]\p{C}]{1,255}$`,
 )
 
-// azureMaxBody leaves room for the mark in the 4,000 characters of a description ("Pull Requests - Update").
+// azureMaxBody leaves room for the mark in 4,000 characters ("Pull Requests - Update").
 const azureMaxBody = 4000 - len(markBegin) - maxOwner - len(markEnd) - 3
 
-// azureCut is the length of descriptions in lists: "will be truncated up to 400 symbols" ("Pull Requests - Get Pull Requests").
+// azureCut: "will be truncated up to 400 symbols" in lists ("Pull Requests - Get Pull Requests").
 const azureCut = 400
 
 const (
@@ -105,7 +105,7 @@ type azureChange struct {
 	AutoCompleteBy  *azureIdentity `json:"autoCompleteSetBy,omitempty"`
 }
 
-// listOpen sorts all pages, because the order of the list is not documented.
+// listOpen sorts all pages, because their order is not documented.
 func (a *azureAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	all, err := a.listActive(ctx, base, head)
 	if err != nil {
@@ -114,7 +114,7 @@ func (a *azureAPI) listOpen(ctx context.Context, base, head string, take func(*r
 	slices.SortFunc(all, func(a, b azurePull) int { return cmp.Compare(b.ID, a.ID) })
 	for _, pull := range all {
 		r := a.request(&pull)
-		// The mark is within these characters, unless a person has moved it.
+		// The mark comes first, unless a person has moved it.
 		if r.isBetween(head, base) && len(utf16.Encode([]rune(pull.Description))) >= azureCut {
 			r, err = a.get(ctx, pull.ID)
 		}
@@ -178,7 +178,7 @@ func (a *azureAPI) request(pull *azurePull) *request {
 	return r
 }
 
-// name returns a person's account, mostly an email address, or project/team.
+// name is mostly an email address, or project/team.
 func (i azureIdentity) name() string {
 	if project, team, ok := strings.Cut(i.DisplayName, `]\`); ok && strings.HasPrefix(project, "[") &&
 		(i.IsContainer || !strings.Contains(i.UniqueName, "@")) {
@@ -204,7 +204,7 @@ func (a *azureAPI) close(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{Status: "abandoned"})
 }
 
-// addLabels creates missing labels. Requests no longer list their labels (learn.microsoft.com/en-us/answers/questions/1822199).
+// addLabels reads labels, which requests no longer list (learn.microsoft.com/en-us/answers/questions/1822199).
 func (a *azureAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	type label struct {
 		Name   string `json:"name"`
@@ -235,7 +235,6 @@ func (a *azureAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// identityID returns the id of a person or a team; the API takes no names.
 func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) {
 	type text struct {
 		Value string `json:"$value"`
@@ -270,7 +269,6 @@ func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) 
 	)
 }
 
-// requestReviews adds reviewers, who stay on the list after their review.
 func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		id, err := a.identityID(ctx, name)
@@ -284,8 +282,8 @@ func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []s
 	return nil
 }
 
-// merge uses the default strategy: "the service selects the first merge strategy not prohibited by the target branch's policy"
-// (GitPullRequestCompletionOptions). The answer only confirms that the merge is queued.
+// merge lets "the service select the first merge strategy not prohibited by the target branch's policy"
+// (GitPullRequestCompletionOptions). The answer only means that it is queued.
 func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) error {
 	if err := a.update(ctx, r.Number, azureChange{Status: "completed", LastMergeSource: &azureCommit{headCommit}}); err != nil {
 		return asPolicyError(err)
@@ -308,7 +306,7 @@ func (a *azureAPI) merge(ctx context.Context, r *request, headCommit string) err
 	}
 }
 
-// asPolicyError recognizes unmet policies, which Azure answers with 403, like missing permissions.
+// asPolicyError distinguishes unmet policies from missing permissions: both are 403.
 func asPolicyError(err error) error {
 	said := (*answer)(nil)
 	if errors.As(err, &said) && said.kindWord == "GitPullRequestUpdateRejectedByPolicyException" {
@@ -317,7 +315,7 @@ func asPolicyError(err error) error {
 	return err
 }
 
-// enableAutoMerge sets auto-complete, which Azure does not bind to a commit.
+// enableAutoMerge sets auto-complete, which is not bound to a commit.
 func (a *azureAPI) enableAutoMerge(ctx context.Context, r *request, _ string) error {
 	if r.autoMerge {
 		return nil
@@ -332,7 +330,7 @@ func (a *azureAPI) enableAutoMerge(ctx context.Context, r *request, _ string) er
 	return asPolicyError(a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: connection.User.ID}}))
 }
 
-// disableAutoMerge unsets auto-complete like `az repos pr update --auto-complete false`.
+// disableAutoMerge works like `az repos pr update --auto-complete false`.
 func (a *azureAPI) disableAutoMerge(ctx context.Context, r *request) error {
 	if !r.autoMerge {
 		return nil
@@ -340,7 +338,7 @@ func (a *azureAPI) disableAutoMerge(ctx context.Context, r *request) error {
 	return a.update(ctx, r.Number, azureChange{AutoCompleteBy: &azureIdentity{ID: azureNobody}})
 }
 
-// forAzure sends a personal access token as a password with any username, and a token of Microsoft Entra ID as a bearer token.
+// forAzure sends a personal access token as a password, and one of Microsoft Entra ID as a bearer token.
 func (c Credentials) forAzure(request *http.Request) {
 	request.Header.Set("X-TFS-FedAuthRedirect", "Suppress") // 401, not a sign-in page
 	token := c.asToken()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// azureServices is the server of Azure DevOps Services; azureOld ends its older names, which begin with the organization.
+// azureOld ends older names of Azure DevOps Services, after the organization.
 const (
 	azureServices = "dev.azure.com"
 	azureOld      = ".visualstudio.com"
@@ -15,7 +15,7 @@ const (
 
 const azureGit = "_git"
 
-// azureBad are characters that names of projects and repositories cannot have.
+// azureBad are forbidden in names of projects and repositories.
 const azureBad = `/\:*?"<>|;#{}%`
 
 // locateAzure parses these URLs:
@@ -50,7 +50,6 @@ func locateAzure(clone, api *url.URL) (address, error) {
 	}
 	switch {
 	case api != nil:
-		// The API's URL ends with the organization or collection.
 		collection = min(len(strings.FieldsFunc(api.Path, func(r rune) bool { return r == '/' })), len(before))
 	case old:
 		collection = 0

@@ -18,7 +18,7 @@ var azureWords = map[StatusState]string{Success: "succeeded", Failure: "failed",
 // azureTime reads 0001-01-01T00:00:00, without a zone, as the zero time.
 type azureTime struct{ time.Time }
 
-// UnmarshalJSON reads invalid text as the zero time, too.
+// UnmarshalJSON also reads invalid text as the zero time.
 func (t *azureTime) UnmarshalJSON(text []byte) error {
 	if t.Time.UnmarshalJSON(text) != nil {
 		t.Time = time.Time{}
@@ -26,7 +26,7 @@ func (t *azureTime) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// agentGenre is the genre of statuses of a Hook.
+// agentGenre is for a Hook.
 const agentGenre = "flotilla"
 
 // azureGenre is the genre of Flux' notification controller.
@@ -84,7 +84,7 @@ func azureHook(at address, r StatusReport) Hook {
 	}
 }
 
-// azureContext splits a context at its first slash into genre and name; listStatuses joins them.
+// azureContext splits a context at its first slash.
 func azureContext(context string) map[string]any {
 	genre, name, ok := strings.Cut(context, "/")
 	if !ok || genre == "" || name == "" || genre == azureGenre {

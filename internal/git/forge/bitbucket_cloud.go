@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// bitbucketCloud calls the REST API of Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest. Atlassian has no SDK for
-// Go. A merge is not bound to a commit.
+// bitbucketCloud calls the REST API of Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest. There is no SDK for Go. A
+// merge is not bound to a commit.
 type bitbucketCloud struct{ session }
 
 func bitbucketKind() GitHostKind {
@@ -50,7 +50,7 @@ func locateBitbucket(clone, api *url.URL) (address, error) {
 
 const bitbucketTokenUser = "x-token-auth"
 
-// forBitbucket sends an API token with its user's email address, and an access token as a bearer token.
+// forBitbucket sends an API token with its user's email address, an access token alone.
 func (c Credentials) forBitbucket(request *http.Request) {
 	switch token := c.asToken(); {
 	case token == "":
@@ -111,7 +111,7 @@ type bitbucketPull struct {
 	} `json:"links"`
 }
 
-// bitbucketChange opens or changes a pull request. Bitbucket removes omitted reviewers.
+// bitbucketChange opens or changes a request. Omitted reviewers are removed.
 type bitbucketChange struct {
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
@@ -121,8 +121,8 @@ type bitbucketChange struct {
 	Reviewers   []bitbucketUser `json:"reviewers,omitempty"`
 }
 
-// bitbucketEach passes items to take until it returns false. It uses only the query of the next page's URL, whose server may
-// not be that of api_url.
+// bitbucketEach passes items to take until it returns false. Of the next page's URL, whose server may be another, it uses only
+// the query.
 func bitbucketEach[T any](
 	ctx context.Context, b *bitbucketCloud, to *url.URL, query url.Values, take func(T) (more bool, err error),
 ) error {
@@ -172,7 +172,7 @@ func (b *bitbucketCloud) get(ctx context.Context, number int) (*request, error) 
 	return b.expandCommits(ctx, &pull)
 }
 
-// expandCommits sets the full ids of commits, unless they no longer exist, as for declined requests.
+// expandCommits sets full ids of commits, which declined requests may no longer have.
 func (b *bitbucketCloud) expandCommits(ctx context.Context, pull *bitbucketPull) (*request, error) {
 	r := b.request(pull)
 	if r.fromFork {
@@ -259,7 +259,7 @@ func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUse
 	return user, err
 }
 
-// requestReviews sends existing reviewers, too, because Bitbucket replaces the list.
+// requestReviews replaces the list.
 func (b *bitbucketCloud) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	there := len(r.reviewers)
 	for _, id := range reviewers {
@@ -275,7 +275,7 @@ func (b *bitbucketCloud) requestReviews(ctx context.Context, r *request, reviewe
 	return reviewerError(b.edit(ctx, r, r.title, r.body))
 }
 
-// bitbucketMerges are merge strategies by preference: first those that keep commits and messages.
+// bitbucketMerges prefers strategies that keep commits and messages.
 var bitbucketMerges = []string{"merge_commit", "rebase_merge", "rebase_fast_forward", "fast_forward", "squash", "squash_fast_forward"}
 
 func (b *bitbucketCloud) merge(ctx context.Context, r *request, _ string) error {
@@ -320,12 +320,12 @@ func (b *bitbucketCloud) waitForMerge(ctx context.Context, number int, task stri
 	}
 }
 
-// bitbucketTimeout is the status of an operation that took too long and may be retried.
+// bitbucketTimeout means that an operation may be retried.
 const bitbucketTimeout = 555
 
 var bitbucketStates = map[string]StatusState{"SUCCESSFUL": Success, "FAILED": Failure, "STOPPED": Failure, "CANCELLED": Failure}
 
-// bitbucketBuild has the common fields of both kinds of Bitbucket.
+// bitbucketBuild is common to both kinds of Bitbucket.
 type bitbucketBuild struct {
 	Key         string `json:"key"`
 	Name        string `json:"name"`
@@ -368,7 +368,7 @@ var bitbucketStatuses = statusRules{
 	maxDescription: maxDescription, maxLink: 450, whole: true,
 }
 
-// bitbucketFields returns the fields of a build for both kinds of Bitbucket, which require a page.
+// bitbucketFields are common to both kinds of Bitbucket, which require a page.
 func bitbucketFields(r StatusReport) map[string]any {
 	return map[string]any{
 		"key": r.Key, "name": r.Context, "state": r.word, "description": r.Description, "url": cmp.Or(r.Link, r.Page),

@@ -16,11 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// bitbucketDataCenter calls the REST API of Bitbucket Data Center: developer.atlassian.com/server/bitbucket/rest. Atlassian has
-// no SDK for Go. A merge is bound to the version of a request, which a push may not change, and auto-merge to the commit.
+// bitbucketDataCenter calls the REST API of Bitbucket Data Center: developer.atlassian.com/server/bitbucket/rest. There is no
+// SDK for Go. A merge is bound to a version, which a push may not change, auto-merge to the commit.
 type bitbucketDataCenter struct{ session }
 
-// dataCenterMaxBody leaves room for the mark in the 32,768 characters of a description (BSERV-14135).
+// dataCenterMaxBody leaves room for the mark in 32,768 characters (BSERV-14135).
 const dataCenterMaxBody = 32_768 - len(markBegin) - maxOwner - len(markEnd) - 3
 
 func bitbucketDataCenterKind() GitHostKind {
@@ -74,14 +74,13 @@ func dataCenterWeb(ssh *url.URL) string {
 	return "https://" + ssh.Hostname() + "/" + dataCenterSCM + "/" + strings.TrimSuffix(strings.TrimPrefix(ssh.Path, "/"), ".git")
 }
 
-// forDataCenter sends an HTTP access token as a bearer token. The header turns off the check for cross-site requests, which
-// refuses changes without a body.
+// forDataCenter sends a bearer token. The header permits changes without a body.
 func (c Credentials) forDataCenter(request *http.Request) {
 	request.Header.Set("X-Atlassian-Token", "no-check")
 	c.asTokenOrBasic(request, "Bearer")
 }
 
-// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]} without the messages.
+// dataCenterReason reads {"errors": [{"message", "exceptionName", "vetoes": [{"detailedMessage"}]}]} without messages.
 func dataCenterReason(body []byte) (more []string, kindWord string) {
 	var answer struct {
 		Errors []struct {
@@ -140,7 +139,7 @@ type dataCenterPull struct {
 	} `json:"links"`
 }
 
-// dataCenterChange opens or changes a pull request. Bitbucket removes omitted reviewers.
+// dataCenterChange opens or changes a request. Omitted reviewers are removed.
 type dataCenterChange struct {
 	Version     *int                 `json:"version,omitempty"`
 	Title       string               `json:"title"`
@@ -153,7 +152,6 @@ type dataCenterChange struct {
 
 const dataCenterPage = 100
 
-// dataCenterEach passes items to take until it returns false.
 func dataCenterEach[T any](ctx context.Context, b *bitbucketDataCenter, to *url.URL, query url.Values, take func(T) bool) error {
 	query.Set("limit", strconv.Itoa(dataCenterPage))
 	next := 0
@@ -223,7 +221,7 @@ func (b *bitbucketDataCenter) open(ctx context.Context, base, head, title, body 
 	return callForRequest(ctx, b.session, http.MethodPost, b.at.resource(b.at.kind.pulls), change, b.request)
 }
 
-// retryOutOfDate calls do again if the version of the request has changed.
+// retryOutOfDate repeats do if the request has a new version.
 func (b *bitbucketDataCenter) retryOutOfDate(ctx context.Context, r *request, do func() error) error {
 	err := do()
 	if !isOutOfDate(err) {
@@ -262,7 +260,7 @@ func (b *bitbucketDataCenter) close(ctx context.Context, r *request) error {
 	})
 }
 
-// checkReviewer searches users by a part of the name, display name or email address.
+// checkReviewer searches a part of names and email addresses.
 func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string) error {
 	found := false
 	err := dataCenterEach(ctx, b, b.at.api.JoinPath("api/latest/users"), url.Values{"filter": {reviewer}}, func(user dataCenterUser) bool {
@@ -275,7 +273,6 @@ func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string
 	return err
 }
 
-// requestReviews adds reviewers, who stay on the list after their review.
 func (b *bitbucketDataCenter) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	for _, name := range reviewers {
 		asked := map[string]any{"user": dataCenterUser{name}, "role": "REVIEWER"}
@@ -303,8 +300,8 @@ func (b *bitbucketDataCenter) accept(ctx context.Context, r *request, how map[st
 	return err
 }
 
-// enableAutoMerge needs Bitbucket 8.15; earlier versions merge at once, or refuse. Bitbucket also merges at once if nothing is
-// missing, and cancels auto-merge when the head moves (AutoMergeCancelledReason of its Java API).
+// enableAutoMerge needs 8.15; earlier versions merge at once, or refuse. Bitbucket merges at once if nothing is missing, and
+// cancels auto-merge when the head moves (AutoMergeCancelledReason of its Java API).
 func (b *bitbucketDataCenter) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	var arranged struct {
 		Commit string `json:"fromHash"`
@@ -331,7 +328,7 @@ func (b *bitbucketDataCenter) disableAutoMerge(ctx context.Context, r *request) 
 	return err
 }
 
-// listStatuses reads the only list, with the newest hundred builds of a commit.
+// listStatuses reads the newest hundred builds, the only list.
 func (b *bitbucketDataCenter) listStatuses(ctx context.Context, commit string, _ int) (found []status, last bool, err error) {
 	builds := joinSegments(b.at.api, "build-status", "latest", "commits", commit)
 	err = dataCenterEach(ctx, b, builds, url.Values{"orderBy": {"NEWEST"}}, func(s dataCenterBuild) bool {
@@ -341,7 +338,7 @@ func (b *bitbucketDataCenter) listStatuses(ctx context.Context, commit string, _
 	return found, true, err
 }
 
-// getStatus returns a build that may not be among the newest hundred, or nil.
+// getStatus finds older builds, too.
 func (b *bitbucketDataCenter) getStatus(ctx context.Context, commit, key string) (*status, error) {
 	var build dataCenterBuild
 	err := b.call(ctx, http.MethodGet, withQuery(b.at.resource("commits", commit, "builds"), url.Values{"key": {key}}), nil, &build)

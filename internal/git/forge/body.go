@@ -12,9 +12,8 @@ import (
 // maxCell is in bytes; a Kubernetes label has at most 63.
 const maxCell = 200
 
-// Body renders changes as Markdown: their number, and a table sorted by host and deployment target. It counts the changes that
-// do not fit into limit bytes, at least 1,000. Names are inline code, so that they contain no markup, mention, reference or
-// command to the Git host.
+// Body renders changes as Markdown: their number, and a sorted table, of at most limit bytes, at least 1,000, with the number
+// of omitted changes. Names are inline code, and so no markup, mention, reference or command.
 func Body(changes []folder.Change, limit int) string {
 	if len(changes) == 0 {
 		return "No changes.\n"
@@ -72,8 +71,7 @@ func hosts(changes []folder.Change) int {
 	return len(distinct)
 }
 
-// code returns inline code for a cell of a table, in which Git hosts look for nothing. Characters that would end the code or
-// the cell become visible escapes.
+// code returns inline code for a cell of a table. Characters that would end the code or the cell become visible escapes.
 func code(name string) string {
 	if name = wording.Cut(wording.Line(name), maxCell); name == "" {
 		return ""

@@ -16,40 +16,37 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Every error of a GitHost matches one of these or a context's error, or is about bad input. The text includes the Git host's
-// answer.
+// Errors of a GitHost match one of these or a context's error, or are about bad input.
 var (
-	// ErrNotFound means that the repository, the branch or the request is missing, or hidden from this credential.
+	// ErrNotFound means a missing or hidden repository, branch or request.
 	ErrNotFound = errors.New("not found")
-	// ErrNoCommit means that the repository lacks the commit. Some Git hosts require it on a branch.
+	// ErrNoCommit means a missing commit. Some Git hosts require it on a branch.
 	ErrNoCommit = errors.New("no such commit")
-	// ErrUnauthorized means that the Git host requires another credential or more permissions (401, 403).
+	// ErrUnauthorized means that the Git host requires another credential (401, 403).
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrUnreachable means no valid answer: DNS, refused, timeout, TLS, a redirect, a web page, 5xx.
+	// ErrUnreachable means no valid answer: DNS, timeout, TLS, a redirect, a web page, 5xx.
 	ErrUnreachable = errors.New("Git host unreachable")
-	// ErrRateLimited means that the Git host accepts no requests for longer than HTTPOptions.Patience or the context allows,
-	// with the time.
+	// ErrRateLimited means a rate limit beyond HTTPOptions.Patience or the context, with its end.
 	ErrRateLimited = errors.New("rate limit exceeded")
-	// ErrRefused means that the Git host rejected the request.
-	ErrRefused = errors.New("refused by the Git host")
-	// ErrNotOwned means that the pull request belongs to another owner or to none.
+	ErrRefused     = errors.New("refused by the Git host")
+	// ErrNotOwned means another owner's pull request, or nobody's.
 	ErrNotOwned = errors.New("pull request does not belong to this assignment")
 	// ErrHeadMoved means that the head is not the commit to merge.
 	ErrHeadMoved = errors.New("head of the pull request moved")
-	// ErrNotMergeable means conflicts, branch protection, missing approvals, checks, or a closed request.
+	// ErrNotMergeable means conflicts, protection, missing approvals, checks, or a closed request.
 	ErrNotMergeable = errors.New("pull request cannot be merged")
 	// ErrReviewer means that a reviewer is missing or may not review.
 	ErrReviewer = errors.New("not a possible reviewer")
 )
 
-// errBusy means that the Git host has not finished its checks. It stays in this package.
+// errBusy means unfinished checks. It stays in this package.
 var errBusy = errors.New("the Git host is still checking the pull request")
 
 // errTooLong means that an answer exceeds maxAnswer.
 var errTooLong = failf(ErrUnreachable, "the Git host's answer is longer than %d MiB", maxAnswer>>20)
 
-// describe returns an error that matches those above, is about the repository, and contains no credentials. It does not wrap
-// the cause, which could be printed.
+// describe returns an error about the repository that matches those above. It does not wrap the cause, which may have
+// credentials.
 func (c *connection) describe(err error) error {
 	if err == nil {
 		return nil
@@ -62,7 +59,7 @@ func (c *connection) describe(err error) error {
 	return failf(classify(err), "%s", wording.Visible(c.secrets.Scrub(text)))
 }
 
-// kinded matches a kind, which may be nil, without repeating its text.
+// kinded matches a kind without its text.
 type kinded struct {
 	error
 	kind error
@@ -80,7 +77,6 @@ var kinds = []error{
 	ErrNoCommit, ErrNotFound, ErrUnauthorized, ErrRateLimited, ErrRefused, ErrUnreachable,
 }
 
-// classify returns the error of this package that err matches, or nil.
 func classify(err error) error {
 	for _, kind := range kinds {
 		if errors.Is(err, kind) {

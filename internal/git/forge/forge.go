@@ -1,12 +1,11 @@
-// Package forge manages pull requests, which GitLab calls merge requests, and commit statuses on Git hosts; see [Kinds].
+// Package forge manages pull requests, which GitLab calls merge requests, and commit statuses on Git hosts, as this project
+// calls servers of repositories; see [Kinds].
 //
-// A pull request belongs to an owner: its body contains the owner's mark, an HTML comment, and its head is a branch of the same
-// repository. The package never changes, merges or closes a pull request without the mark.
+// A pull request belongs to an owner: its body contains the owner's mark, and its head is a branch of the same repository. The
+// package never changes, merges or closes others.
 //
-// A server of repositories is called a Git host, because a host in this project is a cluster type or a cluster.
-//
-// Each kind is called through its own SDK, except Azure Repos, see azure.go, and Bitbucket, which has none. One HTTP transport
-// below all SDKs waits, retries and reads errors.
+// Kinds have SDKs, except Azure Repos, see azure.go, and Bitbucket. One HTTP transport below them waits, retries and reads
+// errors.
 package forge
 
 import (
@@ -29,26 +28,25 @@ const (
 	GitHub  Forge = "github"
 	GitLab  Forge = "gitlab"
 	Azure   Forge = "azure"
-	// Bitbucket is Bitbucket Cloud. BitbucketDataCenter was called Bitbucket Server.
+	// Bitbucket is Bitbucket Cloud.
 	Bitbucket           Forge = "bitbucket"
 	BitbucketDataCenter Forge = "bitbucket_datacenter"
 )
 
-// HostedRepository is a repository on a Git host and its credentials.
+// HostedRepository is a repository with credentials.
 type HostedRepository struct {
-	// URL is the clone URL, http(s)://host/owner/name.git. The owner may be nested groups on GitLab. Azure Repos has /_git/
-	// before the name, Bitbucket Data Center /scm/ before the project.
+	// URL is the clone URL, http(s)://host/owner/name.git. GitLab has nested groups, Azure Repos /_git/ before the name,
+	// Bitbucket Data Center /scm/ before the project.
 	URL string
 	// APIURL is by default derived from URL.
 	APIURL string
-	// Forge is by default the kind of the server; see GitHostKind.Servers.
+	// Forge is by default that of the server.
 	Forge Forge
-	// Credentials are sent to the API's server only, and for Azure DevOps Services to the server that looks up people.
+	// Credentials are for the API's server, and on Azure DevOps Services for that of people.
 	Credentials Credentials
 }
 
-// Credentials authenticate a user. A Token wins over a Password. GitHub, GitLab, Azure Repos and Bitbucket Cloud take a
-// Password as a token.
+// Credentials authenticate a user. A Token wins over a Password, which most kinds take as a token.
 type Credentials struct {
 	Username string
 	Password string
@@ -74,9 +72,9 @@ type Selector struct {
 
 // RequestOptions are the settings of a pull request.
 type RequestOptions struct {
-	// Title is truncated to 245 characters, which every Git host accepts.
+	// Title is truncated to 245 characters.
 	Title string
-	// Labels are names. Missing ones are created. See GitHostKind.Labels.
+	// Missing Labels are created. See GitHostKind.Labels.
 	Labels []string
 	// Reviewers are names as in GitHostKind.Reviewers.
 	Reviewers []string
@@ -84,15 +82,15 @@ type RequestOptions struct {
 	Merge MergeMode
 }
 
-// Wanted is the desired state of a pull request.
+// Wanted is a desired pull request.
 type Wanted struct {
 	Selector
 	RequestOptions
-	// Body is Markdown of at most GitHostKind.MaxBody bytes, without the mark.
+	// Body is Markdown of at most GitHostKind.MaxBody bytes.
 	Body string
 }
 
-// PullRequest is a pull request as the Git host reports it.
+// PullRequest is reported by the Git host.
 type PullRequest struct {
 	Number int
 	URL    string // the web page
@@ -100,9 +98,9 @@ type PullRequest struct {
 	Owner  string // from the mark in the body; "" without a mark
 	Base   string
 	Head   string
-	// HeadCommit may be the commit before a push that the Git host has not noticed yet.
+	// HeadCommit may be the one before a push.
 	HeadCommit string
-	// MergeCommit is the tip of the base after the merge, or "".
+	// MergeCommit is the tip of the base after the merge.
 	MergeCommit string
 }
 
@@ -123,19 +121,17 @@ type MergeMode string
 const (
 	// Now merges at once or fails.
 	Now MergeMode = "now"
-	// WhenChecksSucceed turns on auto-merge: the Git host merges once its requirements are met. It only waits reliably for
-	// checks that the base branch's protection requires, and on GitLab for an existing pipeline.
+	// WhenChecksSucceed turns on auto-merge. It only waits reliably for checks that the base branch's protection requires, on
+	// GitLab for an existing pipeline.
 	WhenChecksSucceed MergeMode = "when_checks_succeed"
 )
 
-// HTTPOptions configure how requests are sent. The zero value has the defaults.
+// HTTPOptions configure requests.
 type HTTPOptions struct {
-	// Over sends the requests. Default: the proxy from the environment, and timeouts for dialling, the TLS handshake and the
-	// response header.
+	// Over sends the requests. Default: the proxy of the environment, and timeouts until the response header.
 	Over http.RoundTripper
-	// Patience is the longest wait before a retry, and for a Git host that checks whether a pull request can be merged. A
-	// longer rate limit is an error with the time of its end. Default: a minute, after which GitHub's and GitLab's limits per
-	// minute end.
+	// Patience is the longest wait before a retry, and for a Git host that checks a pull request. A longer rate limit is an
+	// error with its end. Default: a minute, like GitHub's and GitLab's limits.
 	Patience time.Duration
 	// UserAgent has the form name/version. Default: terraform-provider-flotilla.
 	UserAgent string
@@ -146,8 +142,7 @@ const (
 	defaultUserAgent = "terraform-provider-flotilla"
 )
 
-// GitHost is a repository on a Git host. It is safe for concurrent use, with one call at a time for each owner. Every call ends
-// with its context.
+// GitHost is a repository on a Git host. It is safe for concurrent use, with one call at a time for each owner.
 type GitHost struct {
 	*PullRequests
 	*CommitStatuses
@@ -167,7 +162,7 @@ type connection struct {
 	api        api
 	url        string
 	secrets    secret.Scrubber
-	mergeCheck time.Duration // the longest check whether a request can be merged
+	mergeCheck time.Duration // for checks before a merge
 }
 
 type session struct {
@@ -176,7 +171,7 @@ type session struct {
 	settling time.Duration // the longest time to notice a push
 }
 
-// maxSettling is the time for a busy Git host to notice a push.
+// maxSettling is the time to notice a push.
 const maxSettling = 15 * time.Second
 
 func connect(repository HostedRepository, options HTTPOptions) (connection, error) {
@@ -212,7 +207,6 @@ func connect(repository HostedRepository, options HTTPOptions) (connection, erro
 	return c, nil
 }
 
-// checkApp returns an error for an App of another Git host.
 func checkApp(app *GitHubApp, at address) error {
 	switch {
 	case app == nil:

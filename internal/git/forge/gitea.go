@@ -12,7 +12,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// giteaAPI calls the API of Gitea or Forgejo. The SDK keeps the context in its client, so each call makes one, which is cheap.
+// giteaAPI calls the API of Gitea or Forgejo. The SDK keeps a context, so each call makes a client.
 type giteaAPI struct{ session }
 
 func giteaKind() GitHostKind {
@@ -47,19 +47,16 @@ func locateGitea(clone, api *url.URL) (address, error) {
 	return address{api: root, owner: owner[last], name: name}, nil
 }
 
-// sdk returns a client without the request for the server's version, so it never fails. Gitea since 1.22 and Forgejo since 7
-// have the calls of this file.
+// sdk skips the request for the server's version, so it never fails. Gitea since 1.22 and Forgejo since 7 have all calls.
 func (g *giteaAPI) sdk(ctx context.Context) *gitea.Client {
 	sdk, _ := gitea.NewClient(g.at.api.String(), gitea.SetGiteaVersion(""), gitea.SetHTTPClient(g.client), gitea.SetContext(ctx))
 	return sdk
 }
 
-// listOpen lists by state, because the API cannot filter by head. It first asks for any request between the branches, also
-// closed or from a fork: without one it need not read the whole list. A slash in the base would be escaped in the path, which
-// some proxies refuse.
+// listOpen lists by state, because the API cannot filter by head, unless no request between the branches, closed or from a
+// fork, exists. A slash in the base would be escaped, which some proxies refuse.
 //
-// Anybody can open a request longer than maxAnswer. After such an answer, listOpen lists requests one by one and skips long
-// ones.
+// Anybody can open a request longer than maxAnswer. Then listOpen lists requests one by one and skips long ones.
 func (g *giteaAPI) listOpen(ctx context.Context, base, head string, take func(*request) bool) error {
 	sdk := g.sdk(ctx)
 	if base != "" && !strings.Contains(base, "/") {
@@ -101,7 +98,7 @@ func (g *giteaAPI) listOpen(ctx context.Context, base, head string, take func(*r
 
 const maxPassed = 100
 
-// checkRepository returns an error for a missing repository or account. Gitea treats an unknown token as anonymous.
+// checkRepository finds a missing repository. Gitea treats an unknown token as anonymous.
 func (g *giteaAPI) checkRepository(sdk *gitea.Client) error {
 	_, _, err := sdk.GetRepo(g.at.owner, g.at.name)
 	if hasStatus(err, http.StatusNotFound) {
@@ -171,7 +168,7 @@ func (g *giteaAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// addLabels finds the ids of labels of the repository or its organization, and creates missing ones.
+// addLabels finds ids of labels of the repository or its organization.
 func (g *giteaAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	sdk := g.sdk(ctx)
 	ids, err := g.labelIDs(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
@@ -184,7 +181,7 @@ func (g *giteaAPI) addLabels(ctx context.Context, r *request, names []string) er
 		shared, err := g.labelIDs(names, func(page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
 			return sdk.ListOrgLabels(g.at.owner, gitea.ListOrgLabelsOptions{ListOptions: page})
 		})
-		// The owner may be a person, or the token may not see organizations.
+		// The owner may be a person, or organizations hidden.
 		if err != nil && !hasStatus(err, http.StatusNotFound, http.StatusForbidden) {
 			return err
 		}
@@ -241,7 +238,6 @@ func (g *giteaAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// requestReviews adds reviewers, who stay on the list after their review.
 func (g *giteaAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	users, teams := splitTeams(reviewers)
 	_, err := g.sdk(ctx).
@@ -254,7 +250,7 @@ func (g *giteaAPI) merge(ctx context.Context, r *request, headCommit string) err
 	return g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit})
 }
 
-// enableAutoMerge is not bound to a commit; the caller has just checked the head.
+// enableAutoMerge is not bound to a commit.
 func (g *giteaAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	err := g.mergeWith(ctx, r, gitea.MergePullRequestOption{HeadCommitId: headCommit, MergeWhenChecksSucceed: true})
 	if hasStatus(err, http.StatusConflict) && answerContains(err, "already scheduled") {
@@ -323,8 +319,8 @@ func reviewerError(err error) error {
 	return err
 }
 
-// listStatuses reads the combined status, of which the SDK reads only the first page. The other list has no fixed order within
-// a second, so its pages may miss some. The number of pages is unreliable: the last page is empty.
+// listStatuses reads the combined status, of which the SDK reads one page. The other list has no fixed order within a second,
+// so pages may miss some. The last page is empty.
 func (g *giteaAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	var combined gitea.CombinedStatus
 	at := withQuery(g.at.resource("commits", commit, "status"), url.Values{"page": {strconv.Itoa(page)}, "limit": {"50"}})

@@ -124,7 +124,7 @@ func (g *githubAPI) close(ctx context.Context, r *request) error {
 	return err
 }
 
-// addLabels creates missing labels. GitHub documents an object, and the SDK would send an array.
+// addLabels sends an object, as documented; the SDK would send an array.
 func (g *githubAPI) addLabels(ctx context.Context, r *request, names []string) error {
 	path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", g.at.owner, g.at.name, r.Number)
 	request, err := g.client.NewRequest(ctx, http.MethodPost, path, map[string]any{"labels": names})
@@ -146,7 +146,7 @@ func (g *githubAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// requestReviews skips users who have reviewed: GitHub removes them from the requested reviewers.
+// requestReviews skips users who have reviewed: GitHub removes them.
 func (g *githubAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var reviewed []string
 	page := &github.ListOptions{Page: 1, PerPage: 100}
@@ -178,8 +178,7 @@ func (g *githubAPI) merge(ctx context.Context, r *request, headCommit string) er
 	return err
 }
 
-// mergeMethod returns the repository's merge method that keeps commits and messages best, or the default if the token may not
-// read the settings.
+// mergeMethod prefers methods that keep commits and messages. The token may not read the settings.
 func (g *githubAPI) mergeMethod(ctx context.Context) (string, error) {
 	repository, _, err := g.client.Repositories.Get(ctx, g.at.owner, g.at.name)
 	switch {
@@ -202,7 +201,7 @@ const (
 }`
 )
 
-// enableAutoMerge uses GraphQL, the only API for it. GitHub refuses unless a requirement is unmet.
+// enableAutoMerge needs GraphQL. GitHub refuses if every requirement is met.
 func (g *githubAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	if r.autoMerge {
 		return nil
@@ -270,7 +269,7 @@ func (g *githubAPI) mutate(ctx context.Context, query string, input map[string]a
 	return said
 }
 
-// listStatusesWithCreators lists all statuses, newest first. The combined status has no creators.
+// listStatusesWithCreators lists all statuses, newest first; the combined status has no creators.
 func (g *githubAPI) listStatusesWithCreators(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	listed, response, err := g.client.Repositories.ListStatuses(ctx, g.at.owner, g.at.name, commit,
 		&github.ListOptions{Page: page, PerPage: 100})
@@ -280,7 +279,6 @@ func (g *githubAPI) listStatusesWithCreators(ctx context.Context, commit string,
 	return githubStatuses(listed), response.NextPage == 0, nil
 }
 
-// listStatuses reads the combined status, with the latest of each context.
 func (g *githubAPI) listStatuses(ctx context.Context, commit string, page int) (found []status, last bool, err error) {
 	combined, response, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.owner, g.at.name, commit,
 		&github.ListOptions{Page: page, PerPage: 100})

@@ -24,8 +24,8 @@ import (
 // ErrGitHubApp means that GitHub issues no token for the App.
 var ErrGitHubApp = errors.New("no token for the GitHub App")
 
-// GitHubApp is an installation of a GitHub App. Its private key gets tokens, valid for an hour, for the repositories of the
-// account that installed it. It keeps a token until shortly before it expires, and is safe for concurrent use.
+// GitHubApp is an installation of a GitHub App. Its private key gets tokens, valid for an hour, for the repositories of an
+// account. It reuses them, and is safe for concurrent use.
 type GitHubApp struct {
 	app, installation int64
 	key               *rsa.PrivateKey
@@ -41,11 +41,11 @@ type appToken struct {
 	ends time.Time
 }
 
-// renewal is how long before its expiry a token is replaced: a push may take that long.
+// renewal leaves a push time before a token expires.
 const renewal = 5 * time.Minute
 
 // NewGitHubApp takes the numbers of the App and its installation, the private key as PEM, and the URL of the API, by default
-// https://api.github.com. wrong maps settings (id, installation_id, private_key, url) to mistakes, without secrets.
+// https://api.github.com. wrong has the mistakes by setting (id, installation_id, private_key, url), without secrets.
 func NewGitHubApp(id, installation, pem, api string) (app *GitHubApp, wrong map[string]string) {
 	app, wrong = &GitHubApp{pem: pem}, map[string]string{}
 	number := func(name, text string) int64 {
@@ -78,8 +78,8 @@ func isThisMachine(host string) bool {
 // Server returns the origin of the App's API.
 func (a *GitHubApp) Server() string { return origin(a.api) }
 
-// Serves reports whether the App's tokens are valid for a repository or API at this URL. github.com and names below ghe.com
-// have their API at "api." before the name.
+// Serves reports whether the tokens are for this repository or API. github.com and names below ghe.com have their API at
+// "api.".
 func (a *GitHubApp) Serves(repository string) bool {
 	at, err := url.Parse(repository)
 	if err != nil || at.Scheme != a.api.Scheme {
@@ -91,7 +91,7 @@ func (a *GitHubApp) Serves(repository string) bool {
 	return strings.ToLower(a.api.Host) == "api."+strings.TrimSuffix(at.Host, ":443")
 }
 
-// OtherThanGitHub returns the title of the Git host if the server belongs to a kind without GitHub Apps, else "".
+// OtherThanGitHub returns the title of a server's kind without GitHub Apps, or "".
 func OtherThanGitHub(server string) string {
 	if kind := KindOf(server).Kind(); kind.Forge != "" && !kind.GitHubApps {
 		return kind.Title
@@ -105,7 +105,7 @@ func (a *GitHubApp) String() string { return "(GitHub App)" }
 // GoString hides the key from %#v.
 func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
 
-// Secrets returns the forms of the private key that texts must not contain.
+// Secrets returns forms of the private key.
 func (a *GitHubApp) Secrets() []string {
 	if a == nil {
 		return nil
@@ -113,8 +113,8 @@ func (a *GitHubApp) Secrets() []string {
 	return secret.KeyForms(a.pem)
 }
 
-// Token returns a token for the API, also a password for Git. It requests one through over unless it has a valid one. A
-// repository on another server, or a refusal by GitHub, is ErrGitHubApp, without secrets.
+// Token returns a valid token, also a password for Git, requested through over if necessary. Another server's repository and a
+// refusal by GitHub are ErrGitHubApp. Errors have no secrets.
 func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.RoundTripper) (string, error) {
 	if !a.Serves(repository.String()) {
 		return "", failf(
@@ -140,8 +140,8 @@ func (a *GitHubApp) Token(ctx context.Context, repository *url.URL, over http.Ro
 	return made.text, nil
 }
 
-// createToken requests a token. GitHub accepts a JSON Web Token of at most ten minutes, and recommends to issue it a minute in
-// the past, because clocks differ ("Generating a JSON Web Token (JWT) for a GitHub App").
+// createToken sends a JSON Web Token of at most ten minutes, issued a minute in the past, because clocks differ ("Generating a
+// JSON Web Token (JWT) for a GitHub App").
 func (a *GitHubApp) createToken(ctx context.Context, root *url.URL, over http.RoundTripper) (appToken, error) {
 	now := time.Now()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{

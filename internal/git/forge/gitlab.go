@@ -33,8 +33,8 @@ func gitlabKind() GitHostKind {
 	}
 }
 
-// gitlabStatuses: a pending or running status keeps fields that the next one omits. GitLab refuses to change only the text
-// ("Cannot transition status"), so a status continues as running, or ends before it begins again.
+// gitlabStatuses: a pending or running status keeps omitted fields, and its text cannot change alone ("Cannot transition
+// status"), so it continues as running, or ends before it begins again.
 var gitlabStatuses = statusRules{
 	words:          map[StatusState]string{Success: "success", Failure: "failed", Error: "failed", Pending: "pending"},
 	instead:        map[StatusState][]string{Pending: {"running", gitlabEnded, "pending"}},
@@ -43,7 +43,7 @@ var gitlabStatuses = statusRules{
 
 const gitlabEnded = "canceled"
 
-// locateGitLab finds the groups by the API's URL, because GitLab may be installed below a path.
+// locateGitLab finds the groups by the API's URL, which may have a path.
 func locateGitLab(clone, api *url.URL) (address, error) {
 	root := appendPath(apiRoot(clone, api), "/api/v4")
 	path := strings.TrimPrefix(clone.Path, strings.TrimSuffix(root.Path, "api/v4/"))
@@ -105,7 +105,7 @@ func (g *gitlabAPI) request(merge *gitlab.BasicMergeRequest) *request {
 	switch merge.State {
 	case "merged":
 		r.State = Merged
-		// A project may merge with a commit, squash, do both or fast-forward.
+		// Projects merge with a commit, squash, do both or fast-forward.
 		r.MergeCommit = cmp.Or(merge.MergeCommitSHA, merge.SquashCommitSHA, merge.SHA)
 	case "closed":
 		r.State = Closed
@@ -156,7 +156,6 @@ func (g *gitlabAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	return err
 }
 
-// userID returns the id of a user; the API takes no names.
 func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 	users, _, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
 	if err != nil {
@@ -170,8 +169,7 @@ func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 	return 0, failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
 }
 
-// requestReviews sends existing reviewers, too, because GitLab replaces the list. GitLab silently omits users who may not
-// review, and all but one if the licence allows one.
+// requestReviews replaces the list. GitLab silently omits users who may not review, and all but one if the licence allows one.
 func (g *gitlabAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {
 	var ids []int64
 	for _, name := range append(slices.Clone(r.reviewers), reviewers...) {
@@ -195,8 +193,8 @@ func (g *gitlabAPI) merge(ctx context.Context, r *request, headCommit string) er
 	return g.accept(ctx, r, gitlab.AcceptMergeRequestOptions{SHA: &headCommit})
 }
 
-// enableAutoMerge waits for a pipeline to appear. Without one, GitLab merges at once or refuses (issues 37292, 353984 and
-// 355455), unless the project requires successful pipelines. It sends the parameters of GitLab 17.11 and of earlier versions.
+// enableAutoMerge waits for a pipeline. Without one, GitLab merges at once or refuses (issues 37292, 353984 and 355455), unless
+// the project requires success. It sends the parameters of all versions.
 func (g *gitlabAPI) enableAutoMerge(ctx context.Context, r *request, headCommit string) error {
 	for pause := newPause(g.settling); !r.hasPipeline && pause.wait(ctx); {
 		again, err := g.get(ctx, r.Number)

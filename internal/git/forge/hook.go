@@ -27,14 +27,13 @@ func (r StatusReport) withLink(field string, fields map[string]any) map[string]a
 	return fields
 }
 
-// StatusKey returns a key of forty characters for a context, which every Git host accepts. Flux' notification controller makes
-// the same.
+// StatusKey returns a key of forty characters, which every Git host accepts, as Flux' notification controller makes it.
 func StatusKey(context string) string {
 	sum := sha1.Sum([]byte(context))
 	return hex.EncodeToString(sum[:])
 }
 
-// Hook is the HTTP request that sets a commit status.
+// Hook is a request that sets a commit status.
 type Hook struct {
 	API      string // without a final slash
 	Path     string // below the API, with a query
@@ -43,7 +42,7 @@ type Hook struct {
 	Fields   map[string]any
 }
 
-// StatusHook returns the request with which an agent sets a status, without the repository's Credentials.
+// StatusHook returns an agent's request, without the repository's Credentials.
 func StatusHook(repository HostedRepository, r StatusReport) (Hook, error) {
 	at, err := locate(repository)
 	if err != nil {

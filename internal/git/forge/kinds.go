@@ -13,13 +13,13 @@ import (
 type GitHostKind struct {
 	Forge Forge  // in settings
 	Title string // in texts
-	// Servers are the names of public servers: "github.com", or "*.ghe.com" for names with that suffix.
+	// Servers are public: "github.com", or "*.ghe.com" for a suffix.
 	Servers []string
-	// Flux is the type of Provider with which Flux' notification controller sets commit statuses.
+	// Flux is the type of Provider for commit statuses of Flux' notification controller.
 	Flux string
-	// FluxLogin reports whether that Provider takes username:password, not a token.
+	// FluxLogin means that it takes username:password.
 	FluxLogin bool
-	// GitHubApps reports whether agents can authenticate as a GitHub App.
+	// GitHubApps means that agents can authenticate as one.
 	GitHubApps bool
 
 	Labels    bool
@@ -27,44 +27,44 @@ type GitHostKind struct {
 	// Reviewers describes accepted names, such as "a username".
 	Reviewers  string
 	isReviewer func(string) bool
-	// MaxBody is the maximum length in bytes of a pull request's body without the mark.
+	// MaxBody is in bytes, without the mark.
 	MaxBody int
-	// Creator describes the account name in a status; "" if the Git host does not report it.
+	// Creator describes the account of a status; "" if not reported.
 	Creator string
 
-	// tokenUser is the username beside a token in https. Default: x-access-token.
+	// tokenUser is the username beside a token.
 	tokenUser string
 	// mailUser replaces an email address as the username.
 	mailUser string
-	// bearerJWT makes Git send a JSON Web Token as a bearer token.
+	// bearerJWT sends a JSON Web Token as a bearer token.
 	bearerJWT bool
 
-	// locate parses the URLs of a repository and, unless nil, of the API.
+	// locate parses the URLs of a repository and the API, which may be nil.
 	locate  func(clone, api *url.URL) (address, error)
 	connect func(session) (api, error)
-	// web returns the https URL for an ssh URL. Default: without scheme, user and port.
+	// web returns the https URL for an ssh URL. Default: without user and port.
 	web func(ssh *url.URL) string
 	// hook returns the request that sets a status.
 	hook     func(at address, r StatusReport) Hook
 	statuses statusRules
-	// repository returns the path segments below the root of the API.
+	// repository returns the path below the root of the API.
 	repository func(at address) []string
-	// commits and pulls are paths below that. Kinds with an SDK need no pulls.
+	// commits and pulls are below that. Kinds with an SDK need no pulls.
 	commits, pulls string
 	// query is added to every request.
 	query url.Values
 	// sign adds the credentials and required headers.
 	sign func(Credentials, *http.Request)
-	// reason reads more text, and the kind of the error, from an error response. It may be nil.
+	// reason reads more text, and the kind of an error. It may be nil.
 	reason func(body []byte) (more []string, kindWord string)
 }
 
-// Kinds returns all kinds of Git hosts in the order of texts.
+// Kinds returns all kinds in the order of texts.
 func Kinds() []GitHostKind {
 	return []GitHostKind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind(), bitbucketKind(), bitbucketDataCenterKind()}
 }
 
-// Names returns the names of all kinds in settings.
+// Names returns all names in settings.
 func Names() []string {
 	var names []string
 	for _, kind := range Kinds() {
@@ -73,10 +73,10 @@ func Names() []string {
 	return names
 }
 
-// Listed returns the names for a sentence: `gitea`, `github` or `gitlab`.
+// Listed returns `gitea`, `github` or `gitlab`.
 func Listed(mark string) string { return wording.Either(Names(), mark) }
 
-// ReviewersText lists the accepted names of reviewers by kind.
+// ReviewersText lists accepted names by kind.
 func ReviewersText() string {
 	var forms []string
 	titles := map[string][]string{}
@@ -103,7 +103,7 @@ func TitlesWithout(has func(GitHostKind) bool) string {
 	return strings.Join(titles, ", ")
 }
 
-// CreatorsText lists the kinds that report who set a commit status, and the others.
+// CreatorsText lists the kinds that report creators of statuses, and the others.
 func CreatorsText() string {
 	var reported, silent []string
 	for _, kind := range Kinds() {
@@ -117,7 +117,7 @@ func CreatorsText() string {
 		". These do not: " + strings.Join(silent, ", ") + "."
 }
 
-// Kind returns the kind with this name, or the zero value.
+// Kind returns the kind, or the zero value.
 func (f Forge) Kind() GitHostKind {
 	for _, kind := range Kinds() {
 		if kind.Forge == f {
@@ -145,7 +145,7 @@ func (k GitHostKind) serves(server string) bool {
 	})
 }
 
-// WebURL returns the https URL of a repository, also for an ssh URL.
+// WebURL returns the https URL, also for an ssh URL.
 func WebURL(kind Forge, address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "ssh" {

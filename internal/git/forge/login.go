@@ -9,12 +9,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// anyTokenUser is documented by GitHub for Apps. GitHub, GitLab, Gitea, Forgejo and Azure Repos accept a token as the password
-// of any username.
+// anyTokenUser is GitHub's for Apps. GitHub, GitLab, Gitea, Forgejo and Azure Repos accept a token with any username.
 const anyTokenUser = "x-access-token"
 
-// GitLogin returns the credentials for Git over https, empty for anonymous access. If bearer is true, the password is a bearer
-// token.
+// GitLogin returns the credentials for Git over https. If bearer is true, the password is a bearer token.
 func GitLogin(server string, c Credentials) (username, password string, bearer bool) {
 	username, password = c.Username, c.asToken()
 	switch {
@@ -26,7 +24,7 @@ func GitLogin(server string, c Credentials) (username, password string, bearer b
 	return username, password, false
 }
 
-// TokenUser returns the username for a token over https: the server's, else the given one, else fallback.
+// TokenUser returns the username beside a token: the server's, the given one or fallback.
 func TokenUser(server, given, fallback string) string {
 	kind := KindOf(server).Kind()
 	if given == "" {
@@ -38,7 +36,7 @@ func TokenUser(server, given, fallback string) string {
 	return given
 }
 
-// TokenUsers returns all usernames beside tokens. An answer may encode a token with one of them.
+// TokenUsers returns all usernames beside tokens, which answers may encode.
 func TokenUsers() []string {
 	users := []string{anyTokenUser}
 	for _, kind := range Kinds() {
@@ -47,14 +45,13 @@ func TokenUsers() []string {
 	return slices.DeleteFunc(users, func(user string) bool { return user == "" })
 }
 
-// asBearer sends a bearer token, which GitLab accepts for personal, project, group and OAuth tokens.
+// asBearer works on GitLab for personal, project, group and OAuth tokens.
 func (c Credentials) asBearer(request *http.Request) {
 	if token := c.asToken(); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 }
 
-// asTokenOrBasic sends a token with its scheme, or username and password.
 func (c Credentials) asTokenOrBasic(request *http.Request, scheme string) {
 	switch {
 	case c.Token != "":

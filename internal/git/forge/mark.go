@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// An owner's mark is a line of the body: an HTML comment, which only Bitbucket shows.
+// The mark is an HTML comment on a line of the body, which only Bitbucket shows.
 const (
 	markBegin = "<!-- flotilla-assignment: "
 	markEnd   = " -->"
@@ -18,7 +18,7 @@ const maxOwner = 500
 
 func markOf(owner string) string { return markBegin + owner + markEnd }
 
-// ownerOf returns the owner in the first mark, which Ensure writes, or "". Others may have written the text below.
+// ownerOf reads the first mark, which Ensure writes. Others may have written the rest.
 func ownerOf(body string) string {
 	for line := range strings.Lines(body) {
 		owner, ok := strings.CutPrefix(strings.TrimSpace(line), markBegin)

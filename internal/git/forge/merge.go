@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// Merge merges the request if its head is headCommit, or turns on auto-merge, and returns the request after that. It succeeds
-// if the request is already merged at that head. Of p it reads Number, Owner and Head.
+// Merge merges the request if its head is headCommit, or turns on auto-merge, and returns it as it is then. A request merged at
+// that head is a success. Of p it reads Number, Owner and Head.
 //
-// If the head moves later, GitLab and Bitbucket Data Center cancel auto-merge, and GitHub does if the pusher may not write to
-// the repository. Gitea, Forgejo and Azure Repos merge the new head once its checks succeed.
+// If the head moves later, GitLab and Bitbucket Data Center cancel auto-merge; GitHub does if the pusher may not write. Gitea,
+// Forgejo and Azure Repos merge the new head once its checks succeed.
 func (h *PullRequests) Merge(ctx context.Context, p *PullRequest, headCommit string, how MergeMode) (*PullRequest, error) {
 	r, err := h.merge(ctx, p, headCommit, how)
 	if err != nil {
@@ -38,7 +38,7 @@ func (h *PullRequests) merge(ctx context.Context, p *PullRequest, headCommit str
 	if err != nil {
 		return nil, err
 	}
-	// After a merge, a Git host checks every other request into the branch again.
+	// A Git host checks every other request again after a merge.
 	for settling, checking := newPause(h.settling), newPause(h.mergeCheck); ; {
 		switch {
 		case r.State == Closed:
@@ -78,7 +78,7 @@ func (h *PullRequests) merge(ctx context.Context, p *PullRequest, headCommit str
 	}
 }
 
-// confirmAutoMerge turns auto-merge off again if the head has moved, because the Git host may not bind it to a commit.
+// confirmAutoMerge turns auto-merge off if the head has moved: it may not be bound to a commit.
 func (h *PullRequests) confirmAutoMerge(ctx context.Context, api autoMerger, r *request, headCommit string) (*request, error) {
 	again, err := h.api.get(ctx, r.Number)
 	if err != nil || again.HeadCommit == headCommit {
@@ -98,8 +98,7 @@ func (h *PullRequests) confirmAutoMerge(ctx context.Context, api autoMerger, r *
 	return nil, fmt.Errorf("%w: auto-merge was turned on, the head moved meanwhile, and auto-merge was turned off again; apply again", moved)
 }
 
-// confirmMerged waits until the Git host reports the merge, because a replica may answer. A Git host that does not bind a merge
-// to a commit may have merged another head.
+// confirmMerged waits for the Git host to report the merge, because a replica may answer. It may have merged another head.
 func (h *PullRequests) confirmMerged(ctx context.Context, r *request, headCommit string) (*request, error) {
 	for pause := newPause(h.settling); ; {
 		again, err := h.api.get(ctx, r.Number)
@@ -129,8 +128,7 @@ func canRetryMerge(r *request, err error) bool {
 	return errors.Is(err, errBusy) || r.checkingMerge && hasStatus(err, notMergeable...)
 }
 
-// notMergeable are the statuses of a request that cannot be merged: 405 of all Git hosts, 406 of GitLab before 16, 409 of
-// Gitea, 422 of GitLab. 423 is an archived repository.
+// notMergeable: 405 of all Git hosts, 406 of GitLab before 16, 409 of Gitea, 422 of GitLab. 423 is an archived repository.
 var notMergeable = []int{
 	http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
 	http.StatusUnprocessableEntity, http.StatusLocked,

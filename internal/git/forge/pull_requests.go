@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// PullRequests reads and writes the pull requests of a repository. A call waits for a Git host with a rate limit, or without a
-// push yet, for at most HTTPOptions.Patience.
+// PullRequests reads and writes pull requests. A call waits for at most HTTPOptions.Patience.
 type PullRequests struct {
 	connection
 }
 
-// MaxBody returns the maximum length in bytes of a body without the mark.
+// MaxBody is in bytes, without the mark.
 func (h *PullRequests) MaxBody() int { return h.at.kind.MaxBody }
 
-// maxUnknown is the time for a Git host to find a branch. It is shorter than maxSettling, because "not found" may also mean a
-// missing permission.
+// maxUnknown is shorter than maxSettling, because "not found" may also mean a missing permission.
 const maxUnknown = 3 * time.Second
 
-// Check returns an error for an invalid selector or unsupported options. It makes no request.
+// Check makes no request.
 func (h *PullRequests) Check(s Selector, options RequestOptions) error {
 	return h.describe(cmp.Or(s.check(), options.check(h.at.kind)))
 }
 
-// Find returns the owner's open request from the head into the base, else the owner's request with the number, which is known
-// from Ensure, or nil. Number 0 never matches.
+// Find returns the owner's open request from the head into the base, else the one with the number from Ensure, or nil. Number 0
+// never matches.
 func (h *PullRequests) Find(ctx context.Context, s Selector, number int) (*PullRequest, error) {
 	r, err := h.findByNumber(ctx, s, number)
 	if err != nil || r == nil {
@@ -55,7 +53,7 @@ func (h *PullRequests) findByNumber(ctx context.Context, s Selector, number int)
 	return r, err
 }
 
-// CheckHead returns ErrNotOwned if the head has an open request other than the owner's into the base. A push would change it.
+// CheckHead returns ErrNotOwned if a push to the head would change another open request.
 func (h *PullRequests) CheckHead(ctx context.Context, s Selector) error {
 	if err := s.check(); err != nil {
 		return h.describe(err)
