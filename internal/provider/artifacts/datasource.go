@@ -116,7 +116,7 @@ var pins = table.Definition[*pinned]{
 // wanted is the decoded configuration.
 type wanted struct {
 	manifests map[string]folder.Manifests
-	sources   map[string][]string // of the workspace, by deployment target; nil allows all
+	sources   map[string][]string // by deployment target; nil allows all
 	of        string              // name of the owner; "" for none
 	at        folder.Location
 	mayUpdate func(target string) bool
@@ -124,10 +124,9 @@ type wanted struct {
 	otherEnvironments []string
 }
 
-// validate checks the known part of the configuration.
 func validate(m *artifactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
-// decode reads the configuration, strictly.
+// decode reads the configuration strictly.
 func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	w := wanted{of: m.Name.ValueString(), mayUpdate: func(string) bool { return true }}
 	invalid := func(attribute, format string, arguments ...any) {
@@ -195,8 +194,7 @@ func (m *artifactsModel) decode(diagnostics *diag.Diagnostics) wanted {
 	return w
 }
 
-// warnOfEnvironment warns if only other environments have deployment targets. It may be the first use of an environment, or a
-// misspelt name, which would turn all pins off.
+// warnOfEnvironment warns if only other environments have deployment targets: a misspelt name would turn all pins off.
 func warnOfEnvironment(environment string, others []string, diagnostics *diag.Diagnostics) {
 	if environment == "" || len(others) == 0 {
 		return
@@ -233,7 +231,6 @@ func (m *artifactsModel) checkOwner(invalid func(attribute, format string, argum
 	}
 }
 
-// read resolves the manifests.
 func read(ctx context.Context, c *connection.Connection, m *artifactsModel, diagnostics *diag.Diagnostics) {
 	w := m.decode(diagnostics)
 	if diagnostics.HasError() {

@@ -34,7 +34,7 @@ type pinned struct {
 	newest      string
 	err         error
 	republished string       // the new content of a kept version; "" if it is the same
-	before      *deployedPin // nil if these manifests have no deployed pin
+	before      *deployedPin // nil without a deployed pin
 }
 
 type result map[string]*pinned
@@ -45,11 +45,11 @@ type deployedPin struct {
 	changed time.Time
 }
 
-// readDeployed returns the pins in the records of the assignment by deployment target, the last written ones.
+// readDeployed returns the last written pins by deployment target.
 func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagnostics *diag.Diagnostics) map[string]deployedPin {
 	found, err := c.Delivery.ReadInventory(ctx, w.at, gitops.InventoryFilter{Owner: w.of})
 	if err != nil {
-		// Before the first apply there may be no repository. A repository that does not answer has pins.
+		// Before the first apply there may be no repository.
 		repository.AddError(ctx, diagnostics, err, errors.Is(err, git.ErrNotFound))
 		return nil
 	}
@@ -76,8 +76,8 @@ func readDeployed(ctx context.Context, c *connection.Connection, w wanted, diagn
 	return deployed
 }
 
-// warnOfMissingOwner warns if an assignment has no records. That is right before its first apply; later its name or location is
-// misspelt, which would turn the deployed pins off.
+// warnOfMissingOwner warns if an assignment has no records, as before its first apply: a misspelt name or location would turn
+// the deployed pins off.
 func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagnostics) {
 	own := strings.Trim(w.at.Path, "/")
 	var names []string
@@ -98,7 +98,7 @@ func warnOfMissingOwner(w wanted, owners []gitops.Owner, diagnostics *diag.Diagn
 // maxAsked bounds the parallel requests.
 const maxAsked = 16
 
-// resolve finds the pin of every deployment target, or the error about it.
+// resolve finds the pin of every deployment target, or an error about it.
 func resolve(ctx context.Context, client *origin.Resolver, w wanted, deployed map[string]deployedPin) result {
 	names := slices.Sorted(maps.Keys(w.manifests))
 	all := make([]*pinned, len(names))
@@ -115,7 +115,7 @@ func resolve(ctx context.Context, client *origin.Resolver, w wanted, deployed ma
 			return
 		}
 		var err error
-		one.newest, err = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // a registry need not list tags, and pins do not depend on them
+		one.newest, err = client.Newest(ctx, one.Manifests, w.sources[names[i]]) // a registry need not list tags
 		if one.kept && errors.Is(err, git.ErrUnreachable) {
 			one.newest = one.deployedVersion()
 		}
@@ -127,8 +127,7 @@ func resolve(ctx context.Context, client *origin.Resolver, w wanted, deployed ma
 	return found
 }
 
-// deployedVersion returns the deployed version; "" if there is none. It replaces the newest version while a repository does not
-// answer, so that configurations that read newest can be planned.
+// deployedVersion replaces the newest version while a repository does not answer, so that plans can read newest.
 func (p *pinned) deployedVersion() string {
 	for _, version := range []string{p.Pin.Version, p.Manifests.Tag} {
 		if artifact.IsVersion(version) {
@@ -138,7 +137,7 @@ func (p *pinned) deployedVersion() string {
 	return ""
 }
 
-// findRepublished finds kept versions whose content has changed. A repository that does not answer has the same content.
+// findRepublished finds kept versions with changed content. A repository that does not answer has the same content.
 func findRepublished(ctx context.Context, client *origin.Resolver, deployed artifact.Entry, sources []string) string {
 	before, now := deployed.Manifests, deployed.Manifests
 	if before.Pin = deployed.Pin; !artifact.IsMovable(before) {
@@ -155,7 +154,7 @@ func findRepublished(ctx context.Context, client *origin.Resolver, deployed arti
 	return artifact.DescribeRepublished(before, now)
 }
 
-// warnOfRepublished warns once of each version that was published again and keeps its pin.
+// warnOfRepublished warns once of each such version.
 func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
 	targets := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
@@ -173,8 +172,7 @@ func (r result) warnOfRepublished(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// report adds each error once, with all of its deployment targets. With keep, deployment targets keep their deployed pin if the
-// repository does not answer.
+// report adds each error once, with its deployment targets, or with keep none while they keep their pin.
 func (r result) report(ctx context.Context, keep bool, diagnostics *diag.Diagnostics) {
 	type kind struct {
 		text       string

@@ -28,7 +28,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// New returns the resource, whose destroy leaves the status.
+// New returns the resource. A destroy leaves the status.
 func New() resource.Resource {
 	return frame.Resource[commitStatusModel]{
 		Name: "commit_status", Schema: definition, Validate: validate, PlanDestroy: planDestroy,
@@ -37,7 +37,7 @@ func New() resource.Resource {
 	}.New()
 }
 
-// identity is the key of a status on a Git host, with the connection to that host.
+// identity is the key of a status, and the connection to its Git host.
 var identity = map[string]identityschema.Attribute{
 	"url":     identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the repository."},
 	"commit":  identityschema.StringAttribute{RequiredForImport: true, Description: "Full id of the commit."},
@@ -92,7 +92,6 @@ var definition = schema.Schema{
 	},
 }
 
-// titles are the names of Git hosts in messages.
 func titles() string {
 	var names []string
 	for _, kind := range forge.Kinds() {
@@ -113,7 +112,7 @@ type commitStatusModel struct {
 	Timeouts    types.Dynamic `tfsdk:"timeouts"`
 }
 
-// validate checks the known attributes, without requests.
+// validate makes no requests.
 func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnostics) {
 	report := func(attribute string, err error) {
 		if err != nil {
@@ -152,14 +151,12 @@ func validate(_ context.Context, m *commitStatusModel, diagnostics *diag.Diagnos
 	}
 }
 
-// planDestroy warns that a destroy leaves the status.
 func planDestroy(_ context.Context, c *frame.Call[commitStatusModel]) {
 	c.Diagnostics.AddAttributeWarning(path.Root("state"), "Status stays on the commit", fmt.Sprintf(
 		"No Git host removes a status of a commit: the status %q of commit %s stays %s. To leave another state, apply that first.",
 		c.Model.Context.ValueString(), c.Model.Commit.ValueString(), c.Model.State.ValueString()))
 }
 
-// set sets the status unless it is set already.
 func set(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	m := c.Model
 	if validate(ctx, m, c.Diagnostics); c.Diagnostics.HasError() { // values unknown in the plan
@@ -168,7 +165,7 @@ func set(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	addError(ctx, c.Diagnostics, c.Connection.Delivery.SetStatus(ctx, m.settings(), m.URL.ValueString(), m.Commit.ValueString(), m.status()))
 }
 
-// read compares the status with the last one of this resource.
+// read finds changes of the status.
 func read(ctx context.Context, c *frame.Call[commitStatusModel]) {
 	if !c.Connection.CanAsk() {
 		return
@@ -201,7 +198,6 @@ func (m *commitStatusModel) status() forge.Status {
 	}
 }
 
-// addError adds an error of the Git host.
 func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	if err == nil || timeouts.AddEndedOf(ctx, diagnostics, err, "url", "The next apply sets the status unless it is set.") {
 		return
@@ -222,7 +218,7 @@ func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	diagnostics.AddAttributeError(path.Root(attribute), kind, tfvalue.Sentence(err.Error())+advice)
 }
 
-// importState takes an identity, or an ID for parseID. The refresh reads the rest.
+// importState takes an identity, or an ID for parseID.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	identity := frame.Imports(ctx, req, &resp.Diagnostics)
 	imported, ok := &commitStatusModel{

@@ -25,7 +25,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// New returns the resource. It exists only in the state: a latch, whose decision depends on its last promotion.
+// New returns the resource, a latch that exists only in the state.
 func New() resource.Resource {
 	return frame.Resource[promotionModel]{
 		Name: "promotion", Schema: Schema, Validate: func(ctx context.Context, m *promotionModel, diagnostics *diag.Diagnostics) {
@@ -88,7 +88,7 @@ type promotionModel struct {
 	Previous   types.Dynamic `tfsdk:"previous"`
 }
 
-// decide decides on every plan, and again once everything is known.
+// decide runs on every plan, and again once everything is known.
 func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	prior := c.Prior
 	if prior == nil {
@@ -97,7 +97,7 @@ func decide(ctx context.Context, c *frame.Call[promotionModel]) {
 	c.Model.decide(ctx, prior, c.Prior != nil, c.Diagnostics)
 }
 
-// importState takes the last promoted value as JSON, so that a promotion with a lost state can go on.
+// importState takes the last promoted value as JSON.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	value, err := fleet.ParseJSON(req.ID)
 	if err == nil {
@@ -110,7 +110,7 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 	resp.Diagnostics.AddError("Invalid import of promotion", fmt.Sprintf("The import ID must be the promoted value as JSON: %s.", err))
 }
 
-// decode reads the input of the decision. known is false while a part is unknown.
+// decode returns known as false while a part is unknown.
 func (m *promotionModel) decode(ctx context.Context, diagnostics *diag.Diagnostics) (p gate.Promotion, known bool) {
 	report := func(attribute, format string, arguments ...any) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid promotion", tfvalue.Sentence(fmt.Sprintf(format, arguments...)))
@@ -175,7 +175,7 @@ func (m *promotionModel) decide(ctx context.Context, prior *promotionModel, exis
 	case pin != nil:
 		p.Pinned = true
 	case isKnown && known:
-	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // the value stays, even if other inputs are unknown
+	case p.Held && !m.Hold.IsUnknown(), !p.Open && !m.Open.IsUnknown(), // the value stays
 		isKnown && (p.Promoted || !p.Same), !isKnown && settled: // a new candidate is not released
 		m.WaitingFor, m.OpenedAt = types.StringUnknown(), types.StringUnknown()
 		return
@@ -218,7 +218,7 @@ func (m *promotionModel) warnOfApprovals(approvals []string, prior *promotionMod
 	}
 }
 
-// isSettled reports that there is no candidate in the state, or it is released already: then no plan releases one.
+// isSettled reports that the state has no unreleased candidate.
 func (m *promotionModel) isSettled(exists bool) bool {
 	candidate := tfvalue.Plain(m.Candidate)
 	return !exists || candidate == nil || !m.Promoted.IsNull() && tfvalue.Content(tfvalue.Plain(m.Promoted)) == tfvalue.Content(candidate)

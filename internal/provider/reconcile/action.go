@@ -44,7 +44,7 @@ type reconcileModel struct {
 	Reconciler types.String  `tfsdk:"reconciler"`
 }
 
-// Definition is the schema. A test compares the documentation with it.
+// Definition returns the schema.
 func Definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Asks the agents of clusters to look at a branch of a GitOps repository now, so that a change arrives in " +
@@ -70,7 +70,7 @@ func Definition() schema.Schema {
 	}
 }
 
-// asking are the names of the reconcilers with such a request.
+// asking lists the reconcilers with such a request.
 func asking() []string {
 	return slices.DeleteFunc(reconciler.Agents(), func(name string) bool { return reconciler.Named(name).Refresh == nil })
 }
@@ -138,7 +138,7 @@ func (s *served) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 	report(away, all, &resp.Diagnostics)
 }
 
-// check returns the request, and reports all mistakes in its known parts.
+// check reports all mistakes in the known parts.
 func (m *reconcileModel) check(diagnostics *diag.Diagnostics) (by *reconciler.Reconciler, at folder.Location) {
 	by = reconciler.Named(reconciler.DefaultAgent)
 	if name := m.Reconciler.ValueString(); !m.Reconciler.IsNull() && !m.Reconciler.IsUnknown() {
@@ -154,7 +154,7 @@ func (m *reconcileModel) check(diagnostics *diag.Diagnostics) (by *reconciler.Re
 	return by, at
 }
 
-// names returns the reachable clusters, and the others with the reasons. It refuses clusters that the provider lacks.
+// names returns the reachable clusters, and the others with reasons. It refuses missing ones.
 func (s *served) names(m *reconcileModel, diagnostics *diag.Diagnostics) (ready map[string]kube.Cluster, away map[string]string) {
 	ready, away = map[string]kube.Cluster{}, map[string]string{}
 	clusters := &s.connection.Clusters
@@ -176,7 +176,6 @@ func (s *served) names(m *reconcileModel, diagnostics *diag.Diagnostics) (ready 
 	return ready, away
 }
 
-// report names the clusters that could not be reached, with the reasons.
 func report(away map[string]string, of int, diagnostics *diag.Diagnostics) {
 	if len(away) == 0 {
 		return

@@ -13,8 +13,8 @@ const (
 	maxTime   = 2 * time.Second
 )
 
-// Bounded fails the test if reading an input of less than 1 MiB takes more than 64 MiB or 2 s of processor time. All
-// allocations count, so it must not run in parallel.
+// Bounded fails the test if reading less than 1 MiB takes more than 64 MiB or 2 s of processor time. It must not run in
+// parallel, because all allocations count.
 func Bounded(t testing.TB, input string, read func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -23,7 +23,7 @@ func Bounded(t testing.TB, input string, read func()) {
 	read()
 	took := ProcessorTime() - start
 	runtime.ReadMemStats(&after)
-	if len(input) >= maxInput || withRaceDetector { // whose own memory and time would be measured
+	if len(input) >= maxInput || withRaceDetector { // which takes memory and time itself
 		return
 	}
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > maxMemory {

@@ -9,8 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// dimension is a label that config containers select by. An assignment has one value of each, and priorities differ, so
-// nothing is ambiguous.
+// dimension is a label with one value in an assignment. Priorities differ, so nothing is ambiguous.
 type dimension struct {
 	key    string
 	values int
@@ -18,7 +17,7 @@ type dimension struct {
 	share  int // containers for a hundred values
 }
 
-// containers adds two containers for each workload. An assignment matches seven or eight of them at any size.
+// containers adds two containers for each workload. An assignment matches seven or eight.
 func (g *reference) containers() {
 	g.container("platform", nil, 0, 0)
 	dimensions := []dimension{
@@ -38,14 +37,14 @@ func (g *reference) containers() {
 			g.container(name, fleet.Labels{d.key: value}, i+1, j/d.values)
 		}
 	}
-	for i := range left { // of a workload, in the region of its first policy
+	for i := range left { // in the region of its first policy
 		labels := fleet.Labels{"workload": workloadName(i), "region": regionName(2 * i % g.regions)}
 		g.container(fmt.Sprintf("special-%s", workloadName(i)), labels, len(dimensions)+1, 0)
 	}
 	slices.SortFunc(g.fleet.ConfigContainers, func(a, b fleet.ConfigContainer) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// container adds a container whose keys overlap only with other priorities.
+// container adds a container that shares keys only with other priorities.
 func (g *reference) container(name string, labels fleet.Labels, priority, copies int) {
 	container := fleet.ConfigContainer{Name: name, Labels: labels}
 	if priority > 0 {
@@ -73,12 +72,11 @@ func (g *reference) container(name string, labels fleet.Labels, priority, copies
 	}
 	text, err := fleet.CanonicalJSON(data)
 	if err != nil {
-		panic(err) // the data above has a JSON form
+		panic(err) // never
 	}
 	g.config[name] = text
 }
 
-// targetSchema holds for all values of a reference fleet.
 const targetSchema = `{"type":"object","required":["DATABASE_URL"],"properties":{"DATABASE_URL":{"type":"string","pattern":"^postgres://"}}}`
 
 func (g *reference) schemas() {

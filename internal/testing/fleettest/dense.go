@@ -16,12 +16,12 @@ const (
 	denseValues = 3
 )
 
-// denseSettings is the number of keys of a container, except one whose value is an object.
+// denseSettings is the number of scalar keys of a container.
 const denseSettings = 3
 
-// Dense returns a fleet in which about 27 of a hundred config containers match each assignment, and almost every
-// assignment matches another set. Each host has ten deployment targets. Matching containers share keys and objects that
-// merge. It decodes, schedules and hydrates without a finding: containers of equal priority share no leaf.
+// Dense returns a fleet in which about 27 of a hundred config containers match each assignment, almost always another set. Each
+// host has ten deployment targets. Containers share keys and merged objects. It has no findings: containers of equal priority
+// share no leaf.
 func Dense(assignments, containers, keys int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	d := &dense{
 		samePriority: max(1, keys/denseSettings),
@@ -70,7 +70,6 @@ func (d *dense) hosts(count int) {
 	}
 }
 
-// workloads number a fifth of the hosts, at least ten, each with one deployment target.
 func (d *dense) workloads(assignments int) {
 	count := max(10, assignments/50)
 	for i := range count {
@@ -92,7 +91,6 @@ func (d *dense) workloads(assignments int) {
 	slices.SortFunc(d.fleet.Assignments, fleet.CompareExplicitAssignments)
 }
 
-// container adds a container that selects hosts, deployment targets, or both.
 func (d *dense) container(number int) {
 	labels := fleet.Labels{}
 	sides := []string{"host", "target"}
@@ -120,7 +118,7 @@ func (d *dense) container(number int) {
 	}
 	text, err := fleet.CanonicalJSON(data)
 	if err != nil {
-		panic(err) // the data above has a JSON form
+		panic(err) // never
 	}
 	d.fleet.ConfigContainers = append(d.fleet.ConfigContainers, container)
 	d.config[container.Name] = text

@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Input returns the argument of provider::flotilla::fleet for a fleet. The caller may modify it. It panics if no
-// argument gives the fleet: several schemas of a target, or containers from ConfigMaps.
+// Input returns the argument of provider::flotilla::fleet. It panics for several schemas of a target, and for ConfigMaps.
 func Input(f *fleet.Fleet, config fleet.Config) map[string]any {
 	model, err := f.Model()
 	if err != nil {
@@ -68,7 +67,6 @@ func mustParse(text string) any {
 	return value
 }
 
-// objects returns the elements of an optional list.
 func objects(parent map[string]any, name string) []map[string]any {
 	list, _ := parent[name].([]any)
 	objects := make([]map[string]any, len(list))

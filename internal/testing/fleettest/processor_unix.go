@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ProcessorTime returns the processor time of this process, which does not depend on other load.
+// ProcessorTime returns the processor time of this process.
 func ProcessorTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -2,5 +2,4 @@
 
 package fleettest
 
-// withRaceDetector says that this is a build of the race detector.
 const withRaceDetector = true

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Sizes of the reference fleet and of the stretch fleet.
+// Sizes of the reference fleet and the stretch fleet.
 const (
 	ReferenceAssignments = 20_000
 	StretchAssignments   = 100_000
@@ -19,23 +19,23 @@ const (
 
 const referenceEnvironment = "prod"
 
-// A policy selects ten cluster types in a region and ten clusters at a site. Two policies with two deployment targets
-// each give forty assignments for each workload.
+// A policy selects ten cluster types in a region and ten clusters at a site: forty assignments for each workload of two
+// policies and two deployment targets each.
 const (
 	typesPerRegion         = 10
 	clustersPerSite        = 10
 	assignmentsPerWorkload = 40
 )
 
-// targetNames are the deployment targets of every workload. A policy selects one ring.
+// targetNames are the deployment targets of every workload.
 var targetNames = []struct{ name, ring string }{
 	{"batch", "outer"}, {"canary", "inner"}, {"live", "outer"}, {"smoke", "inner"},
 }
 
-// Reference returns the reference fleet, scaled to about the given number of assignments. At [ReferenceAssignments] it
-// has 500 cluster types, 3,000 clusters, 500 workloads with four deployment targets, 1,000 target policies and 1,000
-// config containers; a deployment target runs on about ten hosts at any size. It uses every form of selector, clusters
-// as hosts, taints, exclusion, requirements and schemas. It decodes, schedules and hydrates without a finding.
+// Reference returns the reference fleet, scaled to this number of assignments. At [ReferenceAssignments] it has 500 cluster
+// types, 3,000 clusters, 500 workloads with four deployment targets, 1,000 target policies and 1,000 config containers; a
+// deployment target runs on about ten hosts at any size. It uses every form of selector, clusters as hosts, taints, exclusion,
+// requirements and schemas. It has no findings.
 func Reference(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	g := &reference{
 		random:  rand.New(rand.NewPCG(seed, 0)),
@@ -54,7 +54,7 @@ func Reference(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	return g.fleet, g.config
 }
 
-// ReferenceWithSecrets adds a reference to a secret to every second config container, for External Secrets Operator.
+// ReferenceWithSecrets adds a reference to a secret to every second config container.
 func ReferenceWithSecrets(assignments int, seed uint64) (*fleet.Fleet, fleet.Config) {
 	f, config := Reference(assignments, seed)
 	for i := range f.ClusterTypes {
@@ -66,7 +66,7 @@ func ReferenceWithSecrets(assignments int, seed uint64) (*fleet.Fleet, fleet.Con
 			key := "TOKEN_" + strings.ReplaceAll(strings.ToUpper(container.Name), "-", "_") // of no other container
 			references := map[string]*fleet.SecretReference{key: {Store: "vault", Key: referenceEnvironment + "/" + container.Name, Version: "1"}}
 			if err := config.SetSecrets(container, fleet.ContainerSecrets{References: references}); err != nil {
-				panic(err) // it has a JSON form
+				panic(err) // never
 			}
 		}
 	}
@@ -74,10 +74,9 @@ func ReferenceWithSecrets(assignments int, seed uint64) (*fleet.Fleet, fleet.Con
 }
 
 type reference struct {
-	random *rand.Rand
-	fleet  *fleet.Fleet
-	config fleet.Config
-	// groups is the number of cluster types and of workloads.
+	random                 *rand.Rand
+	fleet                  *fleet.Fleet
+	config                 fleet.Config
 	groups, regions, sites int
 }
 
@@ -196,10 +195,10 @@ func manifests(i int, workspace, workload, target string) fleet.Manifests {
 	}
 }
 
-// policies adds the two policies of a workload, with the hosts of another workload.
+// policies adds two policies of a workload, with the hosts of another workload.
 func (g *reference) policies(i, like int) {
 	for ring, ringName := range []string{"inner", "outer"} {
-		// Each ring of a workload has its own region if there are enough.
+		// Each ring has its own region if there are enough.
 		group := like*2 + ring
 		policy := fleet.TargetPolicy{
 			Name: fmt.Sprintf("%s-%s", workloadName(i), ringName), Effect: "schedule",
@@ -228,7 +227,7 @@ func (g *reference) policies(i, like int) {
 			}}
 			policy.ClusterTypeSelector = &fleet.Selector{MatchLabels: map[string]string{"region": region}}
 		case 9:
-			if ring == 1 { // in place of a second ring, keep the first one off some hosts
+			if ring == 1 { // keep the first ring off some hosts
 				policy.Effect = "exclude"
 				policy.DeploymentTargetSelector.MatchLabels["ring"] = "inner"
 				policy.ClusterTypeSelector = &fleet.Selector{

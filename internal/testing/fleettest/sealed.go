@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Sealed returns a SealedSecret in JSON with the right form and no real content.
+// Sealed returns a SealedSecret in JSON without real content.
 func Sealed(name, namespace string) string {
 	sealed := make([]byte, 2+256+16)
 	sealed[0] = 1

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Small returns a random fleet with a few objects of every kind, for oracles that try every combination. Few labels and
-// values make matches likely. It decodes without a finding; requirements may be missing, and containers ambiguous.
+// Small returns a random fleet for oracles that try every combination: a few objects of every kind, with few labels and values.
+// Requirements may be missing, and containers ambiguous.
 func Small(seed uint64) (*fleet.Fleet, fleet.Config) {
 	s := &small{Rand: rand.New(rand.NewPCG(seed, 1)), fleet: &fleet.Fleet{Environment: "dev"}, config: fleet.Config{}}
 	s.workspaces()
@@ -33,7 +33,6 @@ type small struct {
 	config fleet.Config
 }
 
-// vocabulary holds the labels of all objects.
 var vocabulary = []struct {
 	key    string
 	values []string
@@ -44,7 +43,7 @@ var vocabulary = []struct {
 	{"example.com/tier", []string{"1", "2", "3"}},
 }
 
-// reserved holds labels that only selectors and containers see.
+// reserved holds labels for selectors and containers only.
 var reserved = []struct {
 	key    string
 	values []string
@@ -61,7 +60,6 @@ func (s *small) chance(percent int) bool { return s.IntN(100) < percent }
 
 func pick[T any](s *small, from []T) T { return from[s.IntN(len(from))] }
 
-// label returns a label, sometimes a reserved one.
 func (s *small) label() (key, value string) {
 	if s.chance(25) {
 		label := pick(s, reserved)
@@ -183,14 +181,13 @@ func (s *small) policies() {
 	}
 }
 
-// selector returns a selector with up to two requirements in one of three forms.
 func (s *small) selector() *fleet.Selector {
 	selector := &fleet.Selector{}
 	for range s.IntN(3) {
 		key, value := s.label()
 		_, other := s.label()
 		if key == "environment" {
-			other = "stage" // where a fleet says which environments there are, others are errors
+			other = "stage" // other values are errors if a fleet lists environments
 		}
 		values := []string{value}
 		if s.chance(40) && other != value {
@@ -259,7 +256,7 @@ func (s *small) containers() {
 		}
 		text, err := fleet.CanonicalJSON(s.data(0))
 		if err != nil {
-			panic(err) // the data has a JSON form
+			panic(err) // never
 		}
 		s.fleet.ConfigContainers = append(s.fleet.ConfigContainers, container)
 		s.config[container.Name] = text

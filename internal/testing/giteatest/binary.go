@@ -15,9 +15,8 @@ import (
 
 const giteaModule = "code.gitea.io/gitea"
 
-// gitea returns the Gitea binary, built from tools/gitea when it is missing or
-// older than that module, and the folder of the templates and other files that
-// it reads at run time, which is the module's own.
+// gitea returns the Gitea binary, built from tools/gitea unless it is up to date, and the module's folder with the templates
+// and other assets.
 func gitea(ctx context.Context) (binary, assets string, err error) {
 	root, err := processtest.Repository()
 	if err != nil {
@@ -36,8 +35,7 @@ func gitea(ctx context.Context) (binary, assets string, err error) {
 	return binary, assets, build(ctx, module, binary)
 }
 
-// download makes sure that Gitea's module is in the module cache, and returns
-// its folder there.
+// download returns the module's folder in the module cache.
 func download(ctx context.Context, module string) (string, error) {
 	output, err := run(ctx, module, "go", "mod", "download", "-json", giteaModule)
 	if err != nil {
@@ -50,12 +48,12 @@ func download(ctx context.Context, module string) (string, error) {
 	return downloaded.Dir, nil
 }
 
-// build makes the binary unless it is up to date, with the flags of the GNUmakefile, so that both share the build cache.
+// build uses the flags of the GNUmakefile, to share its build cache.
 func build(ctx context.Context, module, binary string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err
 	}
-	// The test binaries of several packages start at the same time.
+	// Several test binaries start at the same time.
 	unlock, err := lock(binary + ".lock")
 	if err != nil {
 		return err
@@ -70,7 +68,7 @@ func build(ctx context.Context, module, binary string) error {
 		return err
 	}
 	now := time.Now()
-	return os.Chtimes(binary, now, now) // go build leaves the time of a binary that did not change
+	return os.Chtimes(binary, now, now) // go build keeps the time of an unchanged binary
 }
 
 func upToDate(binary, source string) bool {
@@ -85,7 +83,7 @@ func upToDate(binary, source string) bool {
 func run(ctx context.Context, folder, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // for SQLite: without, the build would do, but not Gitea
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // for SQLite
 	output, err := cmd.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, failed.Stderr)

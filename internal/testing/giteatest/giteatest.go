@@ -1,7 +1,7 @@
-// Package giteatest gives tests a real Git server: Gitea, built from the module
-// tools/gitea, one process per test binary, on loopback ports of its own.
+// Package giteatest gives tests a real Git server: Gitea, built from the module tools/gitea. Each test binary starts its own, which
+// takes half a second of a processor: for the five of `make test` to share one would save a second of the run.
 //
-// A package that uses it hands its TestMain to [Main], which stops the server:
+// A package that uses it calls [Main], which stops the server:
 //
 //	func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 //
@@ -31,14 +31,13 @@ import (
 
 // Server is a running Gitea. Its methods may be called from parallel tests.
 type Server struct {
-	// URL is the root of the web server, without a trailing slash.
+	// URL has no trailing slash.
 	URL string
 
-	// SSHAddr is the host:port of the SSH server, whose user is "git".
+	// SSHAddr is the host:port for the user "git".
 	SSHAddr string
 
-	// SSHHostKey is the public key of the SSH server, as known_hosts has it
-	// behind the host: "ssh-ed25519 AAAA...".
+	// SSHHostKey is as in known_hosts, without the host: "ssh-ed25519 AAAA...".
 	SSHHostKey string
 
 	admin    User
@@ -47,17 +46,16 @@ type Server struct {
 	process  *processtest.Process
 }
 
-// User is an account of its own, without repositories.
+// User is a new account.
 type User struct {
 	Name     string
 	Password string
 
-	// Token is an access token with every scope.
+	// Token has every scope.
 	Token string
 }
 
-// shared is the server of this test binary. It is package state because tests of a binary share no other state, and a server per
-// test costs seconds.
+// shared is package state because tests of a binary share nothing else.
 var shared struct {
 	once    sync.Once
 	managed bool
@@ -65,8 +63,7 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests and then stops the server, if any test started it. It
-// returns the exit code for os.Exit.
+// Main runs the tests, stops the server, and returns the exit code.
 func Main(m *testing.M) int {
 	shared.managed = true
 	defer func() {
@@ -77,10 +74,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Start returns the server of this test binary, and starts it when called for
-// the first time: about three seconds, or minutes when Gitea has to be built
-// first. The environment variable FLOTILLA_GITEA names another binary. With
-// -short the test is skipped.
+// Start returns the server, starting it first if needed: three seconds, or minutes with a build. FLOTILLA_GITEA names another
+// binary. With -short the test is skipped.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if testing.Short() {
@@ -90,7 +85,7 @@ func Start(t testing.TB) *Server {
 		t.Fatal("giteatest: nothing would stop the server: TestMain has to call giteatest.Main")
 	}
 	shared.once.Do(func() {
-		// The server outlives the test that happens to start it.
+		// The server outlives this test.
 		shared.server, shared.err = launch(context.WithoutCancel(t.Context()))
 	})
 	if shared.err != nil {
@@ -99,7 +94,7 @@ func Start(t testing.TB) *Server {
 	return shared.server
 }
 
-// User creates an account with a name that no other has.
+// User creates an account.
 func (s *Server) User(t testing.TB) User {
 	t.Helper()
 	user := newUser("user")
@@ -118,8 +113,7 @@ func (s *Server) User(t testing.TB) User {
 	return user
 }
 
-// Repository creates an empty private repository of the user, whose default
-// branch will be main, and returns its clone URL, without credentials.
+// Repository creates an empty private repository with the default branch main, and returns its clone URL, without credentials.
 func (s *Server) Repository(t testing.TB, owner User, name string) string {
 	t.Helper()
 	err := s.call(t.Context(), owner, "POST", "/user/repos", map[string]any{
@@ -133,13 +127,13 @@ func (s *Server) Repository(t testing.TB, owner User, name string) string {
 	return fmt.Sprintf("%s/%s/%s.git", s.URL, owner.Name, name)
 }
 
-// RepositoryFolder is where Gitea keeps a repository, as a bare one.
+// RepositoryFolder returns the folder of a bare repository.
 func (s *Server) RepositoryFolder(owner User, name string) string {
 	return filepath.Join(s.folder, "data", "gitea-repositories", strings.ToLower(owner.Name), strings.ToLower(name)+".git")
 }
 
-// API calls Gitea's API, /api/v1, as the user, with in as JSON unless nil, and decodes the answer into out unless nil. Every
-// answer but a 2xx fails the test.
+// API calls Gitea's API, /api/v1, with in as JSON unless nil, and decodes the answer into out unless nil. Answers but 2xx fail
+// the test.
 func (s *Server) API(t testing.TB, user User, method, path string, in, out any) {
 	t.Helper()
 	if err := s.call(t.Context(), user, method, path, in, out); err != nil {
@@ -156,8 +150,7 @@ func newUser(prefix string) User {
 
 func (u User) email() string { return u.Name + "@example.com" }
 
-// token makes an access token for a user that has none yet: Gitea takes only
-// the password for that.
+// token makes a user's first access token, for which Gitea takes only the password.
 func (s *Server) token(ctx context.Context, user User) (string, error) {
 	var token struct {
 		SHA1 string `json:"sha1"`

@@ -2,5 +2,5 @@
 
 package giteatest
 
-// lock does nothing: elsewhere two packages may build the same binary twice.
+// lock does nothing: two packages may build the same binary twice.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// lock waits until no other process holds the lock of that file. The kernel
-// lifts it when its holder ends, however that comes about.
+// lock waits for the lock of a file. The kernel lifts it when the process ends.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

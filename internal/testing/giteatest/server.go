@@ -22,12 +22,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// startTimeout is generous: three seconds are usual, but a cold disk under a
-// parallel build has taken twenty.
+// startTimeout is generous: three seconds are usual, a cold disk under a parallel build has taken twenty.
 const startTimeout = 2 * time.Minute
 
-// launch starts a server. If another process takes a free port in between, it tries again with others: Gitea takes no open
-// socket.
+// launch tries again with other ports if another process takes one, because Gitea takes no open socket.
 func launch(ctx context.Context) (*Server, error) {
 	binary, assets, err := gitea(ctx)
 	if err != nil {
@@ -88,10 +86,8 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 	return server, server.signUp(ctx)
 }
 
-// environment is the test's own without what would steer Gitea or Git: tests
-// may run inside a Git hook, whose GIT_DIR every child would follow. Three hooks
-// start Gitea for each push, and a fifth of their time would go into collecting
-// garbage that their end collects.
+// environment removes what would steer Gitea or Git: a surrounding Git hook sets GIT_DIR. Three hooks start Gitea for each
+// push, and would spend a fifth of their time collecting garbage.
 func environment(folder string) []string {
 	var environment []string
 	for _, variable := range os.Environ() {
@@ -104,8 +100,7 @@ func environment(folder string) []string {
 	return append(environment, "HOME="+folder, "GITEA_I_AM_BEING_UNSAFE_RUNNING_AS_ROOT=true", "GOGC=400")
 }
 
-// databaseFolder returns the folder of the database, in memory if the system has a place for that: Gitea waits for the disk after
-// every statement, a start has a thousand, and a busy disk takes seconds for one.
+// databaseFolder returns a folder in memory, if possible: Gitea waits for the disk after each of a start's thousand statements.
 func databaseFolder(folder string) string {
 	inMemory, err := os.MkdirTemp("/dev/shm", "giteatest-")
 	if err != nil {
@@ -114,15 +109,13 @@ func databaseFolder(folder string) string {
 	return inMemory
 }
 
-// stop ends Gitea and removes its files.
 func (s *Server) stop() {
 	s.process.Stop()
 	processtest.RemoveFolder(s.folder)
 	processtest.RemoveFolder(s.database)
 }
 
-// writeHostKey makes the key of the SSH server, which would otherwise spend
-// seconds on an RSA key, and returns its public half.
+// writeHostKey returns the public half of a key. Gitea would spend seconds on an RSA key.
 func writeHostKey(path string) (string, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -144,11 +137,9 @@ func writeHostKey(path string) (string, error) {
 	return kind + " " + base64.StdEncoding.EncodeToString(wire), nil
 }
 
-// configuration is an app.ini for a server that only tests see: nothing leaves
-// loopback, nothing runs on a schedule, and passwords, which are random and
-// short-lived, are hashed as cheaply as bcrypt can. OAuth2 is off because it
-// would make an RSA key at the first start. A push updates the database before
-// it returns: until the first one is there, the API calls a repository empty.
+// configuration returns an app.ini: nothing leaves loopback or runs on a schedule, passwords are hashed as cheaply as bcrypt
+// can, and OAuth2, which would make an RSA key, is off. A push updates the database before it returns: until then, the API
+// calls a repository empty.
 func configuration(folder, database, assets, hostKey string, web, ssh int) string {
 	return fmt.Sprintf(`
 APP_NAME  = giteatest
@@ -223,7 +214,6 @@ receive.updateserverinfo = false
 `, folder, assets, hostKey, web, ssh, filepath.ToSlash(database))
 }
 
-// answers reports whether both servers do.
 func (s *Server) answers(ctx context.Context) error {
 	if err := s.call(ctx, User{}, http.MethodGet, "/version", nil, nil); err != nil {
 		return err
@@ -235,9 +225,7 @@ func (s *Server) answers(ctx context.Context) error {
 	return conn.Close()
 }
 
-// signUp makes the account that makes all others. Gitea's first account is an
-// administrator, and signing up takes 50 ms where `gitea admin user create`
-// takes a second.
+// signUp makes the first account, an administrator, in 50 ms. `gitea admin user create` takes a second.
 func (s *Server) signUp(ctx context.Context) error {
 	admin := newUser("admin")
 	form := url.Values{

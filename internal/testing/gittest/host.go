@@ -16,15 +16,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 )
 
-// Host is a Git host in memory, for tests with more load than processes can take. A client with it as
-// git.ConnectorOptions.Transport reaches its repositories by http URLs with any host name: the path without ".git" and a final
-// slash is the name of the repository. It is safe for concurrent use.
+// Host is a Git host in memory, for tests with more load than processes can take. Clients with it as
+// git.ConnectorOptions.Transport reach its repositories by http URLs with any host: the path without ".git" is the name. It is
+// safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
 	repositories map[string]*Repository
 }
 
-// NewHost returns a Git host without repositories.
+// NewHost returns an empty host.
 func NewHost() *Host { return &Host{repositories: map[string]*Repository{}} }
 
 // Create makes an empty repository; see [NewRepository].
@@ -69,8 +69,8 @@ func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.Auth
 	return repository.NewReceivePackSession(at, auth)
 }
 
-// Repository is a repository in memory. A client with it as git.ConnectorOptions.Transport reaches it by every http URL. It is safe
-// for concurrent use. Git has to check its content; see [Pack].
+// Repository is a repository in memory, which every http URL reaches. It is safe for concurrent use. Git should check its
+// content; see [Pack].
 type Repository struct {
 	filters  bool
 	mu       sync.Mutex
@@ -78,7 +78,7 @@ type Repository struct {
 	branches map[string]git.Hash
 }
 
-// NewRepository returns an empty repository. filters tells whether its server supports filters and requests by object ID.
+// NewRepository returns an empty repository. filters adds filters and requests by object ID.
 func NewRepository(filters bool) *Repository {
 	return &Repository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
 }
@@ -122,27 +122,27 @@ func (r *Repository) receive(pack io.Reader, command *packp.Command) error {
 	return nil
 }
 
-// Branches returns the names of the branches.
+// Branches returns the branches.
 func (r *Repository) Branches() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.branches))
 }
 
-// Tip returns the commit of a branch; the zero value for a missing branch.
+// Tip returns the commit of a branch, or zero.
 func (r *Repository) Tip(branch string) git.Hash {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.branches[branch]
 }
 
-// Tree returns the ID of a branch's tree; the zero value for a missing branch.
+// Tree returns the ID of a branch's tree, or zero.
 func (r *Repository) Tree(branch string) git.Hash {
 	head, _ := git.ParseCommitHead(r.object(r.Tip(branch)).Content)
 	return head.Tree
 }
 
-// Commits counts the commits of a branch that another commit lacks; all of them for the zero value.
+// Commits counts the commits of a branch that another commit, or zero, lacks.
 func (r *Repository) Commits(branch string, since git.Hash) int {
 	known := map[git.Hash]bool{}
 	visit := func(id git.Hash) bool { seen := known[id]; known[id] = true; return !seen }
@@ -152,7 +152,7 @@ func (r *Repository) Commits(branch string, since git.Hash) int {
 	return len(known) - before
 }
 
-// Files returns the content of a branch's files by path.
+// Files returns a branch's files.
 func (r *Repository) Files(branch string) map[string]string {
 	files := map[string]string{}
 	r.eachFile(branch, func(name string, e git.Entry) { files[name] = string(r.object(e.ID).Content) })
@@ -174,7 +174,7 @@ func (r *Repository) eachFile(branch string, visit func(name string, e git.Entry
 	walk("", r.Tree(branch))
 }
 
-// Write makes a person's commit that leaves a branch with these files, and no others.
+// Write makes a person's commit of these files only.
 func (r *Repository) Write(branch string, files map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,13 +199,13 @@ func (r *Repository) Write(branch string, files map[string]string) {
 	r.branches[branch] = id
 }
 
-// Import tells git fast-import to commit the files of a branch to the branch check.
+// Import makes git fast-import commit the files of a branch to the branch check.
 func (r *Repository) Import(w io.Writer, branch string) {
 	_, _ = io.WriteString(w, "commit refs/heads/check\ncommitter A <a@example.com> 0 +0000\ndata 0\ndeleteall\n")
 	r.eachFile(branch, func(name string, e git.Entry) { fmt.Fprintf(w, "M %s %s %s\n", e.Mode, e.ID, name) })
 }
 
-// Pack returns all objects of some repositories, for git to check.
+// Pack returns all objects of some repositories.
 func Pack(repositories ...*Repository) []byte {
 	w := git.NewPack()
 	for _, r := range repositories {

@@ -26,7 +26,7 @@ import (
 // GitServes makes git serve in place of [Options] and [Backend], as in `make acceptance`.
 var GitServes = acceptancetest.All() && !acceptancetest.Either()
 
-// Options returns options of a client that reaches local repositories through [Local].
+// Options reaches local repositories through [Local].
 func Options() git.ConnectorOptions {
 	if GitServes {
 		return git.ConnectorOptions{}
@@ -35,8 +35,8 @@ func Options() git.ConnectorOptions {
 }
 
 // Local is a git.ConnectorOptions.Local that serves a repository on disk without git's processes, which take most of the time
-// of tests with small requests. git may use the repository at the same time. Local returns nil for a repository that git has to
-// serve: one with hooks or unusual configuration, or a clone.
+// of small tests. git may use it at the same time, and has to serve clones and repositories with hooks or unusual
+// configuration, for which Local returns nil.
 func Local(directory string) transport.Transport {
 	for name, folder := range map[string]bool{"objects": true, "refs": true, "HEAD": false} {
 		if info, err := os.Stat(filepath.Join(directory, name)); err != nil || info.IsDir() != folder {
@@ -61,7 +61,7 @@ var special = regexp.MustCompile(
 	`(?im)^\[(transfer|extensions|uploadpackfilter)|hideRefs|bare *= *false|deny|fsck|certNonce|maxInputSize|allow(Tip|Reachable)`,
 )
 
-// pushing makes the comparison and change of a reference atomic.
+// pushing makes comparing and changing a reference atomic.
 var pushing sync.Mutex
 
 // local is a store on disk.
@@ -86,7 +86,7 @@ func (l local) session() *session {
 	return &session{store: &l, shallow: true, filters: l.filters, ids: l.ids, tipsOnly: !l.ids}
 }
 
-// storage opens the repository anew: an open one misses later packs.
+// storage opens the repository anew, with later packs.
 func (l *local) storage() *filesystem.Storage {
 	return filesystem.NewStorage(osfs.New(l.directory), cache.NewObjectLRUDefault())
 }
@@ -113,7 +113,7 @@ func (l *local) references(advertised *packp.AdvRefs) error {
 	return err
 }
 
-// readReferences reads the references below refs; go-git fails while one is locked.
+// readReferences succeeds while a reference is locked, unlike go-git.
 func (l *local) readReferences() (map[string]git.Hash, error) {
 	references := map[string]git.Hash{}
 	packed, err := os.ReadFile(filepath.Join(l.directory, "packed-refs"))

@@ -1,5 +1,5 @@
 // Package gittest has Git servers without processes: [Local] and [Backend] serve repositories on disk, [Host] in memory.
-// [StandIn] makes a server behave like another Git host. Helpers run the git command line beside the client.
+// [StandIn] imitates other Git hosts. Helpers run the git command line.
 package gittest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Hurry configures git in this process and its children to skip flushing and packing. The configuration goes into the folder.
+// Hurry configures git, in this process and its children, to skip flushing and packing. The configuration goes into the folder.
 func Hurry(folder string) {
 	file := filepath.Join(folder, "gitconfig")
 	if err := os.WriteFile(file, []byte(hurried), 0o600); err != nil {
@@ -35,7 +35,7 @@ const hurried = `
 	autogc = false
 `
 
-// Run runs a program without user configuration and returns its output. The test fails if the program does.
+// Run runs a program without user configuration, and returns its output.
 func Run(t testing.TB, directory, name string, args ...string) string {
 	t.Helper()
 	output, err := TryRun(t, directory, name, args...)

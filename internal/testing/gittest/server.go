@@ -20,13 +20,12 @@ import (
 
 // store is a repository that a session serves, on disk or in memory.
 type store interface {
-	// references adds the references of the repository.
 	references(*packp.AdvRefs) error
 
-	// object returns the zero value for a missing object.
+	// object returns zero for a missing object.
 	object(git.Hash) git.RawObject
 
-	// receive stores a pack, then moves a reference if it is still where the command expects it.
+	// receive stores a pack, then moves a reference as a compare-and-swap.
 	receive(pack io.Reader, command *packp.Command) error
 }
 
@@ -35,7 +34,7 @@ type session struct {
 	transport.Session // go-git calls only the methods below
 	store
 	shallow, filters, ids bool // capabilities
-	tipsOnly              bool // refuses objects that no reference points to
+	tipsOnly              bool // refuses requests by ID
 }
 
 // Close makes it a transport.Session.
@@ -125,7 +124,6 @@ func (s *session) ReceivePack(ctx context.Context, request *packp.ReferenceUpdat
 	return report, report.Error()
 }
 
-// walkHistory visits a commit and its ancestors until visit returns false.
 func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) bool) {
 	if generations == 0 {
 		return
@@ -140,7 +138,7 @@ func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) 
 	}
 }
 
-// send writes an object, and a number of levels of the trees that it refers to.
+// send writes an object and levels of its trees.
 func send(from store, w *git.Pack, id git.Hash, levels int, blobs bool) {
 	o := from.object(id)
 	w.Add(id, o)

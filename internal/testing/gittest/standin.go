@@ -16,19 +16,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 )
 
-// StandIn makes a Git server advertise the capabilities of another one and refuse the same requests.
-// internal/git/capabilities.go has the sources. It is safe for concurrent use.
+// StandIn makes a Git server advertise and refuse like another one; internal/git/capabilities.go has the sources. It is safe
+// for concurrent use.
 type StandIn struct {
-	// Upload and Receive are the advertised capabilities for fetches and pushes.
 	Upload, Receive string
-	// Insists are capabilities of which a fetch needs at least one, else the answer is Refusal.
+	// Insists are capabilities of which a fetch needs one, else the answer is Refusal.
 	Insists []string
 	Refusal string
 	// Filters are the supported filters.
 	Filters []string
 	// NoIDs refuses objects by id, even if advertised.
 	NoIDs bool
-	// MaxPush is the limit of a push in bytes, 0 for none; TooLarge answers a larger one.
+	// MaxPush is in bytes; 0 is unlimited. TooLarge answers a larger push.
 	MaxPush  int
 	TooLarge string
 
@@ -45,7 +44,7 @@ type UploadRequest struct {
 	Refused      string // "" when it was not
 }
 
-// AzureRepos returns a stand-in for Azure Repos. The repository has to allow filters and any object.
+// AzureRepos imitates Azure Repos. The repository has to allow filters and any object.
 func AzureRepos() *StandIn {
 	return &StandIn{
 		Upload: " multi_ack thin-pack side-band side-band-64k no-progress multi_ack_detailed no-done shallow allow-tip-sha1-in-want filter " +
@@ -59,7 +58,7 @@ func AzureRepos() *StandIn {
 	}
 }
 
-// CodeCommit returns a stand-in for AWS CodeCommit. The repository has to allow any object.
+// CodeCommit imitates AWS CodeCommit. The repository has to allow any object.
 func CodeCommit() *StandIn {
 	return &StandIn{
 		Upload:  "multi_ack_detailed shallow side-band-64k thin-pack allow-tip-sha1-in-want allow-reachable-sha1-in-want",
@@ -125,7 +124,7 @@ func (s *StandIn) Before(t testing.TB, server http.Handler) http.Handler {
 	})
 }
 
-// advertise replaces the capabilities of an advertisement and notes the tips of branches.
+// advertise replaces capabilities, and notes the tips.
 func (s *StandIn) advertise(body []byte, capabilities string) []byte {
 	var out bytes.Buffer
 	encoder, first := pktline.NewEncoder(&out), true
@@ -152,7 +151,6 @@ func (s *StandIn) advertise(body []byte, capabilities string) []byte {
 	return out.Bytes()
 }
 
-// fetched returns the reason to refuse a fetch.
 func (s *StandIn) fetched(body []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +204,7 @@ func pushed(body []byte) (command *packp.Command, capabilities []string, problem
 	return request.Commands[0], strings.Fields(request.Capabilities.String()), ""
 }
 
-// refuse reports like Azure Repos: an unpack error, with the reason at the branch.
+// refuse reports like Azure Repos: the reason is at the branch.
 func (s *StandIn) refuse(w http.ResponseWriter, command *packp.Command) {
 	report := packp.NewReportStatus()
 	report.UnpackStatus = "error"

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package postgrestest starts a real PostgreSQL for tests, as a store of remote states.
+// Package postgrestest starts a real PostgreSQL for remote states.
 package postgrestest
 
 import (
@@ -22,13 +22,13 @@ import (
 // patience is for a busy machine: two seconds are usual.
 const patience = 2 * time.Minute
 
-// folders are where packages of systems put the programs that they do not put on PATH.
+// folders are where packages put programs that are not on PATH.
 var folders = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin",
 }
 
-// Start starts a server that ends with the test, and returns where Terraform's backend pg finds a database of it: its conn_str.
-// Nobody else has a socket to it. Where there is no PostgreSQL, the test is skipped.
+// Start starts a server until the end of the test, and returns the conn_str for Terraform's backend pg. Without PostgreSQL, the
+// test is skipped.
 func Start(t testing.TB) string {
 	t.Helper()
 	program := postgres()
@@ -41,7 +41,7 @@ func Start(t testing.TB) string {
 	}
 	t.Cleanup(func() { processtest.RemoveFolder(folder) })
 	as := ""
-	if os.Geteuid() == 0 { // which the server refuses to be
+	if os.Geteuid() == 0 { // the server refuses root
 		if as, err = unprivileged(folder); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func Start(t testing.TB) string {
 	return "postgres://flotilla@/postgres?sslmode=disable&host=" + url.QueryEscape(folder)
 }
 
-// unprivileged gives a folder to a user other than root, and returns the user's name.
+// unprivileged gives a folder to a user other than root.
 func unprivileged(folder string) (name string, err error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		if _, err = user.Lookup(name); err != nil {
@@ -83,13 +83,13 @@ func unprivileged(folder string) (name string, err error) {
 	return "", err
 }
 
-// postgres is the program of the server, beside which initdb is; "" where there is none.
+// postgres returns the path of the server, beside initdb, or "".
 func postgres() string {
 	if program := os.Getenv("FLOTILLA_POSTGRES"); program != "" {
 		return program
 	}
 	if program, err := exec.LookPath("postgres"); err == nil {
-		// It may be a link, and initdb beside it need not be one.
+		// It may be a link.
 		if program, err = filepath.EvalSymlinks(program); err == nil {
 			return program
 		}

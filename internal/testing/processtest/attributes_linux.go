@@ -2,8 +2,7 @@ package processtest
 
 import "syscall"
 
-// attributes put the process and its children in a group, and make the kernel end it with the test binary, even if that is
-// killed.
+// attributes group the process with its children, and make the kernel end it with the test binary.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

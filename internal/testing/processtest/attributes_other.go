@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// attributes are none where the kernel offers neither groups nor a signal at
-// the end of the parent: there a killed test binary leaves its servers behind.
+// attributes are none: a killed test binary leaves its servers behind.
 func attributes() *syscall.SysProcAttr { return nil }
 
 func kill(process *os.Process) { _ = process.Kill() }

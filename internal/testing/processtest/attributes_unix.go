@@ -4,5 +4,5 @@ package processtest
 
 import "syscall"
 
-// attributes put the process and its children in a group. If the test binary is killed, its servers stay behind.
+// attributes group the process with its children. A killed test binary leaves them behind.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

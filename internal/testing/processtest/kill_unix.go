@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// kill ends the process and its children: Git hosts and agents have many.
+// kill ends the process and its children.
 func kill(process *os.Process) { _ = syscall.Kill(-process.Pid, syscall.SIGKILL) }

@@ -9,9 +9,7 @@ import (
 	"time"
 )
 
-// PeakMemory is how much memory of this process was resident at once, at most, in
-// KiB, since it began or [ForgetPeakMemory] was called; 0 where the kernel does
-// not tell.
+// PeakMemory returns the peak of resident memory in KiB, since the start or [ForgetPeakMemory]; 0 if unknown.
 func PeakMemory() int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -24,26 +22,25 @@ func PeakMemory() int {
 	return kib
 }
 
-// ForgetPeakMemory forgets the peak so far, where the kernel can.
+// ForgetPeakMemory resets the peak, if the kernel can.
 func ForgetPeakMemory() {
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200)
 }
 
-// ReportPeakMemory reports the peak as a figure of a benchmark, where the kernel
-// tells it.
+// ReportPeakMemory reports the peak as a figure of a benchmark.
 func ReportPeakMemory(benchmark interface{ ReportMetric(n float64, unit string) }) {
 	if kib := PeakMemory(); kib > 0 {
 		benchmark.ReportMetric(float64(kib)/1024, "peak-MiB")
 	}
 }
 
-// Usage is the resource usage of processes. Peak is the highest sum of their resident memory in KiB.
+// Usage is processor time, and the sum of resident memory at its peak, in KiB.
 type Usage struct {
 	Processors time.Duration
 	Peak       int
 }
 
-// Children returns the usage of the running children of this process; nothing if the kernel does not tell.
+// Children returns the usage of the running children, if known.
 func Children() Usage {
 	var all Usage
 	found, _ := filepath.Glob("/proc/[0-9]*")
@@ -58,7 +55,7 @@ func Children() Usage {
 			all.Peak += kib
 		}
 		stat, _ := os.ReadFile(filepath.Join(folder, "stat"))
-		if at := bytes.LastIndexByte(stat, ')'); at >= 0 { // behind the name
+		if at := bytes.LastIndexByte(stat, ')'); at >= 0 { // after the name
 			if fields := strings.Fields(string(stat[at+1:])); len(fields) > 12 {
 				user, system := 0, 0
 				_, _ = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Piped starts a program, such as the test binary itself, that runs until its input ends, which happens at the end of the test.
-// The caller reads its output.
+// Piped starts a program, such as the test binary, that runs until its input ends with the test. The caller reads its output.
 func Piped(t testing.TB, command *exec.Cmd) (input io.Writer, output *bufio.Reader) {
 	t.Helper()
 	stdin, err := command.StdinPipe()

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Repository returns the root of this repository: tests run in the folder of their package.
+// Repository returns the root of this repository.
 func Repository() (string, error) {
 	working, err := os.Getwd()
 	if err != nil {
@@ -23,8 +23,8 @@ func Repository() (string, error) {
 	}
 }
 
-// Tool returns the path of a program that make builds: in the folder that the environment variable names, else in
-// .tools/bin. Whether it is there is not looked at.
+// Tool returns the path of a program that make builds, which may be missing: in the folder of the environment variable, else in
+// .tools/bin.
 func Tool(variable, name string) (string, error) {
 	folder := os.Getenv(variable)
 	if folder == "" {

@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// runAs makes a process run as a user.
 func runAs(attributes *syscall.SysProcAttr, name string) error {
 	uid, gid, err := IDs(name)
 	if err == nil {
@@ -17,7 +16,7 @@ func runAs(attributes *syscall.SysProcAttr, name string) error {
 	return err
 }
 
-// IDs are the ids of a user of the system and of its group.
+// IDs returns the ids of a system user and its group.
 func IDs(name string) (uid, gid int, err error) {
 	found, err := user.Lookup(name)
 	if err != nil {

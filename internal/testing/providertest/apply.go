@@ -26,7 +26,7 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	}
 	return append(said, w.each(names(changes), func(address string) Diagnostics {
 		var said Diagnostics
-		// Deposed objects go after the current object is made or changed.
+		// Deposed objects follow current ones.
 		slices.SortStableFunc(changes[address], func(a, b *Change) int {
 			switch {
 			case a.Deposed == b.Deposed:
@@ -50,21 +50,18 @@ type applying struct {
 	state State
 }
 
-// change changes the state.
 func (a *applying) change(how func(State)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	how(a.state)
 }
 
-// stored is the current object of the state.
 func (a *applying) stored(address string) *Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state[address].Current
 }
 
-// apply applies the plan of one object.
 func (a *applying) apply(ctx context.Context, resource Resource, change *Change) Diagnostics {
 	address := change.Address
 	switch {
@@ -76,7 +73,7 @@ func (a *applying) apply(ctx context.Context, resource Resource, change *Change)
 	case change.Action == Delete:
 		return a.destroy(ctx, change)
 	case change.Action == DeleteThenCreate:
-		// The destroying half follows its plan from the creating half, without another request.
+		// The destroying half follows its plan without another request.
 		said := a.destroy(ctx, change)
 		if said.Err() != nil {
 			return said
@@ -95,7 +92,6 @@ func (a *applying) apply(ctx context.Context, resource Resource, change *Change)
 	return a.write(ctx, resource, change)
 }
 
-// destroy ends the current object.
 func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
 	object := a.stored(change.Address)
 	if object == nil {
@@ -109,7 +105,6 @@ func (a *applying) destroy(ctx context.Context, change *Change) Diagnostics {
 	return said
 }
 
-// destroyDeposed plans the end of a deposed object, again if need be, and ends it.
 func (a *applying) destroyDeposed(ctx context.Context, address string, deposed *Object) Diagnostics {
 	value, said := a.decodeObject(ctx, address, deposed)
 	if said.Err() != nil {
@@ -124,7 +119,7 @@ func (a *applying) destroyDeposed(ctx context.Context, address string, deposed *
 	return append(said, more...)
 }
 
-// write plans again, now that all is known, holds that to the plan, and makes or changes the object.
+// write plans again with everything known, compares the plans, and makes or changes the object.
 func (a *applying) write(ctx context.Context, resource Resource, planned *Change) Diagnostics {
 	address := planned.Address
 	object := a.stored(address)
@@ -164,7 +159,7 @@ func (a *applying) write(ctx context.Context, resource Resource, planned *Change
 	return append(said, more...)
 }
 
-// request sends one ApplyResourceChange. It returns the new object for the state; nil if it is gone, or was never made.
+// request sends an ApplyResourceChange. It returns the new object; nil if it is gone or was never made.
 func (a *applying) request(ctx context.Context, change *Change, config tftypes.Value, object *Object) (*Object, Diagnostics) {
 	schema := a.schema.ResourceSchemas[typeOf(change.Address)]
 	var values [3]tfprotov6.DynamicValue
@@ -214,7 +209,7 @@ func (a *applying) request(ctx context.Context, change *Change, config tftypes.V
 	return a.encoded(change.Address, value, slices.Clone(response.Private), like, said)
 }
 
-// knownOnly replaces values that are still unknown after an apply by null, which no provider may leave.
+// knownOnly replaces values that are unknown after an apply, a bug, by null.
 func knownOnly(value tftypes.Value) (tftypes.Value, []error) {
 	var problems []error
 	known, err := tftypes.Transform(value, func(at *tftypes.AttributePath, inner tftypes.Value) (tftypes.Value, error) {

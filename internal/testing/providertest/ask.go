@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// asked is a block of a configuration that the provider has validated: of a data source, an ephemeral resource, an action
-// or a list.
+// asked is a validated block of a data source, an ephemeral resource, an action or a list.
 type asked struct {
 	process *process
 	address string
@@ -18,7 +17,7 @@ type asked struct {
 	value   *tfprotov6.DynamicValue
 }
 
-// kindOfBlock is what such blocks differ in until the provider has validated them.
+// kindOfBlock tells such blocks apart until they are validated.
 type kindOfBlock struct {
 	prefix, name string // of addresses, and in errors
 	schemas      func(p *process) map[string]*tfprotov6.Schema
@@ -90,8 +89,8 @@ var lists = kindOfBlock{
 	},
 }
 
-// openBlock starts a process of the provider, whose configuration must be known if known is set, and validates a block. The result is
-// nil after an error.
+// openBlock starts a process and validates a block. known requires a known configuration of the provider. The result is nil
+// after an error.
 func (w *Workspace) openBlock(
 	ctx context.Context,
 	configuration Configuration,
@@ -127,7 +126,6 @@ func (w *Workspace) openBlock(
 	return a, said
 }
 
-// result is the outcome of a data source or an ephemeral resource.
 func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.Value, Diagnostics) {
 	result, err := value.Unmarshal(a.schema.ValueType())
 	if err != nil {
@@ -137,7 +135,7 @@ func (a *asked) result(value *tfprotov6.DynamicValue) (map[string]any, tftypes.V
 	return values, result, nil
 }
 
-// ReadData reads a data source whose configuration is known.
+// ReadData reads a data source with a known configuration.
 func (w *Workspace) ReadData(
 	ctx context.Context,
 	configuration Configuration,
@@ -147,8 +145,8 @@ func (w *Workspace) ReadData(
 	return w.readData(ctx, configuration, typeName, attributes, true)
 }
 
-// PlanData reads a data source as a plan does, while the configuration of the provider may not be known yet. A data source
-// whose own configuration is not known is only validated.
+// PlanData reads a data source while the provider's configuration may be unknown. With an unknown configuration of its own it
+// is only validated.
 func (w *Workspace) PlanData(
 	ctx context.Context,
 	configuration Configuration,
@@ -187,8 +185,7 @@ func (w *Workspace) readData(
 	return values, said
 }
 
-// OpenEphemeral opens an ephemeral resource whose configuration is known, as a plan and an apply do. An attribute that the
-// provider does not know yet is Unknown.
+// OpenEphemeral opens an ephemeral resource with a known configuration. Unknown attributes of the result are Unknown.
 func (w *Workspace) OpenEphemeral(
 	ctx context.Context,
 	configuration Configuration,
@@ -210,8 +207,8 @@ func (w *Workspace) OpenEphemeral(
 	return values, append(said, problems...)
 }
 
-// Invoke invokes an action with a known configuration, as `terraform apply -invoke` does, and returns its messages. With an
-// unknown configuration, it only validates and plans.
+// Invoke invokes an action like `terraform apply -invoke`, and returns its messages. An unknown configuration is only validated
+// and planned.
 func (w *Workspace) Invoke(
 	ctx context.Context,
 	configuration Configuration,
@@ -222,7 +219,7 @@ func (w *Workspace) Invoke(
 	if a == nil {
 		return nil, said
 	}
-	server := a.process.server.(tfprotov6.ActionServer) //nolint:forcetypeassert // it has validated the action
+	server := a.process.server.(tfprotov6.ActionServer) //nolint:forcetypeassert // after validation
 	planned, err := server.PlanAction(ctx, &tfprotov6.PlanActionRequest{ActionType: typeName, Config: a.value})
 	if err != nil {
 		return nil, broken(a.address, err)
@@ -245,7 +242,7 @@ func (w *Workspace) Invoke(
 	return progress, said
 }
 
-// Query lists resources of a type, as `terraform query` does, and returns their identities, and with them what would be generated.
+// Query lists resources like `terraform query`, and returns their identities and generated configuration.
 func (w *Workspace) Query(
 	ctx context.Context,
 	configuration Configuration,
@@ -256,7 +253,7 @@ func (w *Workspace) Query(
 	if a == nil {
 		return nil, nil, said
 	}
-	server := a.process.server.(tfprotov6.ListResourceServer) //nolint:forcetypeassert // it has validated the list
+	server := a.process.server.(tfprotov6.ListResourceServer) //nolint:forcetypeassert // after validation
 	listed, err := server.ListResource(ctx, &tfprotov6.ListResourceRequest{TypeName: typeName, Config: a.value, IncludeResource: true})
 	if err != nil {
 		return nil, nil, broken(a.address, err)

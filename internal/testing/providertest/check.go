@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// checkPlan finds values of a plan that core refuses: neither configured, nor as before, nor computed.
+// checkPlan finds values that core refuses: neither configured, nor as before, nor computed.
 func checkPlan(schema *tfprotov6.SchemaBlock, prior, config, planned tftypes.Value) []error {
 	if planned.IsNull() {
 		return []error{fmt.Errorf("planned for absence but config wants existence")}
@@ -46,11 +46,11 @@ func checkPlanned(attribute *tfprotov6.SchemaAttribute, prior, config, planned t
 	return fmt.Errorf("planned value %s matches neither the config value %s nor the prior value %s", planned, config, prior)
 }
 
-// checkCompletes finds where a value does not complete a planned one: known values must be equal.
+// checkCompletes finds values that differ from known planned ones.
 func checkCompletes(at *tftypes.AttributePath, planned, actual tftypes.Value) []error {
 	switch {
 	case !planned.IsKnown(), planned.IsNull() && planned.Type().Is(tftypes.DynamicPseudoType):
-		return nil // a null without a type promises nothing
+		return nil // it promises nothing
 	case !actual.IsKnown():
 		return []error{fmt.Errorf("%s: was known, but now unknown", at)}
 	case planned.IsNull() && actual.IsNull():
@@ -108,7 +108,6 @@ func checkCompletesMapping(at *tftypes.AttributePath, planned, actual tftypes.Va
 	return problems
 }
 
-// checkWriteOnly finds write-only attributes that a provider returned.
 func checkWriteOnly(schema *tfprotov6.SchemaBlock, value tftypes.Value) []error {
 	var problems []error
 	attributes := mapping(value)

@@ -12,7 +12,7 @@ import (
 // Diagnostic is a diagnostic of the provider or of core about a resource.
 type Diagnostic struct {
 	Error   bool // else a warning
-	Core    bool // whether core says it: a mistake in the configuration, or a bug of the provider
+	Core    bool // a mistake in the configuration, or a bug of the provider
 	Address string
 	Summary string
 	Detail  string
@@ -28,10 +28,10 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("%s: %s (%s %s): %s", severity, d.Summary, d.Address, d.At, d.Detail)
 }
 
-// Diagnostics are all diagnostics of a plan, an apply or an import.
+// Diagnostics are those of one operation.
 type Diagnostics []Diagnostic
 
-// Err is nil where there are warnings only.
+// Err returns nil for warnings only.
 func (d Diagnostics) Err() error {
 	var texts []error
 	for _, diagnostic := range d {
@@ -42,7 +42,7 @@ func (d Diagnostics) Err() error {
 	return errors.Join(texts...)
 }
 
-// Bugs are the errors of core that are bugs of the provider.
+// Bugs returns the errors of core that are bugs of the provider.
 func (d Diagnostics) Bugs() error {
 	var bugs Diagnostics
 	for _, diagnostic := range d {
@@ -90,7 +90,7 @@ func core(address, summary, detail string) Diagnostics {
 	return Diagnostics{{Error: true, Core: true, Address: address, Summary: summary, Detail: detail}}
 }
 
-// broken is an answer that no provider may give at all.
+// broken is a forbidden answer.
 func broken(address string, err error) Diagnostics {
 	return core(address, "Provider failed", err.Error())
 }
@@ -103,7 +103,7 @@ func bugs(address, summary string, problems []error) Diagnostics {
 	return all
 }
 
-// at says which resource diagnostics are about.
+// at adds a resource to diagnostics.
 func (d Diagnostics) at(address string) Diagnostics {
 	for i := range d {
 		d[i].Address = address

@@ -22,14 +22,14 @@ type Module struct {
 	Configuration
 	Data    map[string]map[string]any // attributes of data sources, by address: "data.flotilla_history.dev"
 	Outputs map[string]any
-	Later   map[string]any    // inputs of terraform_data, by address: their outputs are known once they are applied
+	Later   map[string]any    // inputs of terraform_data by address, which are known once applied
 	Imports map[string]string // ids of import blocks, by address
-	Removed []string          // addresses of removed blocks, which take an object out of the state and leave it be
+	Removed []string          // addresses of removed blocks without a destroy
 }
 
-// ParseModule reads a root module with blocks provider, resource, data, output, import, removed and locals, and with references
-// to locals and to outputs of terraform_data, which count as applied. A local stands for its expression. An expression beyond
-// objects, lists, references and calls of the provider's functions must be known. Everything else is an error.
+// ParseModule reads a root module with blocks provider, resource, data, output, import, removed and locals, and references to
+// locals and to outputs of terraform_data, which count as applied. Expressions beyond objects, lists, references and calls of
+// the provider's functions must be known. Everything else is an error.
 func ParseModule(text string, applied map[string]any) (*Module, error) {
 	file, problems := hclsyntax.ParseConfig([]byte(text), "main.tf", hcl.InitialPos)
 	if problems.HasErrors() {
@@ -75,7 +75,7 @@ func ParseModule(text string, applied map[string]any) (*Module, error) {
 	return p.module, nil
 }
 
-// labels are the numbers of labels by type of block; other blocks are not simulated.
+// labels are the numbers of labels by type of block.
 var labels = map[string]int{"provider": 1, "resource": 2, "data": 2, "output": 1}
 
 type moduleParser struct {
@@ -148,7 +148,7 @@ func (p *moduleParser) block(block *hclsyntax.Block) error {
 	return err
 }
 
-// address takes an attribute that is the address of a resource; it is "" where it is not.
+// address returns an attribute that is the address of a resource, or "".
 func (p *moduleParser) address(body *hclsyntax.Body, name string) string {
 	attribute := body.Attributes[name]
 	delete(body.Attributes, name)
@@ -158,7 +158,7 @@ func (p *moduleParser) address(body *hclsyntax.Body, name string) string {
 	return reference(attribute.Expr)
 }
 
-// reference is the address that an expression is, with dots; "" where it is none.
+// reference returns an expression that is an address, or "".
 func reference(expression hclsyntax.Expression) string {
 	traversal, problems := hcl.AbsTraversalForExpr(expression)
 	if problems.HasErrors() {
@@ -176,7 +176,7 @@ func (p *moduleParser) attributes(body *hclsyntax.Body) (map[string]any, error) 
 	attributes := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
 		if name == "depends_on" {
-			continue // a data source is read when all else is done
+			continue // read last
 		}
 		value, err := p.value(body.Attributes[name].Expr)
 		if err != nil {
@@ -187,10 +187,9 @@ func (p *moduleParser) attributes(body *hclsyntax.Body) (map[string]any, error) 
 	return attributes, nil
 }
 
-// maxDepth bounds locals that stand for locals.
 const maxDepth = 10
 
-// value makes a value of an expression; calls of the provider's functions stay calls.
+// value evaluates an expression; calls of the provider's functions remain.
 func (p *moduleParser) value(expression hclsyntax.Expression) (any, error) {
 	switch expression := expression.(type) {
 	case *hclsyntax.FunctionCallExpr:

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// ImportIdentity is a block `import { to, identity }` that is applied alone.
+// ImportIdentity applies a block `import { to, identity }` alone.
 func (w *Workspace) ImportIdentity(ctx context.Context, configuration Configuration, address string, identity map[string]any) Diagnostics {
 	return w.importBy(ctx, configuration, address, func(p *process, request *tfprotov6.ImportResourceStateRequest) Diagnostics {
 		schema := p.answers.ids.IdentitySchemas[typeOf(address)]
@@ -39,14 +39,14 @@ func (w *Workspace) ImportIdentity(ctx context.Context, configuration Configurat
 	})
 }
 
-// Identity returns the last identity of an object that the provider has returned.
+// Identity returns the last identity of an object.
 func (w *Workspace) Identity(address string) map[string]any {
 	w.answers.mu.Lock()
 	defer w.answers.mu.Unlock()
 	return maps.Clone(w.answers.now[address])
 }
 
-// identified keeps the identity of an object that the provider has returned, and finds what core would call a bug.
+// identified keeps the identity of an object, and finds bugs.
 func (p *process) identified(address string, data *tfprotov6.ResourceIdentityData) Diagnostics {
 	schema := p.answers.ids.IdentitySchemas[typeOf(address)]
 	if schema == nil {

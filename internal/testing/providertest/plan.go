@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Action is the planned action for an object.
+// Action is the planned action for an object, as in Terraform's JSON.
 type Action string
 
-// The actions, by the names that Terraform's JSON has for them.
+// The actions.
 const (
 	NoOp             Action = "no-op"
 	Create           Action = "create"
@@ -22,7 +22,7 @@ const (
 	Delete           Action = "delete"
 	DeleteThenCreate Action = "delete, create"
 	CreateThenDelete Action = "create, delete"
-	Forget           Action = "forget" // out of the state, and left where it is
+	Forget           Action = "forget" // only out of the state
 )
 
 // Replaces reports whether the action makes a new object in place of the old one.
@@ -33,17 +33,16 @@ type Change struct {
 	Address string
 	Action  Action
 
-	Deposed bool // whether it is about a deposed object
+	Deposed bool // about a deposed object
 	// Before and After are the object, or nil. Unknown values are Unknown{}.
 	Before, After map[string]any
 
 	before, after tftypes.Value
 	private       []byte
-	deposed       *Object // the object that goes, where it is a deposed one
+	deposed       *Object // for a deposed one
 	createsFirst  bool    // create_before_destroy
 }
 
-// plain is a change with its plain values.
 func (c *Change) plain() *Change {
 	c.Before, _ = FromValue(c.before).(map[string]any)
 	c.After, _ = FromValue(c.after).(map[string]any)
@@ -51,25 +50,25 @@ func (c *Change) plain() *Change {
 	return c
 }
 
-// Plan is the plan of an apply. It starts from the refreshed state.
+// Plan starts from the refreshed state.
 type Plan struct {
-	Changes       []*Change // of each object, in the order of the addresses
+	Changes       []*Change // by address
 	Configuration Configuration
-	// ExitCode is the exit code of `plan -detailed-exitcode`: 2 with changes, else 0. A refresh-only plan has changes if an object
-	// or its private state differs from the state.
+	// ExitCode is that of `plan -detailed-exitcode`: 2 with changes, else 0. In a refresh-only plan, a changed object or
+	// private state counts.
 	ExitCode int
-	Drifted  []string // objects that a refresh-only plan finds changed; with Terraform, by their attributes alone
+	Drifted  []string // in a refresh-only plan; with Terraform, by attributes only
 
 	refreshed State
-	file      string // of a plan of Terraform's
+	file      string // of Terraform
 }
 
-// Empty reports whether nothing is to be done.
+// Empty reports whether nothing is to do.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Changes, func(change *Change) bool { return change.Action != NoOp })
 }
 
-// Change returns the change of a resource's current object; nil if the plan has none.
+// Change returns the change of a resource's current object, or nil.
 func (p *Plan) Change(address string) *Change {
 	for _, change := range p.Changes {
 		if change.Address == address && !change.Deposed {
@@ -79,7 +78,7 @@ func (p *Plan) Change(address string) *Change {
 	return nil
 }
 
-// Refreshed is the state as the plan found it.
+// Refreshed returns the state that the plan found.
 func (p *Plan) Refreshed() State { return p.refreshed.Clone() }
 
 type options struct {
@@ -97,13 +96,13 @@ func optionsOf(given []Option) options {
 	return how
 }
 
-// Option changes how a plan is made.
+// Option is an option of a plan.
 type Option func(*options)
 
-// Destroy plans the end of everything.
+// Destroy is -destroy.
 func Destroy() Option { return func(o *options) { o.destroy = true } }
 
-// Replace plans new objects for resources, as -replace does.
+// Replace is -replace.
 func Replace(addresses ...string) Option {
 	return func(o *options) { o.replace = append(o.replace, addresses...) }
 }
@@ -147,7 +146,7 @@ func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given
 	}
 	from := w.State.moved(how.moved)
 	if how.destroy && !how.skipRefresh && len(w.State) > 0 {
-		// Core makes a whole normal plan to get a refreshed state. Its errors end the destroy, and its warnings are not shown.
+		// Core makes a normal plan for a refreshed state. Its errors end the destroy, and its warnings are not shown.
 		refreshing := how
 		refreshing.destroy = false
 		plan, said := w.planAll(ctx, configuration, from, refreshing)
@@ -160,7 +159,6 @@ func (w *Workspace) Plan(ctx context.Context, configuration Configuration, given
 	return plan, append(said, more...)
 }
 
-// planAll makes a plan in one process.
 func (w *Workspace) planAll(ctx context.Context, configuration Configuration, from State, how options) (*Plan, Diagnostics) {
 	if said := w.validate(ctx, configuration); said.Err() != nil {
 		return nil, said
@@ -210,7 +208,7 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 	return plan, said
 }
 
-// planInstance refreshes and plans all objects of one resource, and returns its new state.
+// planInstance refreshes and plans all objects of a resource, and returns its new state.
 func (p *process) planInstance(
 	ctx context.Context, configuration Configuration, address string, instance Instance, how options,
 ) (changes []*Change, refreshed Instance, said Diagnostics) {
@@ -272,15 +270,13 @@ func (p *process) planInstance(
 	return changes, refreshed, append(said, more...)
 }
 
-// found is the present object.
 type found struct {
-	value   tftypes.Value // null where there is none
-	private []byte        // may exist even if a refresh found it gone
+	value   tftypes.Value // null for none
+	private []byte        // also after a refresh found it gone
 	object  *Object       // the object in the state
 }
 
-// planGone refreshes an object and plans its end. Where the end is planned from the state, that comes first,
-// and the refresh can only take it back.
+// planGone refreshes an object and plans its end: before that from the state, so that the refresh can only take it back.
 func (p *process) planGone(
 	ctx context.Context,
 	address string,
@@ -303,7 +299,6 @@ func (p *process) planGone(
 	return now.object, change, append(said, more...)
 }
 
-// planDestroy asks the provider about the end of an object.
 func (p *process) planDestroy(ctx context.Context, address string, value tftypes.Value, prior []byte) (*Change, Diagnostics) {
 	schema := p.schema.ResourceSchemas[typeOf(address)]
 	null := tftypes.NewValue(schema.ValueType(), nil)
@@ -317,7 +312,7 @@ func (p *process) planDestroy(ctx context.Context, address string, value tftypes
 	return &Change{Address: address, Action: Delete, before: value, after: null, private: private}, said
 }
 
-// plan plans an object through the provider. earlier is the saved plan at apply.
+// plan plans an object. earlier is the saved plan at apply.
 func (p *process) plan(
 	ctx context.Context, address string, resource Resource, found found, earlier *Change, replace bool,
 ) (*Change, Diagnostics) {
@@ -369,7 +364,7 @@ func (p *process) plan(
 		change.Action = Update
 	}
 	if change.Action.Replaces() {
-		// The new object is planned from nothing, with the private bytes that the first plan gave.
+		// A new object starts from nothing, with the private bytes of the first plan.
 		change.after, change.private, _, more = p.askPlan(
 			ctx,
 			address,
@@ -411,7 +406,6 @@ func (p *process) validate(ctx context.Context, address string, schema *tfprotov
 	return fromProtocol(address, response.Diagnostics)
 }
 
-// askPlan is one call of PlanResourceChange.
 func (p *process) askPlan(
 	ctx context.Context, address string, schema *tfprotov6.Schema, prior, config, proposed tftypes.Value, private []byte,
 ) (planned tftypes.Value, plannedPrivate []byte, requires []*tftypes.AttributePath, said Diagnostics) {
@@ -438,7 +432,7 @@ func (p *process) askPlan(
 	return planned, bytes.Clone(response.PlannedPrivate), response.RequiresReplace, said
 }
 
-// requiresReplace reports whether one of the attributes that the provider named really changes.
+// requiresReplace reports whether a named attribute really changes.
 func requiresReplace(schema *tfprotov6.SchemaBlock, prior, planned tftypes.Value, requires []*tftypes.AttributePath) bool {
 	for _, at := range requires {
 		was, _, err := tftypes.WalkAttributePath(prior, at)

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Start starts a provider process. Core starts a new one for a plan and for an apply.
+// Start starts a provider process. Core starts one for a plan and one for an apply.
 type Start func() (tfprotov6.ProviderServer, error)
 
 // process is one provider process.
@@ -19,7 +19,7 @@ type process struct {
 	server  tfprotov6.ProviderServer
 	schema  *tfprotov6.GetProviderSchemaResponse
 	answers *answers
-	known   bool // whether planned unknown values are known by now
+	known   bool // whether planned unknown values are known
 
 	refreshesOrphans bool
 }
@@ -37,14 +37,13 @@ func (w *Workspace) process(ctx context.Context, known bool) (*process, error) {
 	return p, fromProtocol("", schema.Diagnostics).Err()
 }
 
-// answers are the equal answers of all processes of a provider: its schemas, and the results of its pure functions. Core asks for
-// them again in each process; here that would only take time.
+// answers are shared by all processes of a provider, to save time: schemas, and results of pure functions.
 type answers struct {
 	mu      sync.Mutex
 	schema  *tfprotov6.GetProviderSchemaResponse
 	ids     *tfprotov6.GetResourceIdentitySchemasResponse
 	now     map[string]map[string]any                  // identities by address
-	results map[string]*tfprotov6.CallFunctionResponse // by the function, and its arguments on the wire
+	results map[string]*tfprotov6.CallFunctionResponse // by function and arguments
 }
 
 func newAnswers() *answers {
@@ -86,7 +85,6 @@ func (a *answers) call(
 	return result, nil
 }
 
-// check asks the provider about its block.
 func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.DynamicValue, Diagnostics) {
 	schema := p.schema.Provider
 	config, problems := p.decode(ctx, schema.Block, block)
@@ -104,7 +102,6 @@ func (p *process) check(ctx context.Context, block map[string]any) (*tfprotov6.D
 	return &value, fromProtocol("", validated.Diagnostics)
 }
 
-// configure checks and gives the provider its block.
 func (p *process) configure(ctx context.Context, block map[string]any) Diagnostics {
 	value, said := p.check(ctx, block)
 	if said.Err() != nil {
@@ -117,7 +114,6 @@ func (p *process) configure(ctx context.Context, block map[string]any) Diagnosti
 	return append(said, fromProtocol("", configured.Diagnostics)...)
 }
 
-// resource is the schema of a resource type.
 func (p *process) resource(address string) (*tfprotov6.Schema, Diagnostics) {
 	schema, problems := schemaOf(p.schema.ResourceSchemas, "resource", address)
 	if problems == nil &&
@@ -138,7 +134,7 @@ func schemaOf(schemas map[string]*tfprotov6.Schema, kind, address string) (*tfpr
 	return schema, nil
 }
 
-// typeOf is the type in "type.name".
+// typeOf returns the type of "type.name".
 func typeOf(address string) string {
 	name, _, _ := strings.Cut(address, ".")
 	return name
@@ -178,7 +174,7 @@ func (p *process) decode(ctx context.Context, schema *tfprotov6.SchemaBlock, con
 	return tftypes.NewValue(schema.ValueType(), attributes), nil
 }
 
-// evaluate calls functions, and inserts values that are known by now.
+// evaluate calls functions and inserts known values.
 func (p *process) evaluate(ctx context.Context, expression any) (any, error) {
 	switch expression := expression.(type) {
 	case Unknown:
@@ -215,8 +211,7 @@ func (p *process) evaluate(ctx context.Context, expression any) (any, error) {
 	return expression, nil
 }
 
-// call calls a function of the provider. Unless the parameter takes unknown values, the result of unknown
-// ones is unknown, and nobody is asked.
+// call calls a function of the provider. The result of unknown arguments is unknown, unless the parameter takes them.
 func (p *process) call(ctx context.Context, expression Call) (any, error) {
 	function, ok := p.schema.Functions[expression.Function]
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// proposed merges the configuration with the prior value as core does before a plan: the configuration wins, and computed values
-// without configuration stay. A write-only attribute has its configured value only here.
+// proposed merges configuration and prior value like core: the configuration wins, and computed values stay without one.
+// Write-only attributes have values only here.
 func proposed(schema *tfprotov6.SchemaBlock, prior, config tftypes.Value) tftypes.Value {
 	if config.IsNull() {
 		return config

@@ -1,10 +1,9 @@
-// Package providertest is a small stand-in for Terraform core. It drives a provider in the test's own process,
-// by the protocol that Terraform speaks, so that tests of the provider need no Terraform, run under the race
-// detector, and go through thousands of plans and applies.
+// Package providertest is a small stand-in for Terraform core. It drives a provider in the test's process by Terraform's
+// protocol: tests need no Terraform, run under the race detector, and make thousands of plans and applies.
 //
-// It does what core does, in the same order, with the same values, and finds what core would call a bug of the
-// provider. It knows one root module, managed resources without nested blocks and nested attributes, data sources,
-// ephemeral resources, actions, lists and functions. It knows no expressions: configurations are Go values.
+// It does the same as core, in the same order, and finds bugs like core. It knows one root module, managed resources without
+// nested blocks and nested attributes, data sources, ephemeral resources, actions, lists and functions, and no expressions:
+// configurations are Go values.
 package providertest
 
 import (
@@ -21,14 +20,13 @@ type Configuration struct {
 	Resources map[string]Resource // by address: "flotilla_assignment.dev"
 }
 
-// Resource is a resource of a configuration. Attributes holds nil, bool, string, int, float64, json.Number,
-// []any, map[string]any, Unknown, Call and Reading.
+// Resource has attributes of nil, bool, string, int, float64, json.Number, []any, map[string]any, Unknown, Call and Reading.
 type Resource struct {
 	Attributes          map[string]any
 	CreateBeforeDestroy bool
 }
 
-// Reading stands for an attribute of a data source, which is read before anything else is planned.
+// Reading is an attribute of a data source, which is read before everything is planned.
 type Reading struct {
 	DataSource string
 	Attributes map[string]any
@@ -39,24 +37,24 @@ type Reading struct {
 type Workspace struct {
 	Start Start
 	State State
-	// Order returns the order in which resources are planned and applied; nil is concurrent, as in Terraform.
+	// Order orders resources; nil is concurrent, as in Terraform.
 	Order func(addresses []string) []string
-	// RefreshesOrphans plans the end of an object that is not in the configuration any more from its refreshed state, as OpenTofu
-	// and later Terraform do, or from the prior state.
+	// RefreshesOrphans refreshes an object that is not configured any more before planning its end, like OpenTofu and later
+	// Terraform.
 	RefreshesOrphans bool
 
 	answers *answers
 }
 
-// New makes a workspace with an empty state.
+// New returns a workspace with an empty state.
 func New(start Start) *Workspace {
 	return &Workspace{Start: start, State: State{}, answers: newAnswers()}
 }
 
-// parallelism is how many resources Terraform works on at once.
+// parallelism is Terraform's.
 const parallelism = 10
 
-// each runs a step for each resource, and collects the diagnostics.
+// each runs a step for each resource.
 func (w *Workspace) each(addresses []string, step func(address string) Diagnostics) Diagnostics {
 	all := make([]Diagnostics, len(addresses))
 	if w.Order != nil {
@@ -83,7 +81,7 @@ func (w *Workspace) each(addresses []string, step func(address string) Diagnosti
 	return said
 }
 
-// Apply plans and applies, as `terraform apply -auto-approve` does. The plan is nil where planning failed.
+// Apply is `terraform apply -auto-approve`. The plan is nil if planning failed.
 func (w *Workspace) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
 	plan, said := w.Plan(ctx, configuration, options...)
 	if said.Err() != nil {
@@ -125,7 +123,6 @@ func (w *Workspace) importBy(ctx context.Context, configuration Configuration, a
 	return said
 }
 
-// importObject asks for an object, and refreshes it.
 func (p *process) importObject(ctx context.Context, address string, by naming, there bool) (tftypes.Value, []byte, Diagnostics) {
 	schema, said := p.resource(address)
 	if said != nil {
@@ -165,7 +162,7 @@ func (p *process) importObject(ctx context.Context, address string, by naming, t
 	return value, private, said
 }
 
-// Lose takes resources from the state, as `terraform state rm` or the loss of a state does.
+// Lose takes resources from the state, like `terraform state rm`.
 func (w *Workspace) Lose(addresses ...string) {
 	for _, address := range addresses {
 		delete(w.State, address)
@@ -181,7 +178,7 @@ func (w *Workspace) Taint(address string) {
 	}
 }
 
-// read reads the data sources of a configuration. An apply uses the results of its plan. A destroy without a refresh reads none.
+// read reads data sources. An apply uses the results of its plan; a destroy without a refresh reads none.
 func (w *Workspace) read(ctx context.Context, configuration Configuration, how options) (Configuration, Diagnostics) {
 	var said Diagnostics
 	read := configuration
@@ -199,7 +196,7 @@ func (w *Workspace) read(ctx context.Context, configuration Configuration, how o
 	return read, said
 }
 
-// readValue reads the data sources in an attribute, which is one, or a list of them.
+// readValue reads the data sources in an attribute.
 func (w *Workspace) readValue(ctx context.Context, configuration Configuration, value any, how options) (any, Diagnostics) {
 	var said Diagnostics
 	switch value := value.(type) {
@@ -220,7 +217,7 @@ func (w *Workspace) readValue(ctx context.Context, configuration Configuration, 
 	return value, nil
 }
 
-// Evaluate calls functions, as an output would show their result.
+// Evaluate calls functions, as an output does.
 func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 	p, err := w.process(ctx, false)
 	if err != nil {
@@ -237,7 +234,7 @@ func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 	return FromValue(value), nil
 }
 
-// validate precedes every plan: an unconfigured process of its own checks the configuration.
+// validate checks the configuration in an unconfigured process before every plan.
 func (w *Workspace) validate(ctx context.Context, configuration Configuration) Diagnostics {
 	p, err := w.process(ctx, false)
 	if err != nil {
@@ -259,7 +256,6 @@ func (w *Workspace) validate(ctx context.Context, configuration Configuration) D
 	return said
 }
 
-// begin starts and configures a provider.
 func (w *Workspace) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
 	p, err := w.process(ctx, known)
 	if err != nil {

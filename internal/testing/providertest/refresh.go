@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// current is the present object.
 func (p *process) current(ctx context.Context, address string, object *Object, skipRefresh bool) (found, Diagnostics) {
 	now := found{object: object}
 	var said Diagnostics
@@ -36,7 +35,6 @@ func (p *process) encoded(address string, value tftypes.Value, private []byte, l
 	return object, said
 }
 
-// refresh reads an object.
 func (p *process) refresh(ctx context.Context, address string, value tftypes.Value, private []byte) (tftypes.Value, []byte, Diagnostics) {
 	schema := p.schema.ResourceSchemas[typeOf(address)]
 	prior, err := tfprotov6.NewDynamicValue(schema.ValueType(), value)

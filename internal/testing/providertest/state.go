@@ -11,8 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Object is an object in the state: the current one of a resource, or a deposed one left by a replacement with
-// create_before_destroy.
+// Object is the current object of a resource, or a deposed one, left by a replacement with create_before_destroy.
 type Object struct {
 	SchemaVersion       int64
 	Attributes          json.RawMessage
@@ -30,7 +29,7 @@ type Instance struct {
 // State is what Terraform keeps, by address.
 type State map[string]Instance
 
-// Clone makes a copy that can be kept.
+// Clone copies the state.
 func (s State) Clone() State {
 	clone := State{}
 	for address, instance := range s {
@@ -40,7 +39,6 @@ func (s State) Clone() State {
 	return clone
 }
 
-// moved is the state with objects at other addresses.
 func (s State) moved(to map[string]string) State {
 	moved := State{}
 	for address, instance := range s {
@@ -66,7 +64,7 @@ func (s State) set(address string, instance Instance) {
 	s[address] = instance
 }
 
-// setDeposed puts an object in the place of a deposed one, or takes that away.
+// setDeposed replaces or removes a deposed object.
 func (s State) setDeposed(address string, former, object *Object) {
 	instance := s[address]
 	instance.Deposed = slices.Clone(instance.Deposed)
@@ -89,7 +87,7 @@ func (s State) depose(address string) *Object {
 	return deposed
 }
 
-// restore makes a deposed object the current one again, where there is no other.
+// restore makes a deposed object current, if there is no other.
 func (s State) restore(address string, deposed *Object) {
 	instance := s[address]
 	if i := slices.Index(instance.Deposed, deposed); i >= 0 && instance.Current == nil {
@@ -99,7 +97,7 @@ func (s State) restore(address string, deposed *Object) {
 	}
 }
 
-// Values are the attributes of a resource; nil where it has no current object.
+// Values returns the attributes of a current object, or nil.
 func (s State) Values(address string) map[string]any {
 	current := s[address].Current
 	if current == nil {
@@ -157,7 +155,7 @@ func ParseState(file []byte) (State, error) {
 	return state, nil
 }
 
-// decodeObject gives the provider the chance to upgrade an object, as core does whenever it reads one.
+// decodeObject lets the provider upgrade an object, as core does on every read.
 func (p *process) decodeObject(ctx context.Context, address string, object *Object) (tftypes.Value, Diagnostics) {
 	schema, problems := p.resource(address)
 	if problems != nil {
@@ -187,7 +185,7 @@ func (p *process) decodeObject(ctx context.Context, address string, object *Obje
 	return value, problems
 }
 
-// encodeObject returns the object for the state; nil for null.
+// encodeObject returns the object for the state, or nil.
 func (p *process) encodeObject(address string, value tftypes.Value, private []byte, like *Object) (*Object, error) {
 	if value.IsNull() {
 		return nil, nil
@@ -209,7 +207,6 @@ func (p *process) encodeObject(address string, value tftypes.Value, private []by
 	return object, nil
 }
 
-// union are the addresses of either.
 func union[A, B any](a map[string]A, b map[string]B) []string {
 	all := map[string]bool{}
 	for address := range a {

@@ -37,20 +37,20 @@ var (
 	_ Runner = &Terraform{}
 )
 
-// Now is the state.
+// Now returns the state.
 func (w *Workspace) Now() State { return w.State.Clone() }
 
-// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, so that its requests can
-// be recorded and compared with those of the stand-in.
+// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, to record its requests
+// and compare them with those of the stand-in.
 type Terraform struct {
 	tool, folder, source string
 	environment          []string
 	ready                bool
-	plans                int // that were made
+	plans                int // made
 }
 
-// NewInstalled returns a workspace with a tool that installs the provider, and starts a process of it for each plan and each
-// apply. The additional environment tells the tool where to find it.
+// NewInstalled returns a workspace with a tool that installs the provider, by additional environment variables, and starts a
+// process for each plan and apply.
 func NewInstalled(t *testing.T, tool, source string, environment ...string) *Terraform {
 	return &Terraform{
 		tool: tool, folder: t.TempDir(), source: source,
@@ -58,8 +58,7 @@ func NewInstalled(t *testing.T, tool, source string, environment ...string) *Ter
 	}
 }
 
-// NewTerraform serves a provider for a tool until the test ends. source is the provider's, such as
-// "flotilla/flotilla".
+// NewTerraform serves a provider for a tool until the test ends. source is like "flotilla/flotilla".
 func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	t.Helper()
 	return &Terraform{
@@ -68,7 +67,7 @@ func NewTerraform(t *testing.T, tool, source string, start Start) *Terraform {
 	}
 }
 
-// Serve serves a provider for a tool until the test ends. It returns the variable by which the tool finds it: "NAME=value".
+// Serve serves a provider for a tool until the test ends. It returns the tool's variable "NAME=value".
 func Serve(t *testing.T, tool, source string, start Start) string {
 	t.Helper()
 	server, err := start()
@@ -102,7 +101,7 @@ func Serve(t *testing.T, tool, source string, start Start) string {
 	}
 }
 
-// Plan refreshes the state and plans. A plan without changes has only that.
+// Plan refreshes the state and plans.
 func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given ...Option) (*Plan, Diagnostics) {
 	how := optionsOf(given)
 	if said := t.configure(ctx, configuration, how); said != nil {
@@ -144,13 +143,13 @@ func (t *Terraform) Plan(ctx context.Context, configuration Configuration, given
 	return plan, said
 }
 
-// ApplyPlan applies a saved plan.
+// ApplyPlan implements Runner.
 func (t *Terraform) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 	said, _ := t.say(ctx, "apply", "-json", "-input=false", plan.file)
 	return said
 }
 
-// Apply plans and applies.
+// Apply implements Runner.
 func (t *Terraform) Apply(ctx context.Context, configuration Configuration, options ...Option) (*Plan, Diagnostics) {
 	if how := optionsOf(options); how.inOneCommand {
 		said := t.configure(ctx, configuration, how)
@@ -177,15 +176,15 @@ func (t *Terraform) Import(ctx context.Context, configuration Configuration, add
 	return nil
 }
 
-// Lose takes resources from the state.
+// Lose implements Runner.
 func (t *Terraform) Lose(addresses ...string) {
 	_, _ = t.run(context.Background(), append([]string{"state", "rm"}, addresses...)...)
 }
 
-// Taint marks a resource for replacement.
+// Taint implements Runner.
 func (t *Terraform) Taint(address string) { _, _ = t.run(context.Background(), "taint", address) }
 
-// Now is the state.
+// Now implements Runner.
 func (t *Terraform) Now() State {
 	file, err := os.ReadFile(filepath.Join(t.folder, "terraform.tfstate"))
 	if os.IsNotExist(err) {
@@ -230,7 +229,7 @@ func (t *Terraform) run(ctx context.Context, arguments ...string) ([]byte, error
 	return output, err
 }
 
-// say runs the tool, and returns its messages in JSON and the exit code that reports changes.
+// say runs the tool, and returns its messages and the exit code about changes.
 func (t *Terraform) say(ctx context.Context, arguments ...string) (said Diagnostics, code int) {
 	output, failed := t.run(ctx, arguments...)
 	if exit := new(exec.ExitError); errors.As(failed, &exit) && exit.ExitCode() == 2 {
@@ -291,7 +290,7 @@ func parsePlan(text []byte) (*Plan, error) {
 	return plan, nil
 }
 
-// withUnknown inserts unknown values into a value of Terraform's JSON, which has them beside it.
+// withUnknown inserts the unknown values that Terraform's JSON has beside a value.
 func withUnknown(value, unknown any) any {
 	switch unknown := unknown.(type) {
 	case bool:
@@ -327,8 +326,7 @@ func withUnknown(value, unknown any) any {
 	return value
 }
 
-// json writes a configuration for Terraform. A value that is unknown in the plan becomes the output of a resource of the same
-// apply.
+// json writes a configuration for Terraform. A value that is unknown in the plan becomes an output of a resource.
 func (c Configuration) json(source string, how options) ([]byte, error) {
 	_, name, _ := strings.Cut(source, "/")
 	e := &encoder{provider: name, later: map[string]any{}, locals: map[string]any{}, data: map[string]map[string]any{}}
@@ -392,14 +390,14 @@ func (e *encoder) encode(value any) any {
 		return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(value)
 	case Unknown:
 		name := "later" + strconv.Itoa(len(e.later))
-		e.later[name] = nil // taken
+		e.later[name] = nil // used
 		e.later[name] = map[string]any{"input": e.encode(value.Then)}
 		return "${terraform_data." + name + ".output}"
 	case Call:
 		arguments := make([]string, len(value.Arguments))
 		for i, argument := range value.Arguments {
 			name := "argument" + strconv.Itoa(len(e.locals))
-			e.locals[name] = nil // taken
+			e.locals[name] = nil // used
 			e.locals[name] = e.encode(argument)
 			arguments[i] = "local." + name
 		}

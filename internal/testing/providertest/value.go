@@ -12,17 +12,17 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// Unknown is a value that is unknown in the plan. Then is its value at apply.
+// Unknown is unknown in the plan. Then is its value at apply.
 type Unknown struct{ Then any }
 
-// Call is the result of one of the provider's functions, in a configuration.
+// Call is the result of a provider function in a configuration.
 type Call struct {
 	Function  string
 	Arguments []any
 }
 
-// toValue converts a value to a type as core does for an expression: a value without a type becomes an object, a tuple or a
-// primitive; an absent attribute is null; an attribute that the type lacks is dropped silently; primitives are converted.
+// toValue converts a value to a type like core: without a type it becomes an object, a tuple or a primitive; an absent
+// attribute is null; an attribute that the type lacks is dropped silently; primitives are converted.
 func toValue(typ tftypes.Type, plain any) (tftypes.Value, error) {
 	switch plain := plain.(type) {
 	case nil:
@@ -103,7 +103,7 @@ func members(plain any) (map[string]any, error) {
 	return given, nil
 }
 
-// infer makes the value that an expression without a wanted type has.
+// infer returns the value of an expression without a wanted type.
 func infer(plain any) (tftypes.Value, error) {
 	switch plain := plain.(type) {
 	case nil:
@@ -154,8 +154,7 @@ func inferNumber(text string) (tftypes.Value, error) {
 	return tftypes.NewValue(tftypes.Number, number), nil
 }
 
-// convert gives a value another type, as core does where the result of an expression is assigned to an
-// attribute.
+// convert gives a value another type, like core for an assigned attribute.
 func convert(typ tftypes.Type, value tftypes.Value) (tftypes.Value, error) {
 	switch {
 	case typ.Is(tftypes.DynamicPseudoType):
@@ -234,7 +233,7 @@ func isPrimitive(typ tftypes.Type) bool {
 	return typ.Is(tftypes.String) || typ.Is(tftypes.Number) || typ.Is(tftypes.Bool)
 }
 
-// mapping is the attributes of an object, or the elements of a map; none where it is null or unknown.
+// mapping returns the attributes of an object, or the elements of a map.
 func mapping(value tftypes.Value) map[string]tftypes.Value {
 	elements := map[string]tftypes.Value{}
 	if value.IsKnown() && !value.IsNull() {
@@ -251,12 +250,12 @@ func sequence(value tftypes.Value) []tftypes.Value {
 	return elements
 }
 
-// same reports whether two values are known to be equal; an unknown one is equal to nothing.
+// same reports whether two values are known to be equal.
 func same(a, b tftypes.Value) bool {
 	return a.IsFullyKnown() && b.IsFullyKnown() && identical(a, b)
 }
 
-// identical reports whether two values are the same; an unknown one is the same as another.
+// identical is same, with unknown values equal.
 func identical(a, b tftypes.Value) bool {
 	switch {
 	case a.IsKnown() != b.IsKnown():
@@ -287,7 +286,7 @@ func identical(a, b tftypes.Value) bool {
 	return slices.EqualFunc(sequence(a), sequence(b), identical)
 }
 
-// correlate reports whether each element of two sets has one in the other that fits.
+// correlate reports whether each element of two sets fits one in the other.
 func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	of, with := sequence(a), sequence(b)
 	for _, element := range of {
@@ -303,7 +302,7 @@ func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	return true
 }
 
-// sameKind reports whether two types are of one kind. Their elements are compared with the values.
+// sameKind reports whether two types are of one kind, whatever their elements.
 func sameKind(a, b tftypes.Type) bool {
 	for _, kind := range []tftypes.Type{
 		tftypes.Object{}, tftypes.Map{}, tftypes.List{}, tftypes.Set{}, tftypes.Tuple{}, tftypes.String, tftypes.Number, tftypes.Bool,
@@ -315,7 +314,7 @@ func sameKind(a, b tftypes.Type) bool {
 	return false
 }
 
-// toJSON returns a value in the form of a state file: a value without a type in the schema has its type beside it.
+// toJSON returns the form of a state file: a value without a type in the schema has its type beside it.
 func toJSON(typ tftypes.Type, value tftypes.Value) (any, error) {
 	if !value.IsKnown() {
 		return nil, errors.New("a state holds no unknown values")
@@ -375,5 +374,4 @@ func elementType(typ tftypes.Type, i int) tftypes.Type {
 	panic(fmt.Sprintf("%s has no elements", typ))
 }
 
-// names are the keys of a map in order.
 func names[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -1,6 +1,5 @@
-// Package reliabilitytest lets the tests TestReliability... run as often as the
-// guide "Reliability" says, and collects the rows of its table. `make
-// reliability` names the folder for them; without it they run a few times.
+// Package reliabilitytest runs the tests TestReliability... as often as the guide "Reliability" says, and collects the rows of
+// its table. `make reliability` names their folder; without it they run a few times.
 package reliabilitytest
 
 import (
@@ -10,10 +9,9 @@ import (
 	"testing"
 )
 
-// folder is the environment variable that names the folder for rows.
 const folder = "FLOTILLA_RELIABILITY"
 
-// Count is full for a run that is reported, else few.
+// Count returns full for a reported run, else few.
 func Count(few, full int) int {
 	if os.Getenv(folder) != "" {
 		return full
@@ -21,8 +19,7 @@ func Count(few, full int) int {
 	return few
 }
 
-// Report writes a row of the guide's table into the file of this name, unless
-// the test has failed. Names sort as the table shall.
+// Report writes a row into the file of this name, unless the test has failed. The names sort the table.
 func Report(t testing.TB, name, what, servers, runs, outcome string) {
 	t.Helper()
 	t.Logf("%s, %s, %s: %s", what, servers, runs, outcome)
