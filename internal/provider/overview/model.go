@@ -18,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/comparison"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
@@ -51,27 +50,20 @@ type overviewModel struct {
 	Audit         types.Object  `tfsdk:"audit"`
 }
 
-// numbers are the parts of the attribute summary.
-type numbers struct {
-	overview.Counts
-	audit.Summary
-}
-
-func verdicts(name, what string, of verdict.Verdict) table.Attribute[numbers] {
-	return table.Number(name, what, func(n numbers) int { return n.Verdicts[of] })
-}
+// numbers has the page in numbers.
+type numbers = *audit.Report
 
 var summary = table.Definition[numbers]{
-	table.Number("hosts", "Hosts that have a folder.", func(n numbers) int { return n.Hosts }),
-	table.Number("clusters", "Clusters of the fleet.", func(n numbers) int { return n.Clusters }),
-	table.Number("deployment_targets", "Deployment targets of the environment.", func(n numbers) int { return n.DeploymentTargets }),
-	table.Number("assignments", "Assignments of the fleet.", func(n numbers) int { return n.Assignments }),
-	verdicts("ready", "Assignments that are ready on every cluster.", verdict.Ready),
-	verdicts("progressing", "Assignments whose worst verdict is `progressing`.", verdict.Progressing),
-	verdicts("behind", "Assignments whose worst verdict is `behind`.", verdict.Behind),
-	verdicts("failed", "Assignments whose worst verdict is `failed`.", verdict.Failed),
-	verdicts("unknown", "Assignments whose worst verdict is `unknown`.", verdict.Unknown),
-	table.Number("not_asked", "Assignments without a verdict.", func(n numbers) int { return n.NotAsked }),
+	table.Number("hosts", "Hosts that have a folder.", func(n numbers) int { return n.Fleet.Hosts }),
+	table.Number("clusters", "Clusters of the fleet.", func(n numbers) int { return n.Fleet.Clusters }),
+	table.Number("deployment_targets", "Deployment targets of the environment.", func(n numbers) int { return n.Fleet.DeploymentTargets }),
+	table.Number("assignments", "Assignments of the fleet.", func(n numbers) int { return n.Fleet.Assignments }),
+	table.Number("ready", "Assignments that are ready on every cluster.", func(n numbers) int { return n.Verdicts.Ready }),
+	table.Number("progressing", "Assignments whose worst verdict is `progressing`.", func(n numbers) int { return n.Verdicts.Progressing }),
+	table.Number("behind", "Assignments whose worst verdict is `behind`.", func(n numbers) int { return n.Verdicts.Behind }),
+	table.Number("failed", "Assignments whose worst verdict is `failed`.", func(n numbers) int { return n.Verdicts.Failed }),
+	table.Number("unknown", "Assignments whose worst verdict is `unknown`.", func(n numbers) int { return n.Verdicts.Unknown }),
+	table.Number("not_asked", "Assignments without a verdict.", func(n numbers) int { return n.Verdicts.NotAsked }),
 	table.Number("up_to_date", "Assignments that the branch has as they are wanted.", func(n numbers) int { return n.Deployed.UpToDate }),
 	table.Number("new", "Assignments that the branch does not have yet.", func(n numbers) int { return n.Deployed.New }),
 	table.Number("changed", "Assignments that the branch has with other content.", func(n numbers) int { return n.Deployed.Changed }),
@@ -80,9 +72,9 @@ var summary = table.Definition[numbers]{
 		"Folders of the assignment on the branch that the fleet does not want any more.",
 		func(n numbers) int { return n.Deployed.Removed },
 	),
-	table.Number("unscheduled", "Deployment targets that have no host.", func(n numbers) int { return n.Unscheduled }),
-	table.Number("rules", "Constraints of the fleet.", func(n numbers) int { return n.Rules }),
-	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Broken }),
+	table.Number("unscheduled", "Deployment targets that have no host.", func(n numbers) int { return n.Fleet.Unscheduled }),
+	table.Number("rules", "Constraints of the fleet.", func(n numbers) int { return n.Summary.Rules }),
+	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Summary.Broken }),
 }
 
 // reports have the audit in both formats.
@@ -248,30 +240,27 @@ func promotedText(o *fleet.ObjectReader, name string) string {
 }
 
 // set sets the computed attributes. The state does not keep the input of the page, which is large and may have values.
-func (m *overviewModel) set(result *overview.Result, q *question) error {
-	rules := result.Audit(&q.in)
-	text, err := rules.Marshal()
+func (m *overviewModel) set(page *report.Page, q *question) error {
+	audited := audit.New(page)
+	m.Summary, m.Audit = summary.Value(audited), types.ObjectNull(auditors.Type().AttrTypes)
+	if !page.Recorded {
+		text, err := audited.Marshal()
+		if err != nil {
+			return err
+		}
+		m.Audit, m.Fleet = auditors.Value(reports{string(text), audited.Markdown()}), fleetvalue.Hashed(m.Fleet)
+	}
+	html, err := report.HTML(page)
 	if err != nil {
 		return err
 	}
-	m.Audit = auditors.Value(reports{string(text), rules.Markdown()})
-	m.Summary = summary.Value(numbers{result.Counts, rules.Summary})
-	m.Fleet = fleetvalue.Hashed(m.Fleet)
-	return m.setPage(result, q)
-}
-
-func (m *overviewModel) setPage(result *overview.Result, q *question) error {
-	html, err := report.HTML(result.Page)
-	if err != nil {
-		return err
-	}
-	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(result.Page, q.markdownLimit))
+	m.HTML, m.Markdown = types.StringValue(string(html)), types.StringValue(report.Markdown(page, q.markdownLimit))
 	m.HealthScore, m.HealthGrade = types.Int64Null(), types.StringNull()
-	if score := result.Page.Health; score != nil {
-		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score.Value)), types.StringValue(string(q.in.Bounds.Grade(score.Value)))
+	if score := page.Health; score != nil {
+		m.HealthScore, m.HealthGrade = types.Int64Value(int64(score.Value)), types.StringValue(string(page.Grade(score)))
 	}
-	scores := make(map[string]attr.Value, len(result.Page.Hosts))
-	for _, host := range result.Page.Hosts {
+	scores := make(map[string]attr.Value, len(page.Hosts))
+	for _, host := range page.Hosts {
 		scores[host.Name] = types.Int64Null()
 		if host.Health != nil {
 			scores[host.Name] = types.Int64Value(int64(host.Health.Value))

@@ -5,12 +5,10 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
-	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
@@ -72,10 +70,7 @@ func (m *overviewModel) readOwners(ctx context.Context, c *connection.Connection
 		repository.AddError(ctx, diagnostics, err, false)
 		return
 	}
-	result := overview.BuildOwners(q.in, owners, history)
-	if err := m.setPage(result, &q); err != nil {
+	if err := m.set(overview.BuildOwners(q.in, owners, history), &q); err != nil {
 		diagnostics.AddError("Cannot write the page", tfvalue.Sentence(err.Error()))
-		return
 	}
-	m.Summary, m.Audit = summary.Value(numbers{result.Counts, audit.Summary{}}), types.ObjectNull(auditors.Type().AttrTypes)
 }

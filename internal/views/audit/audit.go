@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
 // Format is the version of the JSON. A reader rejects unknown versions. New members may appear in a version; members never
@@ -20,54 +22,29 @@ type Report struct {
 	// Format is the version of the JSON. Marshal sets it.
 	Format string `json:"format"`
 	// Assignment is the name of the flotilla_assignment.
-	Assignment  string            `json:"assignment"`
-	Environment string            `json:"environment"`
-	Repository  AuditedRepository `json:"repository"`
+	Assignment  string     `json:"assignment"`
+	Environment string     `json:"environment"`
+	Repository  Repository `json:"repository"`
 	// Commit is the tip of the branch; null without a branch.
 	Commit *string `json:"commit"`
 	// Time is the time of the clusters' reports; null without reports.
 	Time *time.Time `json:"time"`
 	// Fleet counts the objects of the fleet, Deployed its assignments by difference, and Verdicts by verdict.
-	Fleet    Fleet    `json:"fleet"`
-	Deployed Deployed `json:"deployed"`
-	Verdicts Verdicts `json:"verdicts"`
-	Health   Health   `json:"health"`
+	Fleet    report.FleetCounts `json:"fleet"`
+	Deployed report.StateCounts `json:"deployed"`
+	Verdicts Verdicts           `json:"verdicts"`
+	Health   Health             `json:"health"`
 	// Summary counts the rules.
 	Summary Summary `json:"summary"`
 	// Rules lists the rules by name.
 	Rules []Rule `json:"rules"`
 }
 
-// AuditedRepository is the location of the assignment. The URL has no credentials.
-type AuditedRepository struct {
+// Repository is the location of the assignment. The URL has no credentials.
+type Repository struct {
 	URL    string `json:"url"`
 	Branch string `json:"branch"`
 	Path   string `json:"path"`
-}
-
-// Fleet counts the objects of a fleet.
-type Fleet struct {
-	ClusterTypes      int `json:"cluster_types"`
-	Clusters          int `json:"clusters"`
-	Workspaces        int `json:"workspaces"`
-	Workloads         int `json:"workloads"`
-	DeploymentTargets int `json:"deployment_targets"`
-	TargetPolicies    int `json:"target_policies"`
-	ConfigContainers  int `json:"config_containers"`
-	Assignments       int `json:"assignments"`
-	// Unscheduled counts deployment targets without a host.
-	Unscheduled int `json:"unscheduled"`
-}
-
-// Deployed counts assignments by their difference from the branch.
-type Deployed struct {
-	UpToDate int `json:"up_to_date"`
-	New      int `json:"new"`     // not on the branch yet
-	Changed  int `json:"changed"` // on the branch with other content
-	// Removed counts the unwanted folders on the branch, which are no assignments of the fleet.
-	Removed int `json:"removed"`
-	// Unknown counts assignments with unknown content, or in a repository that could not be read.
-	Unknown int `json:"unknown"`
 }
 
 // Verdicts counts assignments by their worst verdict.

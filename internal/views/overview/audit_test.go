@@ -188,8 +188,7 @@ func TestTheAuditHasTheCountedNumbers(t *testing.T) {
 			in.Expressions[all[i].Name] = all[i].Expression
 		}
 		in.Rules = checked(t, &in, constraints)
-		made := overview.Build(in)
-		text, err := made.Audit(&in).Marshal()
+		text, err := audit.New(overview.Build(in)).Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}

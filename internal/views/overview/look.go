@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
 // Repository reads a GitOps repository. A delivery.Service implements it.
@@ -92,42 +91,6 @@ func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 		folder.Put(trees, key, "")
 	}
 	return trees
-}
-
-// maxChanges limits the changes of a commit on a page.
-const maxChanges = 50
-
-// setHistory lists the commits. It lists each deployment target of a large commit once before it repeats any.
-func (m *builder) setHistory() {
-	if m.Seen == nil {
-		return
-	}
-	m.out.Page.HistoryCut = !m.Seen.History.Complete
-	for i := range m.Seen.History.Commits {
-		from := &m.Seen.History.Commits[i]
-		c := report.Commit{
-			ID:      from.Commit,
-			Author:  from.Author.Name,
-			Subject: from.Subject,
-			Time:    from.Time.UTC(),
-			Count:   len(from.Changes),
-			Source:  from.Source.Short(),
-		}
-		var first, others []report.Change
-		seen := map[string]bool{}
-		for _, change := range from.Changes {
-			one := report.Change{Action: string(change.Action), Assignment: change.Host + "/" + change.DeploymentTarget}
-			if seen[change.DeploymentTarget] {
-				others = append(others, one)
-				continue
-			}
-			seen[change.DeploymentTarget] = true
-			first = append(first, one)
-		}
-		all := slices.Concat(first, others)
-		c.Changes = all[:min(maxChanges, len(all))]
-		m.out.Page.History = append(m.out.Page.History, c)
-	}
 }
 
 // withoutCredentials returns a URL without user and password; "" if it cannot be parsed.

@@ -13,8 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
-	"github.com/flotilla/terraform-provider-flotilla/internal/views/audit"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
@@ -47,64 +45,54 @@ type Input struct {
 	RegionLabel string
 }
 
-// Result is the page with its counts.
-type Result struct {
-	Page *report.Page
-	// Health is the tally of the fleet, and Hosts maps host names to tallies. They are empty without reports.
-	Health health.Tally
-	Hosts  map[string]health.Tally
-	Counts Counts
-}
-
-// Counts holds the numbers of a page about the fleet's assignments.
-type Counts struct {
-	audit.Fleet
-	Deployed audit.Deployed
-	// Hosts counts the hosts with a folder.
-	Hosts int
-	// Verdicts counts by worst verdict, and NotAsked those without a verdict.
-	Verdicts map[verdict.Verdict]int
-	NotAsked int
-}
-
 // Build builds the page. The same input gives the same page.
-func Build(in Input) *Result {
-	m := &builder{Input: in, rollouts: map[string]*rollout.Progress{}}
+func Build(in Input) *report.Page { return build(in).page }
+
+// builder builds a page, with tallies for the pages of several owners.
+type builder struct {
+	Input
+	page *report.Page
+	tallies
+	verdicts *verdicts
+	rollouts map[string]*rollout.Progress
+}
+
+// tallies has the tallies of a fleet and of its hosts. They are empty without reports.
+type tallies struct {
+	all   health.Tally
+	hosts map[string]health.Tally
+}
+
+func build(in Input) *builder {
+	m := &builder{Input: in, page: newPage(&in), rollouts: map[string]*rollout.Progress{}}
+	m.hosts = map[string]health.Tally{}
 	for i := range in.Progress {
 		m.rollouts[in.Progress[i].DeploymentTarget] = &in.Progress[i]
 	}
-	m.out.Hosts = map[string]health.Tally{}
-	m.out.Page = &report.Page{
-		Title: in.Owner.Name, Environment: in.Result.Fleet.Environment,
-		Repository: folder.Location{
-			URL:    withoutCredentials(in.Owner.Location.URL),
-			Branch: in.Owner.Location.Branch,
-			Path:   in.Owner.Location.Path,
-		},
-		Rollouts: in.Progress, Promotions: in.Promotions, Comparisons: in.Comparisons, Rules: in.Rules, Links: in.Links, Bounds: in.Bounds,
-	}
+	page, scheduled := m.page, in.Result.Schedule
+	page.Title, page.Environment = in.Owner.Name, in.Result.Fleet.Environment
+	page.Rollouts, page.Rules, page.Expressions = in.Progress, in.Rules, in.Expressions
+	page.Unscheduled, page.IdlePolicies, page.Excluded = scheduled.Unscheduled, scheduled.IdlePolicies, scheduled.Excluded
 	if in.Seen != nil {
-		m.out.Page.Commit = in.Seen.Written.Tip
+		page.Commit, page.History = in.Seen.Written.Tip, in.Seen.History
 	}
 	if in.Evidence != nil {
-		m.out.Page.Time = in.Evidence.Time
+		page.Time = in.Evidence.Time
 	}
 	m.verdicts = newVerdicts(&m.Input)
 	m.setAssignments()
 	m.setTargets()
 	m.setClusters()
 	m.setHosts()
-	m.setIdle()
-	m.setHistory()
 	m.count()
-	return &m.out
+	return m
 }
 
-type builder struct {
-	Input
-	out      Result
-	verdicts *verdicts
-	rollouts map[string]*rollout.Progress
+// newPage returns a page with the parts of the input that appear unchanged.
+func newPage(in *Input) *report.Page {
+	at := in.Owner.Location
+	at.URL = withoutCredentials(at.URL)
+	return &report.Page{Repository: at, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Bounds: in.Bounds}
 }
 
 // setAssignments lists the assignments of the fleet, and unwanted folders.
@@ -137,7 +125,7 @@ func (m *builder) setAssignments() {
 		}
 	}
 	sortAssignments(all)
-	m.out.Page.Assignments = all
+	m.page.Assignments = all
 }
 
 func sortAssignments(all []report.Assignment) {
@@ -196,74 +184,46 @@ func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) 
 	if !found.any {
 		return
 	}
-	a.Verdict, a.Since, a.Message, a.Clusters = worst.Verdict, worst.Since, worst.Message, found.tally.Counts()
-	a.Running = found.runs
+	a.Status, a.Clusters, a.Running = worst, found.tally.Counts(), found.runs
 	if !counts {
 		return
 	}
-	tally := m.out.Hosts[key.Host]
-	tally.Join(found.tally)
-	m.out.Hosts[key.Host] = tally
-	m.out.Health.Join(found.tally)
+	m.tallies.join(key.Host, found.tally)
+	m.all.Join(found.tally)
 }
 
 func (m *builder) setTargets() {
 	for _, target := range m.Result.Schedule.Targets {
-		m.out.Page.Targets = append(m.out.Page.Targets, report.Target{
+		m.page.Targets = append(m.page.Targets, report.Target{
 			Name: target.Name, Workload: target.Workload.Name, Workspace: target.Workload.Workspace, Labels: target.Labels,
 			Version: target.Target.Manifests.Revision(),
 		})
 	}
 }
 
-// setIdle lists deployment targets without a host, hosts and policies without an assignment, and exclusions.
-func (m *builder) setIdle() {
-	page, scheduled := m.out.Page, m.Result.Schedule
-	page.Unscheduled, page.IdlePolicies, page.Excluded = scheduled.Unscheduled, scheduled.IdlePolicies, scheduled.Excluded
-	shown := map[string]bool{}
-	for _, host := range page.Hosts {
-		shown[host.Name] = true
-	}
-	for _, host := range scheduled.IdleHosts {
-		if shown[host] {
-			page.IdleHosts = append(page.IdleHosts, host)
-		}
+func (m *builder) count() {
+	page, f := m.page, m.Result.Fleet
+	page.Fleet = report.FleetCounts{
+		Hosts: len(page.Hosts), ClusterTypes: len(f.ClusterTypes), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces),
+		Workloads: len(namesOf(page.Targets, func(t *report.Target) string { return t.Workload })), DeploymentTargets: len(page.Targets),
+		TargetPolicies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Assignments: len(m.Result.Schedule.Assignments),
+		Unscheduled: len(page.Unscheduled),
 	}
 }
 
-func (m *builder) count() {
-	page, f := m.out.Page, m.Result.Fleet
-	c := Counts{Hosts: len(page.Hosts), Verdicts: map[verdict.Verdict]int{}, Fleet: audit.Fleet{
-		ClusterTypes: len(f.ClusterTypes), Clusters: len(f.Clusters), Workspaces: len(f.Workspaces), DeploymentTargets: len(page.Targets),
-		TargetPolicies: len(f.TargetPolicies), ConfigContainers: len(f.ConfigContainers), Unscheduled: len(page.Unscheduled),
-	}}
-	workloads := map[string]bool{}
-	for i := range page.Targets {
-		workloads[page.Targets[i].Workload] = true
+// namesOf returns the different names of targets, without "".
+func namesOf(targets []report.Target, name func(*report.Target) string) map[string]bool {
+	names := map[string]bool{}
+	for i := range targets {
+		names[name(&targets[i])] = true
 	}
-	c.Workloads = len(workloads)
-	for i := range page.Assignments {
-		a := &page.Assignments[i]
-		if a.State == report.Removed {
-			c.Deployed.Removed++
-			continue
-		}
-		c.Assignments++
-		if a.Verdict == "" {
-			c.NotAsked++
-		} else {
-			c.Verdicts[a.Verdict]++
-		}
-		switch a.State {
-		case report.UpToDate:
-			c.Deployed.UpToDate++
-		case report.New:
-			c.Deployed.New++
-		case report.Changed:
-			c.Deployed.Changed++
-		default:
-			c.Deployed.Unknown++
-		}
-	}
-	m.out.Counts = c
+	delete(names, "")
+	return names
+}
+
+// join adds a tally to a host.
+func (t *tallies) join(host string, tally health.Tally) {
+	joined := t.hosts[host]
+	joined.Join(tally)
+	t.hosts[host] = joined
 }

@@ -181,7 +181,7 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 		verdicts, counts := map[verdict.Verdict]int{}, map[report.TargetState]int{}
 		byHost, byRegion, all := map[string]*health.Tally{}, map[string]*health.Tally{}, health.Tally{}
 		found := map[string]report.Assignment{}
-		for _, a := range made.Page.Assignments {
+		for _, a := range made.Assignments {
 			found[a.Host+"/"+a.Target] = a
 		}
 		for i, assignment := range in.Result.Schedule.Assignments {
@@ -237,26 +237,26 @@ func TestThePageShowsTheCountedNumbers(t *testing.T) {
 				t.Fatalf("seed %d: %s is %+v, want %s and %s on %d clusters", seed, assignment.Key(), a, state, worst, number)
 			}
 		}
-		c := made.Counts
+		c := made.Count()
 		for is, number := range verdicts {
-			if got := c.Verdicts[is]; is != "" && got != number || is == "" && c.NotAsked != number {
+			if got := c.Wanted(is); got != number {
 				t.Errorf("seed %d: %q is counted %d times, want %d", seed, is, got, number)
 			}
 		}
-		if c.Deployed.UpToDate != counts[report.UpToDate] || c.Deployed.New != counts[report.New] || c.Deployed.Changed != counts[report.Changed] ||
-			c.Deployed.Removed != len(in.Seen.Written.Records)-counts[report.UpToDate]-counts[report.Changed] ||
-			c.Deployed.Unknown != 0 {
+		if c.UpToDate != counts[report.UpToDate] || c.New != counts[report.New] || c.Changed != counts[report.Changed] ||
+			c.Removed != len(in.Seen.Written.Records)-counts[report.UpToDate]-counts[report.Changed] ||
+			c.Unknown != 0 {
 			t.Errorf("seed %d: counted %+v, want %v", seed, c, counts)
 		}
-		if !reflect.DeepEqual(made.Health, all) {
+		if !reflect.DeepEqual(made.Health, all.Score()) {
 			t.Errorf("seed %d: the health is %+v, want %+v", seed, made.Health, all)
 		}
-		for host, want := range byHost {
-			if !reflect.DeepEqual(made.Hosts[host], *want) {
-				t.Errorf("seed %d: the health of %s is %+v, want %+v", seed, host, made.Hosts[host], want)
+		for _, host := range made.Hosts {
+			if want, ok := byHost[host.Name]; ok != (host.Health != nil) || ok && !reflect.DeepEqual(host.Health, want.Score()) {
+				t.Errorf("seed %d: the health of %s is %+v, want that of %+v", seed, host.Name, host.Health, want)
 			}
 		}
-		for _, region := range made.Page.Regions {
+		for _, region := range made.Regions {
 			if want, ok := byRegion[region.Name]; ok != (region.Health != nil) || ok && region.Health.Value != scoreOf(*want) {
 				t.Errorf("seed %d: the health of region %s is %+v, want that of %+v", seed, region.Name, region.Health, want)
 			}
@@ -297,7 +297,7 @@ func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
 		}
 	}
 	grades := func() (found []health.Grade) {
-		for _, region := range overview.Build(in).Page.Regions {
+		for _, region := range overview.Build(in).Regions {
 			if region.Health != nil {
 				found = append(found, in.Bounds.Grade(region.Health.Value))
 			}
@@ -319,7 +319,7 @@ func TestARegionWhoseClustersNeverAppliedAnythingIsNotGood(t *testing.T) {
 func TestAPageShowsNoCredentials(t *testing.T) {
 	t.Parallel()
 	in := world(t, 50, 1)
-	if got := overview.Build(in).Page.Repository.URL; got != "https://git.example.com/gitops.git" {
+	if got := overview.Build(in).Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
 }
@@ -330,7 +330,7 @@ func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
 	for _, show := range []bool{false, true} {
 		in.ShowValues = show
 		values, named := 0, 0
-		for i, a := range overview.Build(in).Page.Assignments {
+		for i, a := range overview.Build(in).Assignments {
 			if a.Snapshot == nil {
 				continue
 			}
@@ -351,26 +351,6 @@ func TestValuesAreThereOnlyWhereTheyAreToBeShown(t *testing.T) {
 	}
 }
 
-func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
-	t.Parallel()
-	in := world(t, 50, 1)
-	var changes []gitops.HistoryChange
-	for _, target := range []string{"a", "b", "c"} {
-		for host := range 40 {
-			changes = append(changes, gitops.HistoryChange{Change: folder.Change{
-				Key: folder.Key{Host: fmt.Sprintf("host-%02d", host), DeploymentTarget: target}, Action: folder.Changed,
-			}})
-		}
-	}
-	in.Seen.History = gitops.History{Commits: []gitops.HistoryCommit{{Commit: id(2), Changes: changes}}}
-	page := overview.Build(in).Page
-	c := page.History[0]
-	if c.Count != 120 || len(c.Changes) != 50 || !page.HistoryCut ||
-		c.Changes[2] != (report.Change{Action: "changed", Assignment: "host-00/c"}) {
-		t.Errorf("%d of %d: %v", len(c.Changes), c.Count, c.Changes[:3])
-	}
-}
-
 // BenchmarkPage makes the page of the reference fleet, with evidence of all clusters, and writes it.
 func BenchmarkPage(b *testing.B) {
 	for _, values := range []bool{false, true} {
@@ -383,7 +363,7 @@ func BenchmarkPage(b *testing.B) {
 					overview.Build(in)
 				}
 			})
-			page := overview.Build(in).Page
+			page := overview.Build(in)
 			b.Run("html", func(b *testing.B) {
 				b.ReportAllocs()
 				size := 0

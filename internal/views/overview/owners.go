@@ -153,107 +153,87 @@ const ownerLabel = "owner"
 // BuildOwners builds a page of all owners from their records. It prefixes names of hosts and clusters with the owner's
 // path, groups them by owner and merges owners of the same cluster. From the input it uses only promotions, comparisons,
 // links, bounds and the location.
-func BuildOwners(in Input, owners []Owned, newest gitops.History) *Result {
-	location := in.Owner.Location
+func BuildOwners(in Input, owners []Owned, newest gitops.History) *report.Page {
 	m := &merged{
-		out: Result{Hosts: map[string]health.Tally{}, Page: &report.Page{
-			Title: "All owners", Recorded: true, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links,
-			Bounds: in.Bounds,
-		}},
-		hosts: map[string]int{}, targets: map[string]int{}, clusters: map[string]int{},
+		page: newPage(&in), tallies: tallies{hosts: map[string]health.Tally{}},
+		hostAt: map[string]int{}, targetAt: map[string]int{}, clusterAt: map[string]int{},
 	}
-	m.out.Counts.Verdicts = map[verdict.Verdict]int{}
+	page := m.page
+	page.Title, page.Recorded, page.History = "All owners", true, newest
 	for i := range owners {
-		m.add(&owners[i], relative(location, owners[i].Owner.Location.Path), i == 0)
+		m.add(&owners[i], relative(in.Owner.Location, owners[i].Owner.Location.Path), i == 0)
 	}
-	page := m.out.Page
-	page.Repository.URL, page.Repository.Branch, page.Repository.Path = withoutCredentials(location.URL), location.Branch, location.Path
 	for i := range page.Hosts {
-		page.Hosts[i].Health = m.out.Hosts[page.Hosts[i].Name].Score()
+		page.Hosts[i].Health = m.hosts[page.Hosts[i].Name].Score()
 	}
-	page.Health = m.out.Health.Score()
+	page.Health = m.all.Score()
 	slices.SortStableFunc(page.Hosts, func(a, b report.Host) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Targets, func(a, b report.Target) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(page.Clusters, func(a, b report.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	sortAssignments(page.Assignments)
-	history := builder{Input: Input{Seen: &Seen{History: newest}}}
-	history.out.Page = page
-	history.setHistory()
-	m.count()
-	return &m.out
+	page.Fleet = report.FleetCounts{
+		Hosts: len(page.Hosts), Clusters: len(page.Clusters), DeploymentTargets: len(page.Targets), Assignments: len(page.Assignments),
+		Workloads:  len(namesOf(page.Targets, func(t *report.Target) string { return t.Workload })),
+		Workspaces: len(namesOf(page.Targets, func(t *report.Target) string { return t.Workspace })),
+	}
+	return page
 }
 
 // merged is the page of several owners.
 type merged struct {
-	out                      Result
-	hosts, targets, clusters map[string]int // indexes on the page by name
+	page *report.Page
+	tallies
+	hostAt, targetAt, clusterAt map[string]int // indexes on the page by name
 }
 
 // add adds the page of one owner with the prefix of its hosts and clusters.
 func (m *merged) add(o *Owned, at string, first bool) {
-	made := Build(
+	made := build(
 		Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel},
 	)
-	page := m.out.Page
+	page := m.page
 	if first {
 		page.Environment = o.Owner.Environment
 	} else if page.Environment != o.Owner.Environment {
 		page.Environment = ""
 	}
-	if made.Page.Time.After(page.Time) {
-		page.Time = made.Page.Time
+	if made.page.Time.After(page.Time) {
+		page.Time = made.page.Time
 	}
-	m.out.Health.Join(made.Health)
-	for name, tally := range made.Hosts {
-		joined := m.out.Hosts[path.Join(at, name)]
-		joined.Join(tally)
-		m.out.Hosts[path.Join(at, name)] = joined
+	m.all.Join(made.all)
+	for name, tally := range made.hosts {
+		m.join(path.Join(at, name), tally)
 	}
-	for _, host := range made.Page.Hosts {
+	for _, host := range made.page.Hosts {
 		host.Name, host.Region = path.Join(at, host.Name), path.Join(at, o.Owner.Name)
-		k, ok := m.hosts[host.Name]
+		k, ok := m.hostAt[host.Name]
 		if !ok {
-			m.hosts[host.Name], page.Hosts = len(page.Hosts), append(page.Hosts, host)
+			m.hostAt[host.Name], page.Hosts = len(page.Hosts), append(page.Hosts, host)
 			continue
 		}
 		before := &page.Hosts[k]
 		before.Region, before.Clusters = before.Region+", "+host.Region, max(before.Clusters, host.Clusters)
 		before.Labels = map[string]string{ownerLabel: before.Region}
 	}
-	for _, region := range made.Page.Regions {
+	for _, region := range made.page.Regions {
 		region.Name = path.Join(at, region.Name)
 		page.Regions = append(page.Regions, region)
 	}
-	for _, cluster := range made.Page.Clusters {
+	for _, cluster := range made.page.Clusters {
 		cluster.Name, cluster.Type = path.Join(at, cluster.Name), path.Join(at, cluster.Type)
-		if k, ok := m.clusters[cluster.Name]; !ok {
-			m.clusters[cluster.Name], page.Clusters = len(page.Clusters), append(page.Clusters, cluster)
+		if k, ok := m.clusterAt[cluster.Name]; !ok {
+			m.clusterAt[cluster.Name], page.Clusters = len(page.Clusters), append(page.Clusters, cluster)
 		} else if verdict.Compare(cluster.Verdict, page.Clusters[k].Verdict) < 0 {
 			page.Clusters[k] = cluster
 		}
 	}
-	for _, assignment := range made.Page.Assignments {
+	for _, assignment := range made.page.Assignments {
 		assignment.Host = path.Join(at, assignment.Host)
 		page.Assignments = append(page.Assignments, assignment)
 	}
-	for _, target := range made.Page.Targets {
-		if _, ok := m.targets[target.Name]; !ok {
-			m.targets[target.Name], page.Targets = len(page.Targets), append(page.Targets, target)
+	for _, target := range made.page.Targets {
+		if _, ok := m.targetAt[target.Name]; !ok {
+			m.targetAt[target.Name], page.Targets = len(page.Targets), append(page.Targets, target)
 		}
 	}
-	m.out.Counts.NotAsked += made.Counts.NotAsked
-	for of, number := range made.Counts.Verdicts {
-		m.out.Counts.Verdicts[of] += number
-	}
-}
-
-func (m *merged) count() {
-	page, c := m.out.Page, &m.out.Counts
-	workloads, workspaces := map[string]bool{}, map[string]bool{}
-	for i := range page.Targets {
-		workloads[page.Targets[i].Workload], workspaces[page.Targets[i].Workspace] = true, true
-	}
-	delete(workspaces, "")
-	c.Hosts, c.Clusters, c.DeploymentTargets, c.Assignments = len(page.Hosts), len(page.Clusters), len(page.Targets), len(page.Assignments)
-	c.Workloads, c.Workspaces, c.Deployed.Unknown = len(workloads), len(workspaces), len(page.Assignments)
 }

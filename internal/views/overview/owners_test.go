@@ -88,16 +88,16 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 	}
 	made := overview.BuildOwners(overview.Input{Owner: delivery.Owner{Location: at}, Bounds: health.DefaultBounds()}, owners, history)
 	var hosts, clusters, assignments, regions []string
-	for _, h := range made.Page.Hosts {
+	for _, h := range made.Hosts {
 		hosts = append(hosts, fmt.Sprintf("%s of %s: %d", h.Name, h.Region, h.Health.Value))
 	}
-	for _, c := range made.Page.Clusters {
+	for _, c := range made.Clusters {
 		clusters = append(clusters, fmt.Sprintf("%s of %s: %s %s", c.Name, c.Type, c.Verdict, c.Message))
 	}
-	for _, a := range made.Page.Assignments {
+	for _, a := range made.Assignments {
 		assignments = append(assignments, fmt.Sprintf("%s/%s: %s", a.Host, a.Target, a.Verdict))
 	}
-	for _, r := range made.Page.Regions {
+	for _, r := range made.Regions {
 		regions = append(regions, fmt.Sprintf("%s: %d", r.Name, r.Health.Value))
 	}
 	for _, is := range []struct {
@@ -113,11 +113,10 @@ func TestOwnersOfOnePathShareHostsAndClusters(t *testing.T) {
 			t.Errorf("got %q, want %q", is.got, is.want)
 		}
 	}
-	if got := made.Page.Repository.URL; got != "https://git.example.com/gitops.git" {
+	if got := made.Repository.URL; got != "https://git.example.com/gitops.git" {
 		t.Errorf("the URL is %q", got)
 	}
-	if made.Counts.Verdicts[verdict.Ready] != 2 || made.Counts.Verdicts[verdict.Failed] != 1 || made.Counts.Hosts != 2 ||
-		made.Page.Environment != "dev" {
-		t.Errorf("the counts are %+v", made.Counts)
+	if c := made.Count(); c.Wanted(verdict.Ready) != 2 || c.Wanted(verdict.Failed) != 1 || made.Fleet.Hosts != 2 || made.Environment != "dev" {
+		t.Errorf("the counts are %+v of %+v", c, made.Fleet)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -33,23 +34,9 @@ func sideName(of, other *comparison.Seen) string {
 	return of.Name + " at " + cmp.Or(short(of.Commit), "no commit")
 }
 
-// Differing returns the different targets of both sides.
-func (c Comparison) Differing() []comparison.Target { return c.in(comparison.Different) }
-
-// OnlyOnLeft returns the targets that the right side lacks.
-func (c Comparison) OnlyOnLeft() []comparison.Target { return c.in(comparison.OnlyLeft) }
-
-// OnlyOnRight returns the targets that the left side lacks.
-func (c Comparison) OnlyOnRight() []comparison.Target { return c.in(comparison.OnlyRight) }
-
+// in returns the targets with a state.
 func (c Comparison) in(state comparison.State) []comparison.Target {
-	var found []comparison.Target
-	for i := range c.Targets {
-		if c.Targets[i].State == state {
-			found = append(found, c.Targets[i])
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(c.Targets), func(t comparison.Target) bool { return t.State != state })
 }
 
 // Differences counts the targets that differ.
@@ -127,15 +114,15 @@ func ComparisonMarkdown(result *comparison.Result, limit int) string {
 	}
 	m.different(c, left, right)
 	m.keys(c, left, right)
-	m.only(c.OnlyOnLeft(), left, func(t *comparison.Target) *comparison.Part { return &t.Left })
-	m.only(c.OnlyOnRight(), right, func(t *comparison.Target) *comparison.Part { return &t.Right })
+	m.only(c.in(comparison.OnlyLeft), left, func(t *comparison.Target) *comparison.Part { return &t.Left })
+	m.only(c.in(comparison.OnlyRight), right, func(t *comparison.Target) *comparison.Part { return &t.Right })
 	m.either("Hosts", comparison.ByHosts, c, left, right, func(p *comparison.Part) string { return namesText(p.OnlyHosts, p.MoreHosts) })
 	m.either("Target policies", comparison.ByPolicies, c, left, right, func(p *comparison.Part) string { return namesText(p.OnlyPolicies, 0) })
 	return cut(m.lines, limit)
 }
 
 func (m *markdown) different(c Comparison, left, right string) {
-	all := c.Differing()
+	all := c.in(comparison.Different)
 	m.table(
 		"Different ("+number(c.Different)+")",
 		c.Different,
@@ -168,15 +155,10 @@ func (m *markdown) keys(c Comparison, left, right string) {
 			k := &t.Keys[j]
 			values = values || len(k.Left)+len(k.Right) > 0
 			if len(rows) < markdownRows {
-				rows = append(
-					rows,
-					[]string{
-						code(targetName(t)),
-						code(k.Key),
-						valueCell(k.Left, k.State == comparison.OnlyRight),
-						valueCell(k.Right, k.State == comparison.OnlyLeft),
-					},
-				)
+				rows = append(rows, []string{
+					code(targetName(t)), code(k.Key),
+					valueCell(k.Left, k.State == comparison.OnlyRight), valueCell(k.Right, k.State == comparison.OnlyLeft),
+				})
 			}
 		}
 	}
@@ -281,10 +263,9 @@ func (c Comparison) Rows() []ComparedRow {
 		}
 		for j := range t.Keys {
 			k := &t.Keys[j]
-			row.Keys = append(
-				row.Keys,
-				ComparedKey{k.Key, valuesText(k.Left, k.State == comparison.OnlyRight), valuesText(k.Right, k.State == comparison.OnlyLeft)},
-			)
+			row.Keys = append(row.Keys, ComparedKey{
+				k.Key, valuesText(k.Left, k.State == comparison.OnlyRight), valuesText(k.Right, k.State == comparison.OnlyLeft),
+			})
 		}
 		rows[i] = row
 	}

@@ -50,7 +50,7 @@ func HTML(p *Page) ([]byte, error) {
 		Listing:    rows,
 		StyleHash:  hash(pageCSS),
 		ScriptHash: hash(script),
-		summary:    summarize(p),
+		Counts:     p.Count(),
 	})
 	if err != nil {
 		return nil, err

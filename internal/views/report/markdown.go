@@ -23,7 +23,7 @@ const (
 // Texts are code spans, the only form in which a Git host makes no links, mentions or pictures.
 func Markdown(p *Page, limit int) string {
 	m := &markdown{page: p}
-	m.counts(summarize(p))
+	m.counts(p.Count())
 	m.rules()
 	m.assignments(verdict.Failed)
 	m.rollouts()
@@ -161,7 +161,7 @@ func (m *markdown) row(cells []string) {
 	m.add("| " + strings.Join(trimmed, " | ") + " |")
 }
 
-func (m *markdown) counts(s summary) {
+func (m *markdown) counts(s Counts) {
 	p := m.page
 	title := "## Flotilla: " + code(p.Title)
 	if p.Environment != "" {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
@@ -39,16 +40,19 @@ type Page struct {
 	Promotions []Promotion
 	// Comparisons appear in this order, with their values.
 	Comparisons []Comparison
-	// History has the newest commits, newest first; HistoryCut reports that there are older ones.
-	History    []Commit
-	HistoryCut bool
+	// History has the newest commits, newest first.
+	History gitops.History
 
 	Unscheduled  []schedule.Unscheduled
 	IdleHosts    []string
 	IdlePolicies []schedule.IdlePolicy
 	Excluded     []schedule.Excluded
 
-	Rules []constraint.RuleResult
+	// Rules has the results of the constraints, and Expressions their CEL by name.
+	Rules       []constraint.RuleResult
+	Expressions map[string]string
+	// Fleet counts the objects of the fleet.
+	Fleet FleetCounts
 
 	// Links lead from assignments and clusters to other pages.
 	Links Links
@@ -104,10 +108,8 @@ type Assignment struct {
 	// Policies lists the target policies behind it; none if it is explicit.
 	Policies []string
 
-	// Verdict is the worst verdict of its clusters, with its time and reason.
-	Verdict verdict.Verdict
-	Since   time.Time
-	Message string
+	// Status is the worst of its clusters; zero without reports.
+	verdict.Status
 	// Clusters counts its clusters by verdict, in the order of verdict.All.
 	Clusters [5]int
 
@@ -163,10 +165,8 @@ type Value struct {
 // Cluster is one physical cluster.
 type Cluster struct {
 	Name, Type string
-	// Verdict is the worst verdict of its assignments, with its time and reason.
-	Verdict verdict.Verdict
-	Since   time.Time
-	Message string
+	// Status is the worst of its assignments.
+	verdict.Status
 	// Commit is the commit on the cluster. Behind is the number of newer commits, and BehindSince the time of the first; -1 if
 	// unknown.
 	Commit      string
@@ -180,25 +180,6 @@ type Promotion struct {
 	// WaitsFor is the condition that the candidate waits for, with its time; "" if it is promoted.
 	WaitsFor string
 	Since    time.Time
-}
-
-// Commit is one commit of the branch.
-type Commit struct {
-	ID, Author, Subject string
-	Time                time.Time
-	// Source is the origin of its changes: a URL and a commit; "" if unknown.
-	Source string
-	// Count is the number of changed assignments, and Changes has the first of them.
-	Count   int
-	Changes []Change
-}
-
-// Change is the change of an assignment in a commit.
-type Change struct {
-	// Action is a word such as "added", "changed" or "removed".
-	Action string
-	// Assignment is the key.
-	Assignment string
 }
 
 // Region is the health of the hosts in one region.

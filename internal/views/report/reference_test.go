@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -44,7 +46,6 @@ func referencePage(assignments int, showValues bool) *report.Page {
 	*p = report.Page{
 		Title: "platform", Environment: f.Environment, Commit: g.commit(), Time: evidence,
 		Repository: folder.Location{URL: "https://git.example.com/platform/fleet.git", Branch: "main", Path: "clusters/prod"},
-		HistoryCut: true,
 	}
 	for _, c := range f.Clusters {
 		g.cluster(c.Name, c.ClusterType)
@@ -118,7 +119,8 @@ func (g *generator) message(v verdict.Verdict) string {
 }
 
 func (g *generator) cluster(name, clusterType string) {
-	c := report.Cluster{Name: name, Type: clusterType, Verdict: g.verdict(), Commit: g.page.Commit, Since: g.before(72 * time.Hour)}
+	c := report.Cluster{Name: name, Type: clusterType, Commit: g.page.Commit}
+	c.Verdict, c.Since = g.verdict(), g.before(72*time.Hour)
 	c.Message = g.message(c.Verdict)
 	switch c.Verdict {
 	case verdict.Behind:
@@ -132,8 +134,8 @@ func (g *generator) cluster(name, clusterType string) {
 func (g *generator) assignment(a *schedule.Assignment, s *hydrate.Snapshot) {
 	tree := g.commit()
 	assignment := report.Assignment{
-		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies, Verdict: g.verdict(),
-		Since: g.before(240 * time.Hour), State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
+		Host: a.Host.Name, Target: a.Target.Name, Namespace: a.Namespace, Policies: a.Policies,
+		Status: verdict.Status{Verdict: g.verdict(), Since: g.before(240 * time.Hour)}, State: report.UpToDate, Tree: tree, Deployed: tree, Commit: g.commits[g.random.IntN(len(g.commits))],
 		Changed: g.before(2000 * time.Hour), Snapshot: g.snapshot(s),
 	}
 	assignment.Message = g.message(assignment.Verdict)
@@ -266,18 +268,17 @@ func (g *generator) rest(scheduled *schedule.Decisions, regions map[string]*repo
 	at := evidence
 	for i := range 40 {
 		at = at.Add(-time.Duration(g.random.IntN(600)) * time.Minute)
-		c := report.Commit{
-			ID:      g.commit(),
-			Author:  []string{"Ada Example", "pipeline", "Lin Example"}[i%3],
+		c := gitops.HistoryCommit{
+			Commit:  g.commit(),
+			Author:  git.Signature{Name: []string{"Ada Example", "pipeline", "Lin Example"}[i%3]},
 			Time:    at,
-			Count:   1 + g.random.IntN(60),
 			Subject: fmt.Sprintf("platform: change %d assignments", i+1),
 		}
-		for k := range min(c.Count, 20) {
+		for k := range 1 + g.random.IntN(60) {
 			a := &p.Assignments[g.random.IntN(len(p.Assignments))]
-			c.Changes = append(c.Changes, report.Change{Action: []string{"changed", "added", "removed"}[k%3], Assignment: a.Host + "/" + a.Target})
+			c.Changes = append(c.Changes, change([]folder.Action{folder.Changed, folder.Added, folder.Removed}[k%3], a.Host, a.Target))
 		}
-		p.History = append(p.History, c)
+		p.History.Commits = append(p.History.Commits, c)
 	}
 	p.Unscheduled, p.Excluded, p.IdlePolicies = scheduled.Unscheduled, scheduled.Excluded, scheduled.IdlePolicies
 	p.IdleHosts = scheduled.IdleHosts

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
@@ -68,4 +70,23 @@ func html(t testing.TB, p *report.Page) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+func TestACommitListsEachDeploymentTargetOnceFirst(t *testing.T) {
+	t.Parallel()
+	commit := gitops.HistoryCommit{}
+	for _, target := range []string{"a", "b", "c"} {
+		for host := range 40 {
+			commit.Changes = append(commit.Changes, change(folder.Changed, fmt.Sprintf("host-%02d", host), target))
+		}
+	}
+	text := string(html(t, &report.Page{History: gitops.History{Commits: []gitops.HistoryCommit{commit}}}))
+	for _, want := range []string{"host-00/a", "host-00/b", "host-00/c", "host-01/a", "120 assignments", "70 more", "The branch has older commits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if c := strings.Index(text, "host-00/c"); c > strings.Index(text, "host-01/a") || strings.Contains(text, "host-39/c") {
+		t.Error("targets repeat before each was listed once")
+	}
 }

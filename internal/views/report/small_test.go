@@ -3,9 +3,11 @@ package report_test
 import (
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -63,8 +65,8 @@ func smallPage() *report.Page {
 		},
 		Assignments: []report.Assignment{
 			{
-				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"}, Verdict: verdict.Ready,
-				Since: hour(30), Clusters: [5]int{4: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
+				Host: "large", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-east", "payments-large"},
+				Status: verdict.Status{Verdict: verdict.Ready, Since: hour(30)}, Clusters: [5]int{4: 12}, State: report.Changed, Tree: "aaaaaaaaaaaaaaaa", Deployed: "bbbbbbbbbbbbbbbb",
 				Commit: "1234567890abcdef", Changed: hour(31), WaitsFor: "the window to open", Snapshot: values,
 				Running: []report.Run{
 					{Running: reconciler.Running{Version: "v2.4.0", Revision: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"}, Clusters: 9},
@@ -76,33 +78,30 @@ func smallPage() *report.Page {
 				Version: "v2.4.0", Source: "https://git.example.com/platform/control-plane@77f0e1d2c3b4",
 			},
 			{
-				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"}, Verdict: verdict.Failed,
-				Since: hour(2), Message: "Deployment web: progress deadline exceeded", Clusters: [5]int{1}, State: report.UpToDate,
+				Host: "clusters/factory-7", Target: "payments-app-live", Namespace: "payments", Policies: []string{"payments-factories"},
+				Status:   verdict.Status{Verdict: verdict.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded"},
+				Clusters: [5]int{1}, State: report.UpToDate,
 				Tree: "cccccccccccccccc", Deployed: "cccccccccccccccc", Commit: "fedcba0987654321", Changed: hour(3), Snapshot: hidden,
 			},
-			{Host: "gone", Target: "telemetry-agent", Verdict: "", State: report.Removed, Deployed: "dddddddddddddddd"},
+			{Host: "gone", Target: "telemetry-agent", State: report.Removed, Deployed: "dddddddddddddddd"},
 		},
 		Clusters: []report.Cluster{
 			{
-				Name:    "factory-7",
-				Type:    "small",
-				Verdict: verdict.Failed,
-				Since:   hour(2),
-				Message: "Deployment web: progress deadline exceeded",
-				Commit:  "4c1ff0a96d0f8e5b",
+				Name:   "factory-7",
+				Type:   "small",
+				Status: verdict.Status{Verdict: verdict.Failed, Since: hour(2), Message: "Deployment web: progress deadline exceeded"},
+				Commit: "4c1ff0a96d0f8e5b",
 			},
 			{
 				Name:        "large-01",
 				Type:        "large",
-				Verdict:     verdict.Behind,
-				Since:       hour(5),
-				Message:     "the source cannot be fetched",
+				Status:      verdict.Status{Verdict: verdict.Behind, Since: hour(5), Message: "the source cannot be fetched"},
 				Commit:      "00112233445566778899",
 				Behind:      3,
 				BehindSince: hour(5),
 			},
-			{Name: "large-02", Type: "large", Verdict: verdict.Unknown, Behind: -1},
-			{Name: "large-03", Type: "large", Verdict: verdict.Ready, Since: hour(30), Commit: "4c1ff0a96d0f8e5b"},
+			{Name: "large-02", Type: "large", Status: verdict.Status{Verdict: verdict.Unknown}, Behind: -1},
+			{Name: "large-03", Type: "large", Status: verdict.Status{Verdict: verdict.Ready, Since: hour(30)}, Commit: "4c1ff0a96d0f8e5b"},
 		},
 		Rollouts: []rollout.Progress{
 			{
@@ -135,28 +134,24 @@ func smallPage() *report.Page {
 			{Name: "chart", Candidate: "4.11.2", Promoted: "4.11.2", Since: hour(50)},
 		},
 		Comparisons: []report.Comparison{{Name: "stage and prod", Result: smallComparison()}},
-		History: []report.Commit{
+		History: gitops.History{Commits: []gitops.HistoryCommit{
 			{
-				ID:      "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544",
-				Author:  "Ada Example",
+				Commit:  "4c1ff0a96d0f8e5b7a3f2c6d1e0b9a8877665544",
+				Author:  git.Signature{Name: "Ada Example"},
 				Subject: "platform: change 2 assignments",
 				Time:    hour(3),
-				Count:   2,
 				Source:  "https://git.example.com/platform/control-plane@88f0e1d2c3b4",
-				Changes: []report.Change{
-					{Action: "changed", Assignment: "clusters/factory-7/payments-app-live"}, {Action: "added", Assignment: "large/payments-app-live"}},
+				Changes: []gitops.HistoryChange{
+					change(folder.Changed, "clusters/factory-7", "payments-app-live"), change(folder.Added, "large", "payments-app-live")},
 			},
 			{
-				ID:      "1234567890abcdef1234567890abcdef12345678",
-				Author:  "pipeline",
-				Subject: "platform: add 40 assignments",
+				Commit:  "1234567890abcdef1234567890abcdef12345678",
+				Author:  git.Signature{Name: "pipeline"},
+				Subject: "platform: add 1 assignment",
 				Time:    hour(31),
-				Count:   40,
-				Changes: []report.Change{
-					{Action: "added", Assignment: "large/payments-app-live"}},
+				Changes: []gitops.HistoryChange{change(folder.Added, "large", "payments-app-live")},
 			},
-		},
-		HistoryCut: true,
+		}},
 		Unscheduled: []schedule.Unscheduled{
 			{DeploymentTarget: "reports-nightly", Reason: "no host has gpu=true", NearestHost: "large", FailedRequirement: "gpu=true"},
 		},
@@ -194,6 +189,10 @@ func smallPage() *report.Page {
 			}, {Name: "west", Hosts: 1, Clusters: 1, Health: &health.Score{Value: 15}}, {Name: "", Hosts: 1},
 		},
 	}
+}
+
+func change(action folder.Action, host, target string) gitops.HistoryChange {
+	return gitops.HistoryChange{Change: folder.Change{Action: action, Key: folder.Key{Host: host, DeploymentTarget: target}}}
 }
 
 // smallComparison has one of each thing that a comparison can hold.

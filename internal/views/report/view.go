@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
@@ -28,7 +29,7 @@ const (
 // view is a page for its template.
 type view struct {
 	*Page
-	summary
+	Counts
 
 	Style                 template.CSS
 	Script, Data          template.JS
@@ -183,7 +184,7 @@ var functions = template.FuncMap{
 // bounds limits lists by type. The default is shownRows.
 var bounds = map[reflect.Type]int{
 	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames,
-	reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[Change](): shownChanges,
+	reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[gitops.HistoryChange](): shownChanges,
 }
 
 // shown returns the visible part of a list.
@@ -195,19 +196,32 @@ func shown(list any) any {
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
 // Newest returns the commits in sight.
-func (v *view) Newest() []Commit { return first(v.History, shownCommits) }
+func (v *view) Newest() []gitops.HistoryCommit { return first(v.History.Commits, shownCommits) }
 
 // Older returns the commits behind a click.
-func (v *view) Older() []Commit { return v.History[min(len(v.History), shownCommits):] }
+func (v *view) Older() []gitops.HistoryCommit { return v.History.Commits[len(v.Newest()):] }
 
-// commitView is a commit with functions for its parts.
+// commitView is a commit for its template.
 type commitView struct {
-	*Commit
+	gitops.HistoryCommit
 	View *view
 }
 
-// CommitView returns a commit for its template.
-func (v *view) CommitView(c Commit) commitView { return commitView{&c, v} }
+// CommitView returns a commit that lists each deployment target once before it repeats any.
+func (v *view) CommitView(c gitops.HistoryCommit) commitView {
+	var once, repeated []gitops.HistoryChange
+	seen := map[string]bool{}
+	for _, change := range c.Changes {
+		if seen[change.DeploymentTarget] {
+			repeated = append(repeated, change)
+			continue
+		}
+		seen[change.DeploymentTarget] = true
+		once = append(once, change)
+	}
+	c.Changes = slices.Concat(once, repeated)
+	return commitView{c, v}
+}
 
 // ScoreView returns a score with its grade.
 func (v *view) ScoreView(score *health.Score) []any { return []any{score, v.Grade(score)} }
