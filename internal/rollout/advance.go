@@ -100,103 +100,91 @@ type Outcome struct {
 	// Missing lists the commits that the decision needs and Back lacks.
 	Missing []string
 	// PassedOver lists the stages that passed in this step without some of their clusters.
-	PassedOver []string
-	// Notes lists warnings for the user.
-	Notes []string
+	PassedOver []PassedStage
+	Notes      []Note
 }
-
-// run is one step: it groups the folders, follows and decides each target, and completes the outcome.
-type run struct{ decider }
 
 // Advance decides one step: whether each folder is written, kept or rolled back.
 func Advance(in StepInput) *Outcome {
-	p := &prover{StepInput: in, stageTable: stageTable{matches: map[string][]bool{}}}
-	windows := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
-	r := &run{decider{
-		tracker: &tracker{
-			prover: p,
-			state:  in.State.clone(),
-		}, windows: windows, targets: map[string]*target{}, out: &Outcome{Decisions: Decisions{}},
-	}}
+	p := &prover{StepInput: in, stageTable: newStageTable(in.Settings)}
+	windows, state := newWindowCheck(p), in.State.clone()
 	if in.Settings == nil {
-		r.state = &StepState{Targets: map[string]*ChangeState{}}
-	} else {
-		r.stages = append(slices.Clone(in.Settings.Stages), Stage{ReadyPercent: 100})
-		if r.ways = len(r.stages); r.ways > 1 {
-			r.stages = append(r.stages, r.stages...)
-		}
-		r.elsewhere = make([]counts, len(r.stages))
-		windows.look()
-		if mark := in.Settings.mark(); r.state.Stages != mark {
-			r.state.Stages = mark
-			for _, target := range r.state.Targets {
-				target.Passed = 0
-			}
+		state = &StepState{Targets: map[string]*ChangeState{}}
+	} else if mark := in.Settings.mark(); state.Stages != mark {
+		state.Stages = mark
+		for _, target := range state.Targets {
+			target.Passed = 0
 		}
 	}
-	r.collect()
-	for _, name := range r.order {
-		if t := r.targets[name]; in.Settings != nil && !t.undecided {
-			r.follow(t)
+	targets := collect(p, state, windows)
+	order := slices.Sorted(maps.Keys(targets))
+	tracker := &tracker{prover: p, state: state, elsewhere: make([]counts, len(p.stages))}
+	for _, name := range order {
+		if t := targets[name]; in.Settings != nil && !t.undecided {
+			tracker.follow(t)
 		}
 	}
-	for _, name := range r.order {
-		r.decide(r.targets[name])
+	r := &decider{
+		prover: p, state: state, windows: windows, targets: targets, order: order,
+		out: &Outcome{Decisions: Decisions{}, State: state, PassedOver: tracker.passedOver},
+	}
+	for _, name := range order {
+		r.decide(targets[name])
 	}
 	r.finish()
 	return r.out
 }
 
 // collect groups the folders by deployment target.
-func (r *run) collect() {
+func collect(p *prover, state *StepState, windows *windowCheck) map[string]*target {
+	targets := map[string]*target{}
 	of := func(name string) *target {
-		t := r.targets[name]
+		t := targets[name]
 		if t == nil {
 			t = &target{name: name, byHost: map[string]*member{}}
-			r.targets[name] = t
+			targets[name] = t
 		}
 		return t
 	}
-	for key, tree := range folder.All(r.Wanted) {
+	for key, tree := range folder.All(p.Wanted) {
 		m := of(key.DeploymentTarget).member(key.Host)
 		m.want, m.wanted = tree, true
 	}
-	for key, tree := range folder.All(r.Deployed) {
+	for key, tree := range folder.All(p.Deployed) {
 		m := of(key.DeploymentTarget).member(key.Host)
 		m.have, m.deployed = tree, true
 	}
-	for name, state := range r.state.Targets {
+	for name, state := range state.Targets {
 		t := of(name)
 		for host := range state.Hosts {
 			t.member(host)
 		}
 	}
-	r.order = slices.Sorted(maps.Keys(r.targets))
-	for _, name := range r.order {
-		t := r.targets[name]
+	for name, t := range targets {
 		slices.SortFunc(t.members, byName)
 		for _, m := range t.members {
 			m.key = folder.Key{Host: m.host, DeploymentTarget: name}
-			m.info = r.Hosts[m.host]
-			_, m.known = r.Deployed[m.host]
-			for i := range r.Holds {
-				if m.hold == nil && r.Holds[i].holds(m.key, r.Now) {
-					m.hold = &r.Holds[i]
+			m.info = p.Hosts[m.host]
+			_, m.known = p.Deployed[m.host]
+			for i := range p.Holds {
+				if m.hold == nil && p.Holds[i].holds(m.key, p.Now) {
+					m.hold = &p.Holds[i]
 				}
 			}
-			if r.Found != nil && (m.hold != nil || r.windows.open && r.windows.mayBeShut(m)) {
-				m.have, m.deployed = r.Found[m.host][name], r.Found.Has(m.host, name)
+			if p.Found != nil && (m.hold != nil || windows.open && windows.mayBeShut(m)) {
+				m.have, m.deployed = p.Found[m.host][name], p.Found.Has(m.host, name)
 			}
 			m.done = !m.pending()
 			t.undecided = t.undecided || m.wanted && m.want == ""
 		}
 	}
+	return targets
 }
 
 // finish completes the outcome of all targets.
-func (r *run) finish() {
+func (r *decider) finish() {
 	o := r.out
-	o.State, o.Closed, o.Windowed, o.PassedOver = r.state, !r.windows.open, r.windows.windowed(), r.passedOver
+	o.Closed, o.Windowed = !r.windows.open, r.windows.windowed()
 	written := false
 	for _, name := range r.order {
 		t := r.targets[name]

@@ -260,7 +260,7 @@ func TestContentThatFailedStaysWhereTheContentBeforeIsNotKnown(t *testing.T) {
 	s.expect(t, "2 1 1")
 	s.report("canary", verdict.Failed)
 	s.State, s.Lost = nil, true
-	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "its content before is not known") {
+	if out := s.expect(t, "2 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack {
 		t.Errorf("notes %q", out.Notes)
 	}
 }
@@ -277,7 +277,7 @@ func TestApprovalIsOfTheContent(t *testing.T) {
 	approval := "app@" + out.Progress[0].Content
 	s.want("3")
 	s.Settings.Approvals = []string{approval}
-	if out := s.expect(t, "3 1 1"); !strings.Contains(strings.Join(out.Notes, "\n"), "content that is not wanted any more") {
+	if out := s.expect(t, "3 1 1"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.ApprovesOld {
 		t.Errorf("notes %q", out.Notes)
 	}
 	s.report("canary", verdict.Ready)

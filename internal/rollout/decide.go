@@ -2,17 +2,16 @@ package rollout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // decider decides about the folders of targets, and reports their progress.
 type decider struct {
-	*tracker
+	*prover
+	state   *StepState
 	windows *windowCheck
 	targets map[string]*target
 	order   []string // names of targets
@@ -190,9 +189,9 @@ func (r *decider) rollBack(t *target, waits *waits) bool {
 		}
 		if !m.pending() && r.Back[m.touched.From] == nil {
 			if m.touched.From == "" {
-				r.out.Notes = append(r.out.Notes, fmt.Sprintf(
-					"%s failed, and cannot be rolled back automatically: its content before is not known. %s",
-					gate.Mark(t.name, t.state.id()), cmp.Or(r.Remedy, "Set rollback_to, or write newer content")))
+				r.out.Notes = append(r.out.Notes, Note{
+					Kind: NoWayBack, Subject: gate.Mark(t.name, t.state.id()), Other: cmp.Or(r.Remedy, "Set rollback_to, or write newer content"),
+				})
 			} else {
 				r.out.Missing = append(r.out.Missing, m.touched.From)
 			}

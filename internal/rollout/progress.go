@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Progress is the progress of the change of one deployment target after a step. Reports alone change neither its exported fields
-// nor its JSON: it stays the same until a step decides something.
+// Progress is the progress of the change of one deployment target after a step. Reports alone change none of its fields but Detail
+// and NotBefore, and not its JSON.
 type Progress struct {
 	DeploymentTarget string `json:"-"`
 	// Content names the content in approvals, see [Progress.Approval]; "" if no rollout is under way.
@@ -44,15 +42,54 @@ type Progress struct {
 	// clusters keep reporting what they report now; otherwise zero.
 	NotBefore time.Time `json:"-"`
 
+	// Detail is the rest of the reason. Reports change it.
+	Detail Detail `json:"-"`
+
 	never  bool // windows decide, and none opens
 	number int  // the number of the stage in the settings
 	mixed  bool // a group of changes that have different numbers of stages
-	detail string
-	// reason is the most common message of checks about clusters that are not ready or have failed; isMost reports whether no more
-	// clusters wait for agents.
-	reason string
-	isMost bool
 }
+
+// Detail describes a wait. It is in no state.
+type Detail struct {
+	// Clusters counts the clusters of the stage, or those that have failed; zero without a report.
+	Clusters ClusterCounts
+	Reason   Reason
+	// Holds has the holds up to the current stage.
+	Holds []HoldDetail
+	// FailedAt is another stage than the current one where clusters have failed.
+	FailedAt StagePlace
+	// RollsBackAt is the time until which the failure must last to be rolled back; zero if it is not rolled back.
+	RollsBackAt time.Time
+	// NotRolledBack reports that no assignment in particular has failed, and nothing is rolled back for that reason.
+	NotRolledBack bool
+}
+
+// ClusterCounts counts clusters. Total is all clusters of the stage, reporting or not.
+type ClusterCounts struct{ Total, Ready, Soaking, NotReady, Failed, Stuck, Unknown int }
+
+// Reason is the most common message of checks about clusters that are not ready or have failed.
+type Reason struct {
+	Message string // "" without checks
+	Others  int    // clusters with other messages of the check
+	IsMost  bool   // no more clusters wait for agents
+}
+
+// HoldDetail is the reason of a hold, and its end.
+type HoldDetail struct {
+	Reason string
+	Until  time.Time // zero: until it is removed
+}
+
+// StagePlace is the position of a stage among those with hosts of the change, as in [Progress].
+type StagePlace struct {
+	Stage, Stages int
+	Name          string
+	Removes       bool
+}
+
+// Place returns the current stage.
+func (p Progress) Place() StagePlace { return StagePlace{p.Stage, p.Stages, p.StageName, p.Removes} }
 
 // Condition is the condition of a change that is under way.
 type Condition string
@@ -117,7 +154,7 @@ func (r *decider) progressOf(t *target, waits *waits) *Progress {
 	if t.state != nil {
 		r.underWay(t, p)
 	}
-	p.detail = r.detail(t, p)
+	r.setDetail(t, p)
 	p.NotBefore, p.never = r.windows.notBefore(t, p.WaitsFor, waits)
 	return p
 }
@@ -126,7 +163,9 @@ func (r *decider) progressOf(t *target, waits *waits) *Progress {
 func (r *decider) underWay(t *target, p *Progress) {
 	s := t.state
 	p.Content, p.Since = s.id(), s.Since
-	r.setStage(t, p, s.Passed)
+	place := r.placeOf(t, s.Passed)
+	p.Stage, p.Stages, p.StageName, p.Removes = place.Stage, place.Stages, place.Name, place.Removes
+	p.number, _ = r.stageAt(t, s.Passed)
 	halted := s.Failed || t.failing
 	switch {
 	case halted:
@@ -146,29 +185,28 @@ func (r *decider) underWay(t *target, p *Progress) {
 	case halted:
 		p.Condition = Failed
 	}
-	switch {
-	case halted:
-		p.reason = t.counts.fails.text()
-	case p.WaitsFor == WaitsForClusters:
-		p.reason, p.isMost = t.counts.waits.text(), t.counts.waits.isMost()
-	}
 }
 
-// setStage sets the stage of a number. It does not count stages without hosts of the change.
-func (r *stageTable) setStage(t *target, p *Progress, number int) {
+// placeOf returns the place of the stage with a number. It does not count stages without hosts of the change.
+func (r *stageTable) placeOf(t *target, number int) StagePlace {
+	at, stages := r.stageAt(t, number)
+	position, _ := slices.BinarySearch(stages, at)
+	return StagePlace{Stage: position + 1, Stages: len(stages), Name: r.stages[at].Name, Removes: at >= r.ways}
+}
+
+// stageAt returns the first stage with hosts of the change from a number on, or the last one, and all stages of its way: those that
+// write or those that remove.
+func (r *stageTable) stageAt(t *target, number int) (stage int, all []int) {
 	first := slices.IndexFunc(t.stages, func(stage int) bool { return stage >= r.ways })
 	if first < 0 {
 		first = len(t.stages)
 	}
-	stages := t.stages[:first]
-	if p.Removes = number >= r.ways && first < len(t.stages) || first == 0; p.Removes {
-		stages = t.stages[first:]
+	all = t.stages[:first]
+	if number >= r.ways && first < len(t.stages) || first == 0 {
+		all = t.stages[first:]
 	}
-	p.Stages = len(stages)
-	position, _ := slices.BinarySearch(stages, number)
-	position = min(position, p.Stages-1)
-	p.Stage, p.number = position+1, stages[position]
-	p.StageName = r.stages[p.number].Name
+	position, _ := slices.BinarySearch(all, number)
+	return all[min(position, len(all)-1)], all
 }
 
 // isTimed reports whether only time proves the current stage: its hosts have no reports.
@@ -186,78 +224,49 @@ func (r *prover) isTimed(t *target) bool {
 	return some
 }
 
-// holds returns the reasons of the holds up to the current stage.
-func (r *decider) holds(t *target) string {
-	var reasons []string
+// holds returns the holds up to the current stage.
+func (r *decider) holds(t *target) []HoldDetail {
+	var holds []HoldDetail
 	for _, m := range t.members {
-		if m.hold == nil || !m.pending() || t.state != nil && m.touched != nil && m.stage > t.state.Passed {
-			continue
+		if m.hold != nil && m.pending() && (t.state == nil || m.touched == nil || m.stage <= t.state.Passed) {
+			holds = append(holds, HoldDetail{m.hold.Reason, m.hold.Until})
 		}
-		reason := cmp.Or(m.hold.Reason, "without a reason")
-		if !m.hold.Until.IsZero() {
-			reason += ", until " + m.hold.Until.UTC().Format(time.RFC3339)
-		}
-		reasons = append(reasons, reason)
 	}
-	slices.Sort(reasons)
-	reasons = slices.Compact(reasons)
-	return wording.List(reasons, wording.Named)
+	slices.SortFunc(holds, func(a, b HoldDetail) int {
+		return cmp.Or(strings.Compare(a.Reason, b.Reason), a.Until.Compare(b.Until))
+	})
+	return slices.CompactFunc(holds, func(a, b HoldDetail) bool { return a.Reason == b.Reason && a.Until.Equal(b.Until) })
 }
 
-// detail describes the wait. It may change with each report.
-func (r *decider) detail(t *target, p *Progress) string {
+// setDetail describes the wait.
+func (r *decider) setDetail(t *target, p *Progress) {
+	c, d := &t.counts, &p.Detail
 	switch p.WaitsFor {
 	case WaitsForHold:
-		return r.holds(t)
+		d.Holds = r.holds(t)
 	case WaitsForClusters:
-		c := t.counts
-		if c.total() == 0 {
-			return ""
+		if d.Reason = c.waits.most(); c.total() > 0 {
+			d.Clusters = c.shown()
 		}
-		parts := wording.Counts([]int{c.soaking, c.waiting, c.failed, c.unknown}, "soaking", "not ready yet", "failed", "unknown")
-		return strings.Join(
-			append([]string{fmt.Sprintf("%d of %s ready", c.ready, wording.Count(c.clusters, "cluster is", "clusters are"))}, parts...),
-			", ",
-		)
 	case WaitsForContent:
-		return r.detailOfFailure(t, p)
-	case WaitsForApproval:
-		return strconv.Quote(p.Approval())
+		d.Reason = c.fails.most()
+		if p.Retry != "" {
+			return
+		}
+		d.Clusters = c.shown()
+		if t.failedAt != t.state.Passed {
+			d.FailedAt = r.placeOf(t, t.failedAt)
+		}
+		if r.Settings.RollBack && !t.lasting && !t.expedited {
+			d.RollsBackAt, d.NotRolledBack = c.lasts, c.lasts.IsZero()
+		}
 	}
-	return ""
 }
 
-func (r *decider) detailOfFailure(t *target, p *Progress) string {
-	if p.Retry != "" {
-		text := fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
-		if p.reason != "" {
-			text = p.reason + "; " + text
-		}
-		return text
+func (c *counts) shown() ClusterCounts {
+	return ClusterCounts{
+		Total: c.clusters, Ready: c.ready, Soaking: c.soaking, NotReady: c.waiting, Failed: c.failed - c.stuck, Stuck: c.stuck, Unknown: c.unknown,
 	}
-	c := t.counts
-	var parts []string
-	if failed := c.failed - c.stuck; failed > 0 {
-		parts = append(parts, wording.Count(failed, "cluster has", "clusters have")+" failed")
-	}
-	if c.stuck > 0 {
-		parts = append(parts, wording.Count(c.stuck, "cluster is", "clusters are")+" not ready in time")
-	}
-	text := strings.Join(parts, ", ")
-	if t.failedAt != t.state.Passed {
-		text += " at " + r.stageText(t, t.failedAt)
-	}
-	if p.reason != "" {
-		text += ": " + p.reason
-	}
-	switch {
-	case !r.Settings.RollBack || t.lasting || t.expedited:
-	case c.lasts.IsZero():
-		text += "; that is said of no assignment in particular, so it is not rolled back"
-	default:
-		text += ", and it is rolled back if that lasts until " + c.lasts.UTC().Format(time.RFC3339)
-	}
-	return text
 }
 
 // Approval is the text that approves the content, `<deployment target>@<content>`; "" if no rollout is under way.

@@ -74,7 +74,6 @@ func TestOnlyStagesWithHostsAreCounted(t *testing.T) {
 	if p := out.Progress[0]; p.Stage != 1 || p.Stages != 2 || p.StageName != "canary" {
 		t.Errorf("it is at %s", p.Text())
 	}
-	says(t, out, `at stage 1 of 2 "canary", on 1 of 2 hosts`)
 }
 
 // A large rollout has a summary for what is equally far, and one for what has failed.

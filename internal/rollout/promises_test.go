@@ -2,7 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
-	"strings"
+	"reflect"
 	"testing"
 	"time"
 
@@ -11,11 +11,41 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// says expects a text among the lines and notes of a step.
-func says(t *testing.T, out *rollout.Outcome, want string) {
+// waits expects that the only change waits for a condition, with a detail. A test with a golden file has the words.
+func waits(t *testing.T, out *rollout.Outcome, wait rollout.Wait, want rollout.Detail) {
 	t.Helper()
-	if said := strings.Join(append(out.Lines(), out.Notes...), "\n"); !strings.Contains(said, want) {
-		t.Errorf("it does not say %q:\n%s", want, said)
+	if len(out.Progress) != 1 || out.Progress[0].WaitsFor != wait || !reflect.DeepEqual(out.Progress[0].Detail, want) {
+		t.Errorf("it waits for %+v, want %s with %+v", out.Progress, wait, want)
+	}
+}
+
+// stands expects where the only change stands: its place, its hosts, and the condition and the time that it waits for.
+func stands(t *testing.T, out *rollout.Outcome, at rollout.StagePlace, done, hosts int, wait rollout.Wait, notBefore time.Time) {
+	t.Helper()
+	if len(out.Progress) != 1 {
+		t.Fatalf("under way are %+v", out.Progress)
+	}
+	if p := out.Progress[0]; p.Place() != at || p.HostsDone != done || p.Hosts != hosts || p.WaitsFor != wait || !p.NotBefore.Equal(notBefore) {
+		t.Errorf("it is at %s, not before %s; want %+v, %d of %d, %s, %s", p.Text(), p.NotBefore, at, done, hosts, wait, notBefore)
+	}
+}
+
+// notes expects the notes of a step.
+func notes(t *testing.T, out *rollout.Outcome, want ...rollout.Note) {
+	t.Helper()
+	if !reflect.DeepEqual(out.Notes, want) {
+		t.Errorf("the notes are %+v, want %+v", out.Notes, want)
+	}
+}
+
+// passes expects the stages that pass without some of their clusters.
+func passes(t *testing.T, out *rollout.Outcome, want rollout.PassedStage) {
+	t.Helper()
+	if len(out.PassedOver) == 1 {
+		want.Approval = out.PassedOver[0].Approval
+	}
+	if !reflect.DeepEqual(out.PassedOver, []rollout.PassedStage{want}) {
+		t.Errorf("passed over are %+v, want %+v", out.PassedOver, want)
 	}
 }
 
@@ -28,7 +58,9 @@ func TestACanaryThatFailsAfterItsStagePassedHalts(t *testing.T) {
 	s.report("canary", verdict.Failed)
 	s.report("region", verdict.Ready)
 	out := s.expect(t, "2 2 1")
-	says(t, out, `waits for newer content, since this one failed: 1 cluster has failed at stage 1 of 3 "canary"`)
+	waits(t, out, rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Failed: 1}, FailedAt: rollout.StagePlace{Stage: 1, Stages: 3, Name: "canary"},
+	})
 	s.report("canary", verdict.Progressing) // revokes nothing
 	s.expect(t, "2 2 2")
 	s.report("rest", verdict.Ready)
@@ -77,7 +109,9 @@ func TestOnlyAFailureThatLastsIsRolledBack(t *testing.T) {
 			continue
 		}
 		out := s.expect(t, "2 1 1")
-		says(t, out, "1 cluster has failed, and it is rolled back if that lasts until 2026-01-01T14:")
+		if d := out.Progress[0].Detail; d.Clusters.Failed != 1 || d.RollsBackAt.Truncate(time.Hour) != noon.Add(2*time.Hour) || d.NotRolledBack {
+			t.Errorf("it waits for %+v", d)
+		}
 		s.report("canary", verdict.Ready)
 		s.expect(t, "2 2 1")
 	}
@@ -110,7 +144,9 @@ func TestWhatOnlyTheRootSaysIsStuckHaltsAndRollsNothingBack(t *testing.T) {
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
-	says(t, s.expect(t, "2 1 1"), "1 cluster is not ready in time; that is said of no assignment in particular, so it is not rolled back")
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Stuck: 1}, NotRolledBack: true,
+	})
 	report.OfRoot = false
 	s.reports["canary"] = report
 	s.expect(t, "1 1 1")
@@ -122,15 +158,15 @@ func TestStuckAndFailedAreTwoWords(t *testing.T) {
 	s.expect(t, "2 1 1")
 	s.report("canary", verdict.Progressing)
 	out := s.expect(t, "2 1 1")
-	says(t, out, "waits for newer content, since this one is stuck: 1 cluster is not ready in time")
-	if said := out.RollingOut()["app"].Text; !strings.Contains(said, ", stuck") || strings.Contains(said, "failed") {
-		t.Errorf("rolling_out says %s", said)
+	waits(t, out, rollout.WaitsForContent, rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, Stuck: 1}})
+	if is := out.Progress[0]; !is.Stuck || is.Condition != rollout.Stuck {
+		t.Errorf("it is %+v", is)
 	}
 	checkRoundTrip(t, out.Progress)
 	s.Settings.RollBack = true
 	out = s.expect(t, "1 1 1")
-	if said := out.RollingOut()["app"].Text; !strings.Contains(said, ", was stuck and was rolled back") {
-		t.Errorf("rolling_out says %s", said)
+	if is := out.Progress[0]; !is.Stuck || is.Condition != rollout.RolledBack {
+		t.Errorf("it is %+v", is)
 	}
 	checkRoundTrip(t, out.Progress)
 }
@@ -141,22 +177,22 @@ func TestARolloutWhoseNumbersAllowItEnds(t *testing.T) {
 		canary  map[string]any
 		further map[string]any
 		become  func(s *site)
-		says    string
+		passed  rollout.PassedStage
 	}{
 		"its only cluster has failed, and may": {
 			map[string]any{"max_failed": number64("1")}, nil, func(s *site) { s.report("canary", verdict.Failed) },
-			`passes stage 1 of 3 "canary" without 1 cluster: 1 failed`,
+			rollout.PassedStage{Failed: 1},
 		},
 		"its only cluster is dead": {
-			nil, map[string]any{"unknown": "skip"}, func(s *site) { delete(s.reports, "canary") }, `passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`,
+			nil, map[string]any{"unknown": "skip"}, func(s *site) { delete(s.reports, "canary") }, rollout.PassedStage{Unknown: 1},
 		},
 		"its only cluster is dead, with a deadline": {
 			nil, map[string]any{"unknown": "skip", "progress_deadline": "30m"}, func(s *site) { delete(s.reports, "canary") },
-			`passes stage 1 of 3 "canary" without 1 cluster: 1 unknown`,
+			rollout.PassedStage{Unknown: 1},
 		},
 		"its only cluster is stuck, and may be": {
 			map[string]any{"max_failed": number64("1")}, map[string]any{"progress_deadline": "30m"}, func(s *site) { s.report("canary", verdict.Progressing) },
-			`passes stage 1 of 3 "canary" without 1 cluster: 1 stuck`,
+			rollout.PassedStage{Stuck: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +211,8 @@ func TestARolloutWhoseNumbersAllowItEnds(t *testing.T) {
 				test.become(s)
 				out, versions := s.run(t)
 				if versions == "2 2 1" {
-					says(t, out, test.says)
+					test.passed.Stage = rollout.StagePlace{Stage: 1, Stages: 3, Name: "canary"}
+					passes(t, out, test.passed)
 					return
 				}
 			}
@@ -220,7 +257,7 @@ func TestAHostThatProgressesForEverHoldsNoBatch(t *testing.T) {
 		}
 		out, _ := s.run(t)
 		if s.Deployed["rest"]["app"] == "rest-v2-tree" {
-			says(t, out, `passes stage 1 of 2 "many" without 1 cluster: 1 not ready yet`)
+			passes(t, out, rollout.PassedStage{Stage: rollout.StagePlace{Stage: 1, Stages: 2, Name: "many"}, NotReady: 1})
 			return
 		}
 	}
@@ -245,9 +282,12 @@ func TestAllClustersOfAStageAreCounted(t *testing.T) {
 	s.report(first, verdict.Ready)
 	out, _ := s.run(t)
 	// Then there is room for the other one.
-	says(t, out, "waits for clusters to be ready: 0 of 2 clusters are ready, 1 soaking, not before 2026-01-01 14:31 UTC")
+	waits(t, out, rollout.WaitsForClusters, rollout.Detail{Clusters: rollout.ClusterCounts{Total: 2, Soaking: 1}})
+	if at := noon.Add(151 * time.Minute); !out.Progress[0].NotBefore.Equal(at) {
+		t.Errorf("it proceeds at %s, want %s", out.Progress[0].NotBefore, at)
+	}
 	out, _ = s.run(t)
-	if says(t, out, "waits for clusters to be ready: 1 of 2 clusters are ready"); s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" ||
+	if is := out.Progress[0]; is.WaitsFor != rollout.WaitsForClusters || is.Detail.Clusters.Ready != 1 || s.Deployed["pair-1"]["app"] != "pair-1-v2-tree" ||
 		s.Deployed["pair-2"]["app"] != "pair-2-v2-tree" {
 		t.Errorf("deployed is %v", s.Deployed)
 	}
@@ -259,7 +299,7 @@ func TestAStageWithAnEmptyListOfHostsSelectsNone(t *testing.T) {
 		t,
 		map[string]any{"stages": []any{map[string]any{"name": "empty", "hosts": []any{}}, ringStage("canary"), ringStage("region")}},
 	)
-	says(t, s.expect(t, "2 1 1"), `stage "empty" selects no host of the fleet, and is skipped`)
+	notes(t, s.expect(t, "2 1 1"), rollout.Note{Kind: rollout.StageIsEmpty, Subject: "empty"})
 	s = newSite(t, nil)
 	holds, _, findings := rollout.DecodeHolds([]any{map[string]any{"hosts": []any{}}})
 	if s.Holds = holds; len(findings) > 0 {
@@ -273,9 +313,12 @@ func TestAStageWithoutClustersSaysThatOnlyTimeCounts(t *testing.T) {
 	s := newSite(t, map[string]any{"stages": []any{with(ringStage("canary"), "soak", "90m"), ringStage("region")}})
 	s.Hosts["canary"].Clusters = nil
 	out := s.expect(t, "2 1 1")
-	says(t, out, `waits for the soak time, since only time counts`)
-	says(t, out, `only time proves a change on canary, of which the fleet has no clusters`)
-	says(t, s.expect(t, "2 1 1"), `waits for the soak time, since only time counts: not before 2026-01-01 14:31 UTC`)
+	waits(t, out, rollout.WaitsForSoak, rollout.Detail{})
+	notes(t, out, rollout.Note{Kind: rollout.TimeProves, Hosts: []string{"canary"}})
+	out = s.expect(t, "2 1 1")
+	if at := noon.Add(151 * time.Minute); out.Progress[0].WaitsFor != rollout.WaitsForSoak || !out.Progress[0].NotBefore.Equal(at) {
+		t.Errorf("it waits for %+v, want %s", out.Progress[0], at)
+	}
 	s.expect(t, "2 2 1")
 }
 
@@ -284,10 +327,9 @@ func TestAHeldHostSaysWhatHoldsIt(t *testing.T) {
 	s := newSite(t, nil)
 	s.Holds = []rollout.FolderHold{{Hosts: []string{"canary"}, Reason: "the store is being moved", Until: noon.Add(30 * time.Hour)}}
 	out := s.expect(t, "1 1 1")
-	says(t, out, `waits for a hold: the store is being moved, until 2026-01-02T18:00:00Z`)
-	if said := out.RollingOut()["app"].Text; !strings.Contains(said, "waits for a hold") {
-		t.Errorf("rolling_out says %s", said)
-	}
+	waits(t, out, rollout.WaitsForHold, rollout.Detail{
+		Holds: []rollout.HoldDetail{{Reason: "the store is being moved", Until: noon.Add(30 * time.Hour)}},
+	})
 }
 
 func TestAHostThatJoinsInTheMiddleWaitsForItsStage(t *testing.T) {
@@ -312,12 +354,13 @@ func TestAHostThatJoinsInTheMiddleWaitsForItsStage(t *testing.T) {
 func TestExpediteByABareNameIsNoted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, map[string]any{"expedite": []any{"app"}})
-	says(t, s.expect(t, "2 2 2"), `expedite "app" is for whatever that gets later, too; write "app@`)
+	out := s.expect(t, "2 2 2")
+	notes(t, out, rollout.Note{Kind: rollout.ExpeditesLater, Subject: "app", Other: out.Progress[0].Approval()})
 	for host := range s.Hosts {
 		s.report(host, verdict.Ready)
 	}
 	s.expect(t, "2 2 2")
-	says(t, s.expect(t, "2 2 2"), `expedite "app" is for whatever that gets next, too`)
+	notes(t, s.expect(t, "2 2 2"), rollout.Note{Kind: rollout.ExpeditesNext, Subject: "app"})
 }
 
 func TestAFailureOfTheRootHaltsAndRollsNothingBack(t *testing.T) {
@@ -328,7 +371,9 @@ func TestAFailureOfTheRootHaltsAndRollsNothingBack(t *testing.T) {
 	report := s.reports["canary"]
 	report.OfRoot = true
 	s.reports["canary"] = report
-	says(t, s.expect(t, "2 1 1"), "1 cluster has failed; that is said of no assignment in particular, so it is not rolled back")
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}, NotRolledBack: true,
+	})
 	s.expect(t, "2 1 1")
 	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")

@@ -1,16 +1,12 @@
 package rollout
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // prover counts the clusters that prove a stage.
@@ -80,20 +76,12 @@ func (t *target) fails(number int, stage *Stage) bool {
 
 // notePassedOver records the clusters without proof of the stage that passes now.
 func (r *tracker) notePassedOver(t *target) {
-	c := &t.counts
-	if c.soaking+c.waiting+c.failed+c.unknown == 0 {
-		return
+	if c := &t.counts; c.total() > c.ready {
+		r.passedOver = append(r.passedOver, PassedStage{
+			Approval: gate.Mark(t.name, t.state.id()), Stage: r.placeOf(t, t.state.Passed),
+			Failed: c.failed - c.stuck, Stuck: c.stuck, NotReady: c.soaking + c.waiting, Unknown: c.unknown,
+		})
 	}
-	parts := wording.Counts(
-		[]int{c.failed - c.stuck, c.stuck, c.soaking + c.waiting, c.unknown},
-		"failed",
-		"stuck",
-		"not ready yet",
-		"unknown",
-	)
-	r.passedOver = append(r.passedOver, fmt.Sprintf("%s passes %s without %s: %s",
-		gate.Mark(t.name, t.state.id()), r.stageText(t, t.state.Passed),
-		wording.Count(c.total()-c.ready, "cluster", "clusters"), strings.Join(parts, ", ")))
 }
 
 // areReady reports whether a stage is proven. After a lost state, the change of each host is unknown: the hosts that were written

@@ -1,7 +1,5 @@
 package rollout
 
-import "github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
-
 // reason is the message of a check about a cluster that is not ready.
 type reason struct{ source, message string }
 
@@ -26,31 +24,18 @@ func (r *reasons) add(report Report) {
 	}
 }
 
-// maxReason limits the bytes of a reason in a plan.
-const maxReason = 300
-
-// text returns the most common reason in one line; "" without checks.
-func (r *reasons) text() string {
+// most returns the most common reason; zero without checks.
+func (r *reasons) most() Reason {
 	if r.first.source == "" {
-		return ""
+		return Reason{}
 	}
-	text, others := wording.Cut(wording.Line(r.first.message), maxReason), 0
+	most, all := Reason{Message: r.first.message}, 0
 	for why, clusters := range r.by {
+		all += clusters
 		if why.source == r.first.source && why != r.first {
-			others += clusters
+			most.Others += clusters
 		}
 	}
-	if others > 0 {
-		text += ", and other figures of " + wording.Count(others, "cluster", "clusters")
-	}
-	return text
-}
-
-// isMost reports whether checks call at least as many clusters not ready as agents do.
-func (r *reasons) isMost() bool {
-	others := 0
-	for _, clusters := range r.by {
-		others += clusters
-	}
-	return others > 0 && others >= r.agents
+	most.IsMost = all >= r.agents
+	return most
 }

@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +24,9 @@ func TestThePlanSaysTheFigureThatIsWaitedFor(t *testing.T) {
 	s.expect(t, "2 1 1")
 	s.reports["canary"] = s.measured("canary", verdict.Progressing, tooMany)
 	out := s.expect(t, "2 1 1")
-	says(t, out, `at stage 1 of 3 "canary", on 1 of 3 hosts: waits for `+tooMany+"; 0 of 1 cluster is ready, 1 not ready yet")
+	waits(t, out, rollout.WaitsForClusters, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, NotReady: 1}, Reason: rollout.Reason{Message: tooMany, IsMost: true},
+	})
 	rolling := out.RollingOut()["app"]
 	s.reports["canary"] = s.measured("canary", verdict.Progressing, "errors: 0.8 % (passes where value < 0.4)")
 	if out := s.expect(t, "2 1 1"); out.RollingOut()["app"] != rolling || !out.HasMore() {
@@ -36,7 +37,9 @@ func TestThePlanSaysTheFigureThatIsWaitedFor(t *testing.T) {
 		t.Errorf("without a check: %v", out.Lines())
 	}
 	s.reports["canary"] = s.measured("canary", verdict.Unknown, "errors: there is no figure")
-	says(t, s.expect(t, "2 1 1"), "waits for errors: there is no figure; 0 of 1 cluster is ready, 1 unknown")
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForClusters, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Unknown: 1}, Reason: rollout.Reason{Message: "errors: there is no figure", IsMost: true},
+	})
 	s.report("canary", verdict.Ready)
 	s.expect(t, "2 2 1")
 }
@@ -47,22 +50,31 @@ func TestThePlanSaysTheFigureThatFailed(t *testing.T) {
 	s := newSite(t, nil)
 	s.expect(t, "2 1 1")
 	s.reports["canary"] = s.measured("canary", verdict.Failed, failed)
-	says(t, s.expect(t, "2 1 1"), "waits for newer content, since this one failed: 1 cluster has failed: "+failed)
+	figure := rollout.Reason{Message: failed, IsMost: true}
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}, Reason: figure,
+	})
 
 	s = newSite(t, map[string]any{"on_failure": "roll_back", "failed_for": "3h"})
 	s.expect(t, "2 1 1")
 	s.reports["canary"] = s.measured("canary", verdict.Failed, failed)
-	says(t, s.expect(t, "2 1 1"), "1 cluster has failed: "+failed+", and it is rolled back if that lasts until 2026-01-01T16:01:00Z")
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}, Reason: figure, RollsBackAt: noon.Add(4*time.Hour + time.Minute),
+	})
 	s.Now = s.Now.Add(3 * time.Hour)
-	says(t, s.expect(t, "1 1 1"), failed+"; it was rolled back; add ")
+	waits(t, s.expect(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Reason: figure})
 	out := s.expect(t, "1 1 1")
-	says(t, out, "since this one failed: it was rolled back; add ")
+	if waits(t, out, rollout.WaitsForContent, rollout.Detail{}); out.Progress[0].Retry == "" {
+		t.Error("nothing retries it")
+	}
 
 	s = newSite(t, map[string]any{"progress_deadline": "2h"})
 	s.expect(t, "2 1 1")
 	s.reports["canary"] = s.measured("canary", verdict.Progressing, tooMany)
 	s.Now = s.Now.Add(3 * time.Hour)
-	says(t, s.expect(t, "2 1 1"), "since this one is stuck: 1 cluster is not ready in time: "+tooMany)
+	waits(t, s.expect(t, "2 1 1"), rollout.WaitsForContent, rollout.Detail{
+		Clusters: rollout.ClusterCounts{Total: 1, Stuck: 1}, Reason: rollout.Reason{Message: tooMany, IsMost: true},
+	})
 }
 
 func TestTheMostCommonFigureIsSaid(t *testing.T) {
@@ -74,32 +86,27 @@ func TestTheMostCommonFigureIsSaid(t *testing.T) {
 	}
 	s.Hosts["canary"].Clusters = clusters
 	s.expect(t, "2 1 1")
-	say := func(messages ...string) string {
+	figures := func(messages ...string) rollout.Reason {
 		for i, cluster := range clusters {
-			s.reports[cluster] = s.measured("canary", verdict.Progressing, messages[min(i, len(messages)-1)])
-			if messages[min(i, len(messages)-1)] == "" {
-				report := s.reports[cluster]
+			report := s.measured("canary", verdict.Progressing, messages[min(i, len(messages)-1)])
+			if report.Message == "" {
 				report.Source = ""
-				s.reports[cluster] = report
 			}
+			s.reports[cluster] = report
 		}
-		_, waits, _ := strings.Cut(s.expect(t, "2 1 1").Lines()[0], "waits for ")
-		return waits
+		return s.expect(t, "2 1 1").Progress[0].Detail.Reason
 	}
 	for _, c := range []struct {
 		messages []string
-		want     string
+		want     rollout.Reason
 	}{
-		{[]string{"errors: 1 %"}, "errors: 1 %; 0 of 8 clusters are ready, 8 not ready yet"},
-		{[]string{"errors: 1 %", "errors: 2 %"}, "errors: 2 %, and other figures of 1 cluster; 0 of 8"},
-		{[]string{"errors: 1 %", "errors: 2 %", "errors: 3 %", "errors: 4 %", "errors: 5 %", "errors: 6 %", "errors: 7 %", "errors: 8 %"}, "errors: 1 %, and other figures of 7 clusters; 0 of 8"},
-		{[]string{"errors: 1 %", ""}, "clusters to be ready: 0 of 8 clusters are ready, 8 not ready yet; errors: 1 %"},
-		{[]string{"errors: 1 %\nextra\x1b[31m"}, "errors: 1 % extra"},
-		{[]string{"errors: " + strings.Repeat("long ", 1000)}, "errors: long"},
+		{[]string{"1 %"}, rollout.Reason{Message: "1 %", IsMost: true}},
+		{[]string{"1 %", "2 %"}, rollout.Reason{Message: "2 %", Others: 1, IsMost: true}},
+		{[]string{"1 %", "2 %", "3 %", "4 %", "5 %", "6 %", "7 %", "8 %"}, rollout.Reason{Message: "1 %", Others: 7, IsMost: true}},
+		{[]string{"1 %", ""}, rollout.Reason{Message: "1 %"}},
 	} {
-		got := say(c.messages...)
-		if !strings.HasPrefix(got, c.want) || strings.ContainsAny(got, "\n\x1b") || len(got) > 500 {
-			t.Errorf("%q: %q", c.messages, got)
+		if got := figures(c.messages...); got != c.want {
+			t.Errorf("%q: %+v", c.messages, got)
 		}
 	}
 }
@@ -120,5 +127,8 @@ func TestManyChangesSayTheFigureOfOneOfThem(t *testing.T) {
 	}
 	s.run(t)
 	out, _ := s.run(t)
-	says(t, out, `21 deployment targets at stage 1 of 3 "canary", on 21 of 63 hosts: waits for clusters to be ready, such as: errors: app`)
+	want := `21 deployment targets at stage 1 of 3 "canary", on 21 of 63 hosts: waits for clusters to be ready, such as: errors: app`
+	if lines := out.Lines(); len(lines) != 1 || lines[0] != want {
+		t.Errorf("got %q, want %q", lines, want)
+	}
 }

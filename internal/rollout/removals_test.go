@@ -1,8 +1,8 @@
 package rollout_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -39,14 +39,12 @@ func TestNothingIsRemovedBeforeWhatTakesItsPlaceIsProven(t *testing.T) {
 	s := moving(t, nil)
 	s.expect(t, "1 1 ")
 	s.report("canary", verdict.Ready)
-	says(t, s.expect(t, "1 1 1"), "at stage 2 of 2, on 2 of 3 hosts: waits for clusters to be ready")
+	stands(t, s.expect(t, "1 1 1"), rollout.StagePlace{Stage: 2, Stages: 2}, 2, 3, rollout.WaitsForClusters, time.Time{})
 	s.expect(t, "1 1 1")
 	s.report("rest", verdict.Ready)
 	out := s.expect(t, "1  1")
-	says(t, out, `at removal stage 1 of 1 "region", on 3 of 3 hosts: waits for clusters to be ready`)
-	if said := out.RollingOut()["app"].Text; !strings.HasPrefix(said, `removal stage 1 of 1 "region", 3 of 3 hosts, since `) {
-		t.Errorf("rolling_out says %s", said)
-	}
+	removal := rollout.StagePlace{Stage: 1, Stages: 1, Name: "region", Removes: true}
+	stands(t, out, removal, 3, 3, rollout.WaitsForClusters, time.Time{})
 	checkRoundTrip(t, out.Progress)
 	s.reports["region"] = rollout.Report{Known: true, Status: verdict.Status{Verdict: verdict.Ready}}
 	if out := s.expect(t, "1  1"); !out.RolledOut {
@@ -61,7 +59,7 @@ func TestAnAdditionThatFailsKeepsWhatIsThere(t *testing.T) {
 	s.report("canary", verdict.Ready)
 	s.expect(t, "1 1 1")
 	s.report("rest", verdict.Failed)
-	says(t, s.expect(t, "1 1 1"), "waits for newer content, since this one failed: 1 cluster has failed")
+	waits(t, s.expect(t, "1 1 1"), rollout.WaitsForContent, rollout.Detail{Clusters: rollout.ClusterCounts{Total: 1, Failed: 1}})
 	s.Settings.RollBack = true
 	s.expect(t, " 1 ")
 
@@ -72,7 +70,9 @@ func TestAnAdditionThatFailsKeepsWhatIsThere(t *testing.T) {
 	s.report("rest", verdict.Ready)
 	s.expect(t, "1  1")
 	s.report("canary", verdict.Failed)
-	says(t, s.expect(t, " 1 "), "at removal stage 1 of 1")
+	if at := s.expect(t, " 1 ").Progress[0].Place(); !at.Removes || at.Stage != 1 || at.Stages != 1 {
+		t.Errorf("it is at %+v", at)
+	}
 }
 
 func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRemovalsKeepToWhatAStageSays(t *testing.T) {
 		t.Errorf("at 14:00, %d folders are left", left())
 	}
 	out, _ := s.run(t)
-	if says(t, out, "the soak time, since only time counts: not before 2026-01-01 18:00 UTC"); left() != 1 {
+	if is := out.Progress[0]; is.WaitsFor != rollout.WaitsForSoak || !is.NotBefore.Equal(noon.Add(6*time.Hour)) || left() != 1 {
 		t.Errorf("at 15:00, %d folders are left", left())
 	}
 	for range 2 {
@@ -115,7 +115,9 @@ func TestWhatIsHeldKeepsBackRemovalsOnlyWhereAllOfItsStageIs(t *testing.T) {
 	s.Holds = []rollout.FolderHold{{Hosts: []string{"rest"}, Reason: "audit"}}
 	s.expect(t, "1 1 ")
 	s.report("canary", verdict.Ready)
-	says(t, s.expect(t, "1 1 "), "at stage 2 of 2, on 1 of 3 hosts: waits for a hold: audit")
+	out := s.expect(t, "1 1 ")
+	stands(t, out, rollout.StagePlace{Stage: 2, Stages: 2}, 1, 3, rollout.WaitsForHold, time.Time{})
+	waits(t, out, rollout.WaitsForHold, rollout.Detail{Holds: []rollout.HoldDetail{{Reason: "audit"}}})
 	s.Hosts["other"], s.Wanted["other"] = &rollout.FleetHost{}, map[string]string{"app": "other-v1-tree"}
 	s.expect(t, "1 1 ")
 	s.run(t)

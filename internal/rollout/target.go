@@ -21,11 +21,24 @@ type stageTable struct {
 	matches map[string][]bool // by host: the stages that select it
 }
 
+// newStageTable returns the stages of the settings; nil: none.
+func newStageTable(settings *Settings) stageTable {
+	table := stageTable{matches: map[string][]bool{}}
+	if settings == nil {
+		return table
+	}
+	table.stages = append(slices.Clone(settings.Stages), Stage{ReadyPercent: 100})
+	if table.ways = len(table.stages); table.ways > 1 {
+		table.stages = append(table.stages, table.stages...)
+	}
+	return table
+}
+
 // tracker updates the state of changes, and passes proven stages.
 type tracker struct {
 	*prover
 	state      *StepState
-	passedOver []string
+	passedOver []PassedStage
 	elsewhere  []counts // buffer of pass, by stage: there may be thousands of targets
 }
 

@@ -184,7 +184,7 @@ func TestALostStateGivesNoClusterWhatItMustNotHave(t *testing.T) {
 	s.has["canary"] = "1.31" // it has not done so yet
 	s.Released = rollout.ByCluster{Each: map[string]string{"region-a": "1.30", "region-b": "1.30"}}
 	s.run()
-	if out := s.expect(t, "1.31 1.30 1.30"); len(out.Notes) == 0 || !strings.Contains(out.Notes[0], "Set released, or want another value") {
+	if out := s.expect(t, "1.31 1.30 1.30"); len(out.Notes) == 0 || out.Notes[0].Kind != rollout.NoWayBack || out.Notes[0].Other != "Set released, or want another value" {
 		t.Errorf("notes %q", out.Notes)
 	}
 }

@@ -16,17 +16,22 @@ type windowCheck struct {
 	written  map[int]bool    // by stage: something is written that needs open windows
 }
 
-// look checks which windows are open now.
-func (r *windowCheck) look() {
-	r.open = r.Settings.Windows.Open(r.Now)
-	for i := range r.Settings.Stages {
-		if !r.Settings.Stages[i].Windows.Open(r.Now) {
+// newWindowCheck checks which windows are open now.
+func newWindowCheck(p *prover) *windowCheck {
+	r := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
+	if p.Settings == nil {
+		return r
+	}
+	r.open = p.Settings.Windows.Open(p.Now)
+	for i := range p.Settings.Stages {
+		if !p.Settings.Stages[i].Windows.Open(p.Now) {
 			if r.shut == nil {
-				r.shut = make([]bool, r.ways)
+				r.shut = make([]bool, p.ways)
 			}
 			r.shut[i] = true
 		}
 	}
+	return r
 }
 
 // isOpen reports whether the windows of the rollout and of the host's stage are open.

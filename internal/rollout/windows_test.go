@@ -48,7 +48,7 @@ func TestAStageHasWindowsOfItsOwn(t *testing.T) {
 	}
 	s.report("canary", verdict.Ready)
 	out = s.expect(t, "2 1 1")
-	says(t, out, `at stage 2 of 3 "region", on 1 of 3 hosts: waits for a window: not before 2026-01-01 16:00 UTC`)
+	stands(t, out, rollout.StagePlace{Stage: 2, Stages: 3, Name: "region"}, 1, 3, rollout.WaitsForWindow, noon.Add(4*time.Hour))
 	if out.Closed || len(out.Windowed) > 0 {
 		t.Errorf("where one stage waits: %+v", out)
 	}
@@ -97,8 +97,8 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 		s.Wanted[host] = map[string]string{"app": host + "-v1-tree"}
 	}
 	out, _ := s.run(t)
-	if says(t, out, "app, on 4 of 5 hosts: waits for a window: not before 2026-01-01 15:00 UTC"); out.Decisions["new-region"] != nil ||
-		s.Deployed["new-canary"]["app"] == "" {
+	stands(t, out, rollout.StagePlace{}, 4, 5, rollout.WaitsForWindow, noon.Add(3*time.Hour))
+	if out.Decisions["new-region"] != nil || s.Deployed["new-canary"]["app"] == "" {
 		t.Errorf("at 13:00, %+v is deployed", s.Deployed)
 	}
 	again, _ := s.run(t)
@@ -121,7 +121,9 @@ func TestWhatJoinsAndWhatWasChangedByHandWaitForTheWindowsOfTheirStage(t *testin
 		len(now.Windowed) > 0 {
 		t.Errorf("at 16:00 drift becomes %+v", now.Decisions)
 	}
-	says(t, now, "waits for a window: not before 2026-01-02 15:00 UTC")
+	if at := noon.Add(27 * time.Hour); now.Progress[0].WaitsFor != rollout.WaitsForWindow || !now.Progress[0].NotBefore.Equal(at) {
+		t.Errorf("it waits for %+v, want a window at %s", now.Progress[0], at)
+	}
 	// What is there counts from now on.
 	s.Deployed["region"]["app"], s.State, s.Found["canary"]["app"] = "by hand", now.State, "canary-v1-tree"
 	if out, _ := s.run(t); s.Deployed["region"]["app"] != "by hand" || out.RollingOut()["app"] != now.RollingOut()["app"] {

@@ -109,7 +109,7 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 		return decision{}, false
 	}
 	for _, note := range outcome.Notes {
-		s.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", tfvalue.Sentence(note))
+		s.diagnostics.AddAttributeWarning(path.Root("rollout"), "Rollout may not do what you expect", tfvalue.Sentence(note.String()))
 	}
 	d := decision{wanted: s.wanted, config: s.config, isStaged: true, outcome: outcome, formerContents: contents}
 	return d, s.checkMove(ctx, outcome)

@@ -176,7 +176,7 @@ func (o *operation) warn() {
 		))
 	}
 	for _, note := range out.Notes {
-		o.diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note))
+		o.diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note.String()))
 	}
 	if o.memory == nil {
 		return

@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +67,7 @@ func (p Progress) Text() string { return p.text(1) }
 
 func (p Progress) text(targets int) string {
 	var b strings.Builder
-	if name := p.stageText(); name != "" {
+	if name := p.Place().text(p.mixed); name != "" {
 		b.WriteString(name + ", ")
 	}
 	fmt.Fprintf(&b, "%d of %s", p.HostsDone, wording.Count(p.Hosts, "host", "hosts"))
@@ -111,31 +110,128 @@ func (p Progress) WaitText() string {
 	return waitTexts[p.WaitsFor]
 }
 
-// stageText returns the stage in words, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" without a rollout.
-func (p Progress) stageText() string {
-	text := fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)
+// text returns the stage in words, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" without a rollout. mixed
+// omits the numbers.
+func (s StagePlace) text(mixed bool) string {
+	text := fmt.Sprintf("stage %d of %d", s.Stage, s.Stages)
 	switch {
-	case p.Stages == 0:
+	case s.Stages == 0:
 		return ""
-	case p.mixed && p.StageName == "":
+	case mixed && s.Name == "":
 		text = "last stage"
-	case p.mixed:
+	case mixed:
 		text = "stage"
 	}
-	if p.Removes {
+	if s.Removes {
 		text = "removal " + text
 	}
-	if p.StageName != "" {
-		text += " " + strconv.Quote(p.StageName)
+	if s.Name != "" {
+		text += " " + strconv.Quote(s.Name)
 	}
 	return text
 }
 
-// stageText returns the stage with a number in words.
-func (r *stageTable) stageText(t *target, number int) string {
-	var p Progress
-	r.setStage(t, &p, number)
-	return p.stageText()
+// String returns the stage in words.
+func (p PassedStage) String() string {
+	numbers := []int{p.Failed, p.Stuck, p.NotReady, p.Unknown}
+	parts := wording.Counts(numbers, "failed", "stuck", "not ready yet", "unknown")
+	return fmt.Sprintf("%s passes %s without %s: %s", p.Approval, p.Stage.text(false),
+		wording.Count(p.Failed+p.Stuck+p.NotReady+p.Unknown, "cluster", "clusters"), strings.Join(parts, ", "))
+}
+
+// String returns the note in words.
+func (n Note) String() string {
+	switch n.Kind {
+	case NoWayBack:
+		return fmt.Sprintf("%s failed, and cannot be rolled back automatically: its content before is not known. %s", n.Subject, n.Other)
+	case ApprovesNothing:
+		return fmt.Sprintf("approval %q is for a deployment target that has no assignment; remove the approval", n.Subject)
+	case ApprovesOld:
+		return fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", n.Subject)
+	case ExpeditesOld:
+		return fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", n.Subject, n.Other)
+	case ExpeditesLater:
+		return fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this content alone", n.Subject, n.Other)
+	case ExpeditesNext:
+		return fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is to be expedited",
+			n.Subject)
+	case TimeProves:
+		return fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",
+			wording.List(n.Hosts, wording.Named))
+	}
+	return fmt.Sprintf("stage %q selects no host of the fleet, and is skipped", n.Subject)
+}
+
+// maxReason limits the bytes of a reason in a plan.
+const maxReason = 300
+
+// text returns the reason in one line; "" without checks.
+func (r Reason) text() string {
+	text := wording.Cut(wording.Line(r.Message), maxReason)
+	if r.Others > 0 {
+		text += ", and other figures of " + wording.Count(r.Others, "cluster", "clusters")
+	}
+	return text
+}
+
+// detailText describes the wait of one target, without the reason unless it is a part of a failure.
+func (p Progress) detailText() string {
+	d, c := &p.Detail, &p.Detail.Clusters
+	switch p.WaitsFor {
+	case WaitsForHold:
+		texts := make([]string, len(d.Holds))
+		for i, hold := range d.Holds {
+			texts[i] = cmp.Or(hold.Reason, "without a reason")
+			if !hold.Until.IsZero() {
+				texts[i] += ", until " + hold.Until.UTC().Format(time.RFC3339)
+			}
+		}
+		return wording.List(texts, wording.Named)
+	case WaitsForClusters:
+		if *c == (ClusterCounts{}) {
+			return ""
+		}
+		ready := fmt.Sprintf("%d of %s ready", c.Ready, wording.Count(c.Total, "cluster is", "clusters are"))
+		numbers := []int{c.Soaking, c.NotReady, c.Failed + c.Stuck, c.Unknown}
+		return strings.Join(append([]string{ready}, wording.Counts(numbers, "soaking", "not ready yet", "failed", "unknown")...), ", ")
+	case WaitsForContent:
+		return p.failureText()
+	case WaitsForApproval:
+		return strconv.Quote(p.Approval())
+	}
+	return ""
+}
+
+func (p Progress) failureText() string {
+	d, reason := &p.Detail, p.Detail.Reason.text()
+	if p.Retry != "" {
+		text := fmt.Sprintf("it was rolled back; add %q to approvals to try it again", p.Retry)
+		if reason != "" {
+			text = reason + "; " + text
+		}
+		return text
+	}
+	var parts []string
+	if d.Clusters.Failed > 0 {
+		parts = append(parts, wording.Count(d.Clusters.Failed, "cluster has", "clusters have")+" failed")
+	}
+	if d.Clusters.Stuck > 0 {
+		parts = append(parts, wording.Count(d.Clusters.Stuck, "cluster is", "clusters are")+" not ready in time")
+	}
+	text := strings.Join(parts, ", ")
+	if at := d.FailedAt.text(false); at != "" {
+		text += " at " + at
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	switch {
+	case d.NotRolledBack:
+		text += "; that is said of no assignment in particular, so it is not rolled back"
+	case !d.RollsBackAt.IsZero():
+		text += ", and it is rolled back if that lasts until " + d.RollsBackAt.UTC().Format(time.RFC3339)
+	}
+	return text
 }
 
 // progressGroup has the progress of the first of several targets that are equally far, and the sums of all.
@@ -146,8 +242,8 @@ type progressGroup struct {
 
 // add adds a target that is equally far.
 func (g *progressGroup) add(p Progress) {
-	if g.targets++; g.reason == "" {
-		g.reason = p.reason
+	if g.targets++; g.Detail.Reason.Message == "" {
+		g.Detail.Reason = p.Detail.Reason
 	}
 	if p.Stage != g.Stage || p.Stages != g.Stages {
 		g.mixed = true
@@ -199,7 +295,7 @@ func (o *Outcome) groups() []*progressGroup {
 
 // HasMore reports whether Lines has figures or times that change with the evidence and are in no state.
 func (o *Outcome) HasMore() bool {
-	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.reason != "" || p.never || !p.NotBefore.IsZero() })
+	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.Detail.Reason.Message != "" || p.never || !p.NotBefore.IsZero() })
 }
 
 // Split separates failed changes, rolled back or not, from the others.
@@ -223,14 +319,18 @@ const (
 
 // Lines returns the waits, and the stages that pass without some of their clusters, in words: fifteen lines at most.
 func (o *Outcome) Lines() []string {
-	lines, passed := o.waiting(), o.PassedOver
-	if len(passed) > maxPassedOver {
-		passed = append(
-			slices.Clone(passed[:maxPassedOver-1]),
-			fmt.Sprintf("and %d more stages are passed without some of their clusters", len(passed)-maxPassedOver+1),
-		)
+	lines := o.waiting()
+	shown := o.PassedOver
+	if len(shown) > maxPassedOver {
+		shown = shown[:maxPassedOver-1]
 	}
-	return append(lines, passed...)
+	for _, passed := range shown {
+		lines = append(lines, passed.String())
+	}
+	if more := len(o.PassedOver) - len(shown); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more stages are passed without some of their clusters", more))
+	}
+	return lines
 }
 
 func (o *Outcome) waiting() []string {
@@ -255,21 +355,21 @@ func (p Progress) line(targets int) string {
 	if targets > 1 {
 		name = wording.Count(targets, "deployment target", "deployment targets")
 	}
-	where := p.stageText()
+	where := p.Place().text(p.mixed)
 	if where != "" {
 		where = " at " + where
 	}
 	text := fmt.Sprintf("%s%s, on %d of %s: waits for %s", name, where, p.HostsDone, wording.Count(p.Hosts, "host", "hosts"), p.WaitText())
-	detail := p.timed(targets)
+	detail, reason := p.timed(targets), p.Detail.Reason.text()
 	switch {
-	case targets > 1 && p.reason != "":
-		return text + ", such as: " + p.reason
+	case targets > 1 && reason != "":
+		return text + ", such as: " + reason
 	case detail == "":
 		return text
-	case p.isMost:
-		return strings.TrimSuffix(text, p.WaitText()) + p.reason + "; " + detail
-	case !p.IsHalted() && p.reason != "":
-		return text + ": " + detail + "; " + p.reason
+	case !p.IsHalted() && p.Detail.Reason.IsMost:
+		return strings.TrimSuffix(text, p.WaitText()) + reason + "; " + detail
+	case !p.IsHalted() && reason != "":
+		return text + ": " + detail + "; " + reason
 	}
 	return text + ": " + detail
 }
@@ -277,8 +377,8 @@ func (p Progress) line(targets int) string {
 // timed returns the detail of a single target, and the earliest time to proceed.
 func (p Progress) timed(targets int) string {
 	var parts []string
-	if targets == 1 && p.detail != "" {
-		parts = append(parts, p.detail)
+	if detail := p.detailText(); targets == 1 && detail != "" {
+		parts = append(parts, detail)
 	}
 	switch {
 	case !p.NotBefore.IsZero():
@@ -287,77 +387,4 @@ func (p Progress) timed(targets int) string {
 		parts = append(parts, "no window opens")
 	}
 	return strings.Join(parts, ", ")
-}
-
-// notes returns warnings about the settings.
-func (r *run) notes() []string {
-	notes := r.out.Notes
-	slices.Sort(notes)
-	notes = slices.Compact(notes)
-	for _, approval := range r.Settings.Approvals {
-		name, content, _ := strings.Cut(approval, "@")
-		t := r.targets[name]
-		switch {
-		case t == nil:
-			notes = append(notes, fmt.Sprintf("approval %q is for a deployment target that has no assignment; remove the approval", approval))
-		case !t.hasContent(content):
-			notes = append(notes, fmt.Sprintf("approval %q is for content that is not wanted any more; remove the approval", approval))
-		}
-	}
-	for _, text := range r.Settings.Expedite {
-		name, content, isContent := strings.Cut(text, "@")
-		if t := r.targets[name]; isContent && t != nil && t.state != nil && content != t.state.id() {
-			notes = append(
-				notes,
-				fmt.Sprintf("expedite %q is for content that is not wanted; what is on its way is %q", text, gate.Mark(name, t.state.id())),
-			)
-		} else if t := r.targets[text]; t != nil && t.state != nil {
-			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets later, too; write %q for this "+
-				"content alone", text, gate.Mark(text, t.state.id())))
-		} else if !strings.Contains(text, "@") {
-			notes = append(notes, fmt.Sprintf("expedite %q is for whatever that gets next, too: it waits for no stage; remove it once nothing is "+
-				"to be expedited", text))
-		}
-	}
-	if hosts := r.withoutClusters(); len(hosts) > 0 {
-		notes = append(
-			notes,
-			fmt.Sprintf("only time proves a change on %s, of which the fleet has no clusters; list them in clusters to have them prove it",
-				wording.List(hosts, wording.Named)),
-		)
-	}
-	for i := range r.Settings.Stages {
-		if stage := &r.Settings.Stages[i]; stage.selects() && !r.isAnyIn(stage) {
-			notes = append(notes, fmt.Sprintf("stage %q selects no host of the fleet, and is skipped", stage.Name))
-		}
-	}
-	return notes
-}
-
-// withoutClusters returns the hosts of changes under way without clusters, if other hosts report.
-func (r *run) withoutClusters() []string {
-	if r.Reports == nil {
-		return nil
-	}
-	found := map[string]bool{}
-	for _, t := range r.targets {
-		if t.state == nil {
-			continue
-		}
-		for _, m := range t.members {
-			if m.touched != nil && m.counts() && len(m.info.Clusters) == 0 {
-				found[m.host] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
-func (r *run) isAnyIn(stage *Stage) bool {
-	for name, host := range r.Hosts {
-		if stage.matches(name, host) {
-			return true
-		}
-	}
-	return false
 }
