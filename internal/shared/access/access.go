@@ -13,21 +13,18 @@ import (
 
 // Request describes one request before it is sent.
 type Request struct {
-	// URL is the target: a repository, a file of a chart repository, an API or a cluster.
 	URL string
-	// From lists the URLs whose answers led to URL by a redirect, an index, a realm or a next page, in order. It is empty for
-	// a URL of the configuration. If the first one begins with oci://, it names a repository of a registry, and the URLs of
-	// the registry's API follow from it.
-	From []string
-	// Redirect reports whether the last URL in From redirects to URL.
+	// From lists the URLs whose answers led to URL, in order; none for a URL of the configuration. A first one with oci:// names
+	// a repository of a registry: the URLs of the registry's API follow from it.
+	From     []string
 	Redirect bool
-	// Sources lists the allowed URL prefixes. nil allows any URL; then answers may lead to public addresses only.
+	// Sources lists the allowed URL prefixes. nil allows any URL; answers then lead to public addresses only.
 	Sources []string
-	// PlainFor is the URL of the GitOps repository. Its origin gets the plain credentials. "" means no origin.
+	// PlainFor is the URL of the GitOps repository, whose origin gets the plain credentials; "" for none.
 	PlainFor string
 }
 
-// Login selects the credentials of a request: an index into the prefixes, or a constant below.
+// Login is the index of a prefix, or a constant below.
 type Login int
 
 // Logins without an index.
@@ -39,14 +36,13 @@ const (
 // Grant holds the credentials and limits of an allowed request.
 type Grant struct {
 	Login Login
-	// Scope is the URL prefix of the login. Later requests get the login only within it.
+	// Scope is the URL prefix outside of which the login is not sent.
 	Scope Location
-	// Keeps allows the request to keep the credentials of the first URL in From, from any source, because both URLs share
-	// origin and prefix. It is true for URLs of the configuration.
+	// Keeps allows the request to keep the credentials of the first URL in From, because both share origin and prefix.
 	Keeps bool
-	// PublicOnly refuses connections to private and loopback addresses under any name.
+	// PublicOnly refuses private and loopback addresses under any name.
 	PublicOnly bool
-	// Withheld explains why the plain credentials are not sent; "" if they are sent or do not belong to this URL.
+	// Withheld explains why the plain credentials are not sent to their own URL; "" if they are.
 	Withheld string
 }
 
@@ -57,8 +53,8 @@ func deniedf(format string, arguments ...any) error {
 	return fmt.Errorf("%w: %w", ErrDenied, fmt.Errorf(format, arguments...))
 }
 
-// Decide decides whether a URL may be requested, and chooses the credentials. prefixes lists the URL prefixes of the
-// credentials in the order of Login. Errors wrap [ErrDenied] and name the remedy.
+// Decide decides whether a URL may be requested, and with which credentials. prefixes has their URL prefixes, in the order of
+// Login. Errors wrap [ErrDenied] and name the remedy.
 func Decide(request Request, prefixes []string) (Grant, error) {
 	if len(request.From) > 0 {
 		return decideAnswered(request, prefixes)
@@ -80,7 +76,6 @@ func Decide(request Request, prefixes []string) (Grant, error) {
 	return grant, err
 }
 
-// choose returns the credentials of an allowed URL.
 func choose(to Location, plainFor string, prefixes []string) (Grant, error) {
 	if to.scheme == "ssh" && to.user == "" {
 		to.user = DefaultSSHUser
@@ -114,7 +109,7 @@ func choose(to Location, plainFor string, prefixes []string) (Grant, error) {
 	return grant, nil
 }
 
-// decideAnswered decides about a URL from an answer. Every URL in From must be allowed to lead to it.
+// decideAnswered requires that every URL in From may lead to the URL.
 func decideAnswered(request Request, prefixes []string) (Grant, error) {
 	denied := Grant{Login: Anonymous}
 	to, err := parseAnswered(request.URL)
@@ -149,7 +144,6 @@ func decideAnswered(request Request, prefixes []string) (Grant, error) {
 	return grant, nil
 }
 
-// decideStep decides whether an answer from one URL may lead to another URL.
 func decideStep(request Request, from, to Location, prefixes []string) (Grant, error) {
 	denied, asked := Grant{Login: Anonymous}, from.asked()
 	switch {
@@ -188,8 +182,8 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 	return grant, nil
 }
 
-// decideRegistry decides about a URL of the registry itself. URLs below the repository and the realm get the repository's
-// credentials, except after a redirect outside the API.
+// decideRegistry gives the repository's credentials to URLs below the repository and to the realm, except after a redirect
+// outside the API.
 func decideRegistry(request Request, from, to Location, prefixes []string) (Grant, error) {
 	denied := Grant{Login: Anonymous}
 	name, isAPI := RepositoryOfAPI("/" + to.Path())
@@ -225,7 +219,6 @@ func (l Location) asked() Location {
 // dockerHub lists docker.io and the servers of its API and its realm.
 var dockerHub = []string{"docker.io", "registry-1.docker.io", "auth.docker.io"}
 
-// isServedBy reports whether a URL belongs to the registry.
 func (l Location) isServedBy(to Location) bool {
 	asked := l.asked()
 	if slices.Contains(dockerHub, asked.host) && slices.Contains(dockerHub, to.host) {
@@ -253,7 +246,6 @@ func isUpgrade(from, to Location) bool {
 	return from.host == to.host && from.scheme == "http" && from.port == "80" && to.scheme == "https" && to.port == "443"
 }
 
-// isWithin reports whether a URL is within the sources.
 func isWithin(sources []string, to Location) (bool, error) {
 	for _, text := range sources {
 		source, err := Parse(text)
@@ -270,8 +262,8 @@ func isWithin(sources []string, to Location) (bool, error) {
 	return false, nil
 }
 
-// IsWithin reports whether a URL begins with a prefix. It compares scheme, host and path segments. A URL that
-// normalization would change never matches.
+// IsWithin reports whether a URL begins with a prefix, by scheme, host and path segments. A URL that normalization would change
+// never matches.
 func IsWithin(prefixes []string, raw string) bool {
 	at, err := Parse(raw)
 	if err != nil || at.IsLocal() || strings.Contains(raw, "*") { // agents treat "*" as a wildcard
@@ -281,7 +273,7 @@ func IsWithin(prefixes []string, raw string) bool {
 	return err == nil && within
 }
 
-// Hops returns the URLs whose redirects led to a request, in order.
+// Hops returns the URLs whose redirects led to a request.
 func Hops(request *http.Request) []*url.URL {
 	var hops []*url.URL
 	for ; request.Response != nil && request.Response.Request != nil; request = request.Response.Request {
@@ -291,7 +283,7 @@ func Hops(request *http.Request) []*url.URL {
 	return hops
 }
 
-// outside returns the error for a URL outside the sources. It omits the path, which may contain a secret.
+// outside omits the path, which may contain a secret.
 func outside(to Location, sources []string) error {
 	where := "a path on this machine"
 	if !to.IsLocal() {

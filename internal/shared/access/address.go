@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// notPublic lists the special-purpose prefixes of RFC 6890 that netip does not recognize.
+// notPublic lists prefixes of RFC 6890 that netip does not recognize.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
@@ -15,11 +15,10 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),
 }
 
-// embedded lists the IPv6 prefixes whose addresses contain an IPv4 address, with its first byte.
+// embedded lists IPv6 prefixes with an IPv4 address inside, and its first byte.
 var embedded = map[netip.Prefix]int{netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("2002::/16"): 2}
 
-// IsPublic reports whether an address belongs to a server on the Internet. Private, loopback, link-local and reserved
-// addresses do not.
+// IsPublic reports whether an address belongs to the Internet: neither private, loopback, link-local nor reserved.
 func IsPublic(address netip.Addr) bool {
 	address = address.Unmap()
 	if !address.IsValid() || address.IsPrivate() || !address.IsGlobalUnicast() {
@@ -39,8 +38,8 @@ func IsPublic(address netip.Addr) bool {
 	return true
 }
 
-// IsPrivateHost reports whether the name alone shows that a host is not on the Internet: an address that is not public, a
-// localhost name or a name without a dot.
+// IsPrivateHost reports whether a name alone is not on the Internet: an address that is not public, localhost, or a name without
+// a dot.
 func IsPrivateHost(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return !IsPublic(address)

@@ -16,11 +16,10 @@ import (
 type Location struct {
 	scheme, user, host, port string
 	segments                 []string // of the path, decoded
-	// unclear explains why the path of a URL from an answer cannot be compared with others.
+	// unclear explains why the path of an answered URL cannot be compared.
 	unclear error
 }
 
-// local is the scheme of repositories on this machine.
 const local = "file"
 
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ssh": "22", "oci": "443", "git": "9418"}
@@ -35,10 +34,9 @@ var (
 	numberPattern = regexp.MustCompile(`^(0[xX][0-9A-Fa-f]*|[0-9]+)$`)
 )
 
-// Parse reads the URL of a server, a group or a repository with http, https, ssh, oci or git, or user@host:path. A local
-// path or a file URL becomes a location without credentials. Parse refuses a URL that normalization would change: dot
-// segments, empty segments, a backslash or an encoded letter, digit, dot or slash. The case of scheme and host, a default
-// port and a trailing slash do not matter. Errors never repeat the URL, which may contain a secret.
+// Parse reads a URL of http, https, ssh, oci or git, or user@host:path. A local path or a file URL becomes a location without
+// credentials. It refuses a URL that normalization would change: dot or empty segments, a backslash, or an encoded letter, digit,
+// dot or slash. Errors never repeat the URL, which may contain a secret.
 func Parse(raw string) (Location, error) {
 	if user, host, path, ok := SplitSCP(raw); ok { // a percent sign escapes nothing here
 		_, isScheme := defaultPorts[strings.ToLower(host)]
@@ -69,7 +67,7 @@ func Parse(raw string) (Location, error) {
 	return at, cmp.Or(err, at.unclear)
 }
 
-// parseAnswered reads a URL from an answer. It accepts a query, and a path that cannot be compared.
+// parseAnswered accepts a query, and a path that cannot be compared.
 func parseAnswered(raw string) (Location, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil || parsed.Opaque != "" || parsed.Hostname() == "" {
@@ -93,7 +91,7 @@ func locationOf(parsed *url.URL) (Location, error) {
 	return newLocation(scheme, parsed.User.Username(), parsed.Hostname(), parsed.Port(), parsed.EscapedPath())
 }
 
-// newLocation checks the parts. The path is escaped. A problem of the path goes to Location.unclear; Parse returns it as an error.
+// newLocation reports a problem of the escaped path in Location.unclear.
 func newLocation(scheme, user, host, port, path string) (Location, error) {
 	standard, isKnown := defaultPorts[scheme]
 	at := Location{scheme: scheme, user: user, host: strings.ToLower(host), port: cmp.Or(port, standard)}
@@ -113,7 +111,7 @@ func newLocation(scheme, user, host, port, path string) (Location, error) {
 	return at, nil
 }
 
-// checkHost accepts only the canonical spelling of a host: an address in its shortest form, a name without a final dot.
+// checkHost accepts only the canonical spelling of a host.
 func checkHost(host string) error {
 	if address, err := netip.ParseAddr(host); err == nil {
 		if address.Zone() != "" || address.Is4In6() || address.String() != host {
@@ -130,7 +128,6 @@ func checkHost(host string) error {
 	return nil
 }
 
-// segmentsOf splits an escaped path. It accepts one trailing slash.
 func segmentsOf(path string) ([]string, error) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	if path == "" {
@@ -173,8 +170,7 @@ func hasNeedlessEscape(escaped string) bool {
 	return false
 }
 
-// SplitSCP splits [user@]host:path, Git's short form for ssh. The host may be an IPv6 address in brackets. ok is false for
-// other forms.
+// SplitSCP splits [user@]host:path, Git's short form for ssh, also with an IPv6 address in brackets. ok is false for other forms.
 func SplitSCP(raw string) (user, host, path string, ok bool) {
 	if schemePattern.MatchString(raw) || helperPattern.MatchString(raw) || !scpPattern.MatchString(raw) || isDrive(raw) {
 		return "", "", "", false
@@ -205,8 +201,7 @@ func isLocal(raw string) bool {
 	return !helperPattern.MatchString(raw)
 }
 
-// holds reports whether a URL begins with this prefix. It ignores .git at the end of both, since servers accept a repository
-// under both names, but not within a path.
+// holds reports whether a URL begins with this prefix. It ignores .git at the end of both, but not within a path.
 func (l Location) holds(other Location) bool {
 	if !l.hasOriginOf(other) || l.user != "" && l.user != other.user || len(l.segments) > len(other.segments) {
 		return false
@@ -223,7 +218,6 @@ func (l Location) holds(other Location) bool {
 	return true
 }
 
-// hasOriginOf compares scheme, host and port.
 func (l Location) hasOriginOf(other Location) bool {
 	return l.scheme == other.scheme && l.host == other.host && l.port == other.port
 }
@@ -233,7 +227,7 @@ func (l Location) Equal(other Location) bool {
 	return l.hasOriginOf(other) && l.user == other.user && slices.Equal(l.segments, other.segments)
 }
 
-// isLonger reports whether a prefix is more specific than another prefix of the same URL.
+// isLonger reports whether a prefix of the same URL is more specific.
 func (l Location) isLonger(other Location) bool {
 	if len(l.segments) != len(other.segments) {
 		return len(l.segments) > len(other.segments)
@@ -241,7 +235,7 @@ func (l Location) isLonger(other Location) bool {
 	return l.user != "" && other.user == ""
 }
 
-// IsLocal reports whether the repository is on this machine and needs no server.
+// IsLocal reports whether the repository is on this machine.
 func (l Location) IsLocal() bool { return l.scheme == local }
 
 // IsWeb reports whether the scheme is http or https.
@@ -263,7 +257,6 @@ func OriginOf(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host)
 }
 
-// isLoopback reports whether the host names this machine.
 func (l Location) isLoopback() bool {
 	address, err := netip.ParseAddr(l.host)
 	return l.host == "localhost" || strings.HasSuffix(l.host, ".localhost") || err == nil && address.IsLoopback()

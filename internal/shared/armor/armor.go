@@ -11,12 +11,11 @@ const begin = "-----BEGIN "
 var (
 	lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 	escapes    = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n")
-	// escaped matches the first line of a block with \n in place of line breaks.
-	escaped = regexp.MustCompile(begin + `[A-Z0-9 ]+-----[ \t]*\\[rn]`)
+	escaped    = regexp.MustCompile(begin + `[A-Z0-9 ]+-----[ \t]*\\[rn]`)
 )
 
-// Normalize restores line breaks and removes indentation, as PEM requires. CI variables often contain \n in place of line
-// breaks; a heredoc of Terraform keeps its indentation. Text without a block, such as an ssh public key, stays unchanged.
+// Normalize restores line breaks and removes indentation, as PEM requires: CI variables often contain \n, and a heredoc keeps its
+// indentation. Text without a block stays unchanged.
 func Normalize(text string) string {
 	if !strings.Contains(text, begin) {
 		return text

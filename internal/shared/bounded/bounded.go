@@ -3,7 +3,7 @@ package bounded
 
 import "io"
 
-// Reader reads From, and returns TooLong after more than Left bytes. Callers may raise Left between reads without losing bytes.
+// Reader returns TooLong after more than Left bytes. Callers may raise Left between reads.
 type Reader struct {
 	From    io.Reader
 	Left    int64 // bytes; negative after the limit
@@ -24,7 +24,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Body limits a response body: after more than most bytes, reads return tooLong.
+// Body limits a response body to most bytes.
 func Body(body io.ReadCloser, most int64, tooLong error) io.ReadCloser {
 	return struct {
 		io.Reader

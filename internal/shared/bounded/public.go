@@ -14,14 +14,14 @@ import (
 
 type publicKey struct{}
 
-// PublicOnly forbids requests with this context to reach private and loopback addresses. See [Guarded].
+// PublicOnly forbids requests with this context to reach private and loopback addresses, by a [Guarded] transport.
 func PublicOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, publicKey{}, true)
 }
 
-// Guarded is a pair of transports. Requests with [PublicOnly] use separate connections, to public addresses only. Guarded
-// checks the address at connection time, so no name can lead elsewhere. A proxy resolves names itself, so Guarded does not
-// check addresses behind it; package access has checked the name.
+// Guarded is a pair of transports. It sends requests with [PublicOnly] over separate connections and checks their address at
+// connection time, so no name leads elsewhere. Behind a proxy, which resolves names itself, it checks nothing: package access has
+// checked the name.
 type Guarded struct{ any, public *http.Transport }
 
 // NewGuarded returns a pair of transports with the limits of [Transport].
@@ -53,7 +53,6 @@ func (g *Guarded) RoundTrip(request *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of both transports.
 func (g *Guarded) CloseIdleConnections() { g.Each((*http.Transport).CloseIdleConnections) }
 
-// controlPublic refuses to connect to an address that is not public.
 func controlPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !access.IsPublic(at.Addr()) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits for connecting to a server, and then for the TLS or ssh handshake.
+// Limits of connecting, and of the TLS or ssh handshake.
 const (
 	DialTimeout      = 30 * time.Second
 	HandshakeTimeout = 15 * time.Second
@@ -15,8 +15,7 @@ const (
 // KeepAlive is the interval between probes of an idle connection.
 const KeepAlive = 30 * time.Second
 
-// Transport returns a transport for http and https requests. It uses the proxy of the environment, and limits connecting,
-// the wait for a response to begin, and the size of its header.
+// Transport returns a transport that uses the proxy of the environment and limits the time until a response begins.
 func Transport(responseTimeout time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: DialTimeout, KeepAlive: KeepAlive}
 	return &http.Transport{

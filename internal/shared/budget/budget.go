@@ -1,5 +1,5 @@
-// Package budget limits the total time that a process waits for items of workloads: repositories, and charts to render. It
-// records the time of each item, so an error can name the slowest.
+// Package budget limits the time that a process waits for items of workloads, such as repositories and charts, and records the
+// time of each.
 package budget
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Ledger records the time of a process. The zero value is ready. It is safe for concurrent use.
+// Ledger records the time of a process. The zero value is ready for concurrent use.
 type Ledger struct {
 	mutex sync.Mutex
 	all   meter // runs while any item runs
@@ -47,7 +47,6 @@ func (m *meter) total(now time.Time) time.Duration {
 	return m.before + now.Sub(m.since)
 }
 
-// operation is one use of a ledger with a limit on the total.
 type operation struct {
 	ledger *Ledger
 	limit  time.Duration
@@ -57,14 +56,14 @@ type operation struct {
 
 type operationKey struct{}
 
-// With returns a context that makes Begin record into the ledger. The context ends with the cause over when the items of all
-// operations of the process exceed the limit.
+// With returns a context that makes Begin record into the ledger. It ends with the cause over when the items of all operations of
+// the process exceed the limit.
 func With(ctx context.Context, ledger *Ledger, limit time.Duration, over error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, operationKey{}, &operation{ledger, limit, over, cancel}), func() { cancel(nil) }
 }
 
-// Begin records the time of an item until the caller calls end. Without a ledger in the context it does nothing.
+// Begin records the time of an item until end. Without a ledger in the context it does nothing.
 func Begin(ctx context.Context, item string) (end func()) {
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	if o == nil {
@@ -81,7 +80,6 @@ func Begin(ctx context.Context, item string) (end func()) {
 	}
 }
 
-// begin starts an item, and returns the total of the process so far.
 func (l *Ledger) begin(item string) time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -106,11 +104,9 @@ func (l *Ledger) end(item string) {
 	l.all.end(now)
 }
 
-// maxListed is the number of items that Longest lists.
 const maxListed = 5
 
-// Longest lists the slowest items of the process, longest first: `repository "a" (1m0s) and 3 more`. It returns "" if no item
-// took time.
+// Longest lists the slowest items: `repository "a" (1m0s) and 3 more`; "" for none.
 func Longest(ctx context.Context) string {
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	if o == nil {

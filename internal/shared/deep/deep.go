@@ -1,7 +1,7 @@
 // Package deep walks JSON values: nil, texts, bools, numbers, []any and map[string]any.
 package deep
 
-// Holds reports whether is returns true for a value or any part of it.
+// Holds reports whether is returns true for any part of a value.
 func Holds(value any, is func(part any) bool) bool {
 	if is(value) {
 		return true

@@ -1,5 +1,5 @@
-// Package diskcache keeps content that can be fetched or computed again in a folder of this machine. Several processes may use one
-// folder at once. It trusts no folder that other users can write to, and returns no entry that is damaged.
+// Package diskcache keeps reproducible content in a folder of this machine, for several processes at once. It trusts no folder
+// that other users can write to, and returns no damaged entry.
 package diskcache
 
 import (
@@ -32,25 +32,23 @@ var kinds = []Kind{Artifacts, Objects}
 // DefaultMaxSize is the default limit of a folder in bytes.
 const DefaultMaxSize = 4 << 30
 
-// Folder is the cache folder of one user. It is safe for concurrent use.
+// Folder is the cache folder of one user, for concurrent use.
 type Folder struct {
 	path    string
 	maxSize int64
 
 	mutex     sync.Mutex
 	isSwept   bool
-	size      int64 // bytes: all entries at the last sweep, and the later ones of this process
-	uncounted int64 // bytes that this process has written since the last sweep
+	size      int64 // bytes at the last sweep, and of later entries of this process
+	uncounted int64 // bytes since the last sweep
 }
 
-// New returns the cache in a folder, which need not exist. Nothing is opened before the first use. path "" is a user without a
-// folder for caches: every use is an error.
+// New returns the cache in a folder, which need not exist. Every use of path "" is an error.
 func New(path string, maxSize int64) *Folder {
 	return &Folder{path: path, maxSize: maxSize}
 }
 
-// DefaultPath returns the folder of this user: FLOTILLA_CACHE_DIR, or flotilla in the user's folder for caches. It returns "" if
-// there is none.
+// DefaultPath returns FLOTILLA_CACHE_DIR, or flotilla in the user's folder for caches; "" if there is none.
 func DefaultPath() string {
 	if path := os.Getenv("FLOTILLA_CACHE_DIR"); path != "" {
 		return path
@@ -62,7 +60,7 @@ func DefaultPath() string {
 	return filepath.Join(path, "flotilla")
 }
 
-// Check returns an error if the folder exists and cannot be trusted. Its text has the remedy.
+// Check returns an error, with its remedy, if the folder exists and cannot be trusted.
 func (f *Folder) Check() error {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +72,7 @@ func (f *Folder) Check() error {
 	return err
 }
 
-// Find returns the path of an entry for [Open], and marks the entry as used. It does not verify the content. An error means that
-// the folder cannot be used at all.
+// Find returns the path of an unverified entry for [Open], and marks it as used. An error means that the folder is unusable.
 func (f *Folder) Find(kind Kind, key string) (path string, has bool, err error) {
 	dir, err := f.use(kind)
 	if dir == nil {
@@ -91,7 +88,7 @@ func (f *Folder) Find(kind Kind, key string) (path string, has bool, err error) 
 	return filepath.Join(dir.Name(), name), true, nil
 }
 
-// Read returns the content of an entry, or nil if there is none. An error means that the folder cannot be used at all.
+// Read returns the content of an entry; nil if there is none. An error means that the folder is unusable.
 func (f *Folder) Read(kind Kind, key string) ([]byte, error) {
 	dir, err := f.use(kind)
 	if dir == nil {
@@ -112,8 +109,8 @@ func (f *Folder) Read(kind Kind, key string) ([]byte, error) {
 	return content, nil
 }
 
-// Write writes an entry, completely or not at all, and returns its path. If the disk is full, it removes other entries and
-// calls write a second time.
+// Write writes an entry, completely or not at all, and returns its path. If the disk is full, it removes other entries and calls
+// write again.
 func (f *Folder) Write(kind Kind, key string, write func(io.Writer) error) (path string, err error) {
 	dir, err := f.create(kind)
 	if err != nil {
@@ -133,21 +130,18 @@ func (f *Folder) Write(kind Kind, key string, write func(io.Writer) error) (path
 	return filepath.Join(dir.Name(), name), nil
 }
 
-// markUsed sets the time of the last use. Once in a while is enough, since entries are kept for days.
 func markUsed(dir *os.Root, name string, info fs.FileInfo) {
 	if now := time.Now(); now.Sub(info.ModTime()) > touchAfter {
 		_ = dir.Chtimes(name, now, now) // a cache that is read-only is used all the same
 	}
 }
 
-// nameOf returns the file name of an entry.
 func nameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
 }
 
-// headerLength is the length of the first line of an entry: the checksum of its name and content. With the name in it, an entry
-// that was renamed counts as damaged.
+// headerLength is the length of the first line of an entry: the checksum of its name and content.
 const headerLength = 2*sha256.Size + 1
 
 func newChecksum(name string) hash.Hash {
@@ -158,8 +152,7 @@ func newChecksum(name string) hash.Hash {
 
 func headerOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) + "\n" }
 
-// writeEntry writes a temporary file and renames it. Nothing waits for the disk: content that a power failure has lost does not
-// match its checksum.
+// writeEntry does not wait for the disk: content lost by a power failure does not match its checksum.
 func writeEntry(dir *os.Root, name string, write func(io.Writer) error) (size int64, err error) {
 	temporary := temporaryPrefix + rand.Text()
 	file, err := dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -187,7 +180,7 @@ func writeEntry(dir *os.Root, name string, write func(io.Writer) error) (size in
 		return 0, err
 	}
 	if err := dir.Rename(temporary, name); err != nil {
-		// On Windows a file that another process reads cannot be replaced: it has the same content.
+		// On Windows, a file that another process reads cannot be replaced. It has the same content.
 		if existing, openErr := openEntry(dir, name); openErr == nil {
 			return 0, existing.Close()
 		}
@@ -196,7 +189,7 @@ func writeEntry(dir *os.Root, name string, write func(io.Writer) error) (size in
 	return info.Size(), nil
 }
 
-// Entry is the verified content of an entry. It stays readable after the entry was removed or replaced.
+// Entry is verified content. It stays readable after its removal.
 type Entry struct {
 	*io.SectionReader
 	file *os.File
@@ -206,8 +199,8 @@ type Entry struct {
 // Close closes the file.
 func (e *Entry) Close() error { return e.file.Close() }
 
-// Open opens an entry by the path that [Folder.Find] or [Folder.Write] returned, and verifies all of it. If the entry is gone or
-// damaged, the error is fs.ErrNotExist, and a damaged entry is removed.
+// Open opens and verifies an entry by its path. If it is gone or damaged, the error is fs.ErrNotExist, and a damaged entry is
+// removed.
 func Open(path string) (*Entry, error) {
 	dir, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -229,7 +222,7 @@ func openEntry(dir *os.Root, name string) (*Entry, error) {
 	return nil, fmt.Errorf("entry %s of the cache: %w: %w", name, err, fs.ErrNotExist)
 }
 
-// verified opens nothing but a regular file: opening a pipe would wait, and a link would lead elsewhere.
+// verified opens only regular files: a pipe would block, and a link leads elsewhere.
 func verified(dir *os.Root, name string) (*Entry, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {

@@ -8,14 +8,11 @@ import (
 	"path/filepath"
 )
 
-// otherFolder is the remedy for a folder that cannot be used.
 const otherFolder = "name another folder with cache.path of the provider or FLOTILLA_CACHE_DIR, such as a new one below it: " +
 	"Flotilla creates it for this user alone"
 
-// errNoFolder is the error of a user without a folder for caches.
 var errNoFolder = errors.New("this user has no folder for caches: name one with cache.path of the provider or FLOTILLA_CACHE_DIR")
 
-// open opens the cache folder, if it can be trusted.
 func (f *Folder) open() (*os.Root, error) {
 	if f.path == "" {
 		return nil, errNoFolder
@@ -27,7 +24,7 @@ func (f *Folder) open() (*os.Root, error) {
 	return trusted(os.OpenRoot(path))
 }
 
-// trusted closes a folder that cannot be trusted, and describes why it cannot be opened.
+// trusted closes a folder that cannot be trusted, and describes the error.
 func trusted(root *os.Root, err error) (*os.Root, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -42,7 +39,7 @@ func trusted(root *os.Root, err error) (*os.Root, error) {
 	return root, nil
 }
 
-// openKind opens the folder of a kind, if it can be trusted. It does not follow a link in place of the folder.
+// openKind does not follow a link in place of the folder.
 func openKind(root *os.Root, kind Kind) (*os.Root, error) {
 	info, err := root.Lstat(string(kind))
 	if err != nil {
@@ -54,7 +51,7 @@ func openKind(root *os.Root, kind Kind) (*os.Root, error) {
 	return trusted(root.OpenRoot(string(kind)))
 }
 
-// use opens the folder of a kind for reading. The folder is nil, without an error, if it does not exist.
+// use opens the folder of a kind for reading; nil if it does not exist.
 func (f *Folder) use(kind Kind) (*os.Root, error) {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +69,6 @@ func (f *Folder) use(kind Kind) (*os.Root, error) {
 	return dir, err
 }
 
-// create opens the folder of a kind for writing.
 func (f *Folder) create(kind Kind) (*os.Root, error) {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +88,6 @@ func (f *Folder) create(kind Kind) (*os.Root, error) {
 	return openKind(root, kind)
 }
 
-// checkFolder returns an error if another user can put entries into a folder.
 func checkFolder(root *os.Root) error {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -109,7 +104,7 @@ func checkFolder(root *os.Root) error {
 	return nil
 }
 
-// checkEntry returns an error if a file is not an entry that this user has written: a link, a pipe, or a file of another user.
+// checkEntry refuses what this user did not write: a link, a pipe, or a file of another user.
 func checkEntry(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// othersCanWrite is "": Go does not read access control lists. A user's folder for caches is writable by that user alone.
+// othersCanWrite is "": Go does not read access control lists, and a user's folder for caches is private.
 func othersCanWrite(fs.FileInfo) string { return "" }
 
 func hasOtherNames(fs.FileInfo) bool { return false }

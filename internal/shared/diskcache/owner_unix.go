@@ -21,7 +21,7 @@ func othersCanWrite(info fs.FileInfo) string {
 	return ""
 }
 
-// hasOtherNames reports whether a file is also somewhere else, by a hard link.
+// hasOtherNames reports whether a file has another hard link.
 func hasOtherNames(info fs.FileInfo) bool {
 	has, ok := info.Sys().(*syscall.Stat_t)
 	return ok && has.Nlink > 1

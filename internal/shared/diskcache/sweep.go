@@ -9,35 +9,32 @@ import (
 )
 
 const (
-	// maxAge is how long an entry stays after its last use.
+	// maxAge is the time since the last use of an entry.
 	maxAge = 30 * 24 * time.Hour
-	// touchAfter is how exactly the last use of an entry is known.
+	// touchAfter is the precision of the last use.
 	touchAfter = 30 * time.Second
-	// inUse is how long after its last use an entry is not removed for its size: its reader may not have opened it yet.
+	// inUse protects an entry after its last use: its reader may not have opened it yet.
 	inUse = 2 * touchAfter
-	// abandonedAfter is when a temporary file has no writer any more. A fetch takes minutes, and writing takes seconds.
+	// abandonedAfter is the age of a temporary file without a writer. A fetch takes minutes.
 	abandonedAfter = time.Hour
-	// recountAfter is the part of the limit that a process writes before it counts again: others may have written, too.
+	// recountAfter is the part of the limit after which a process counts again, for the writes of others.
 	recountAfter = 16
 
 	temporaryPrefix = ".new-"
 	block           = 4096 // bytes that a small file takes on most disks
 )
 
-// entryName matches the file names of entries. A sweep neither counts nor removes other files.
+// entryName matches entries. A sweep ignores other files.
 var entryName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// listed is an entry as a sweep finds it.
 type listed struct {
-	kind Kind
-	name string
-	size int64
-	used time.Time
-	// isTemporary is set while the entry is being written.
+	kind        Kind
+	name        string
+	size        int64
+	used        time.Time
 	isTemporary bool
 }
 
-// sweepOnce removes old entries at the first use of the folder by this process.
 func (f *Folder) sweepOnce() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -47,7 +44,7 @@ func (f *Folder) sweepOnce() {
 	}
 }
 
-// count adds an entry that was written, and removes others if the folder is over its limit.
+// count adds a written entry, and sweeps if the folder is over its limit.
 func (f *Folder) count(size int64) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -58,15 +55,15 @@ func (f *Folder) count(size int64) {
 	}
 }
 
-// makeRoom removes half of all entries, even if they are in use. Their readers make them again.
+// makeRoom removes half of all entries, even those in use.
 func (f *Folder) makeRoom() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.sweep(f.size/2, 0)
 }
 
-// sweep removes expired entries, and then the least recently used ones until the rest is below a limit. It keeps entries that were
-// used within the time keep. Another process may sweep at the same time. The caller holds the mutex.
+// sweep removes expired entries, and then the least recently used ones down to a limit, except those used within keep. The caller
+// holds the mutex.
 func (f *Folder) sweep(limit int64, keep time.Duration) {
 	root, err := f.open()
 	if err != nil {
@@ -101,7 +98,7 @@ func (f *Folder) sweep(limit int64, keep time.Duration) {
 	}
 }
 
-// list returns the entries in the folder of a kind, and removes temporary files without a writer.
+// list also removes temporary files without a writer.
 func list(dir *os.Root, kind Kind, now time.Time) []listed {
 	opened, err := dir.Open(".")
 	if err != nil {

@@ -6,12 +6,10 @@ import "github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 type Change struct {
 	Key
 	Action Action
-	// From is the host's former name, if the folder moves because the host was renamed. A folder that moves and changes is
-	// Changed.
-	From string
-	// Before and After are config versions in the records, if any.
+	// From is the former name of a renamed host. A folder that moves and changes is Changed.
+	From          string
 	Before, After string
-	// Was is the earlier tree, under the host's former name; "" for none.
+	// Was is the earlier tree; "" for none.
 	Was string
 }
 
@@ -26,8 +24,7 @@ const (
 	Removed Action = "removed"
 )
 
-// CountChanges returns texts with the numbers of added, changed, moved and removed folders, without zeros. A folder that
-// moves and changes counts twice.
+// CountChanges counts added, changed, moved and removed folders in words. A folder that moves and changes counts twice.
 func CountChanges(changes []Change) []string {
 	counts := map[Action]int{}
 	for _, change := range changes {
@@ -38,7 +35,7 @@ func CountChanges(changes []Change) []string {
 	return wording.Counts([]int{counts[Added], counts[Changed], counts[Moved], counts[Removed]}, "added", "changed", "moved", "removed")
 }
 
-// Origin returns the key that the folder moves from, or its own.
+// Origin returns the key before the change.
 func (c Change) Origin() Key {
 	if c.From == "" {
 		return c.Key

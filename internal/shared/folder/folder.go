@@ -1,4 +1,4 @@
-// Package folder names the folders of assignments in a GitOps repository, with their locations and contents.
+// Package folder has the folders of assignments in a GitOps repository, with their locations and contents.
 package folder
 
 import (
@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Trees maps hosts and deployment targets to the tree ids of their folders. A host without folders has an empty map. An
-// empty id is an unknown tree.
+// Trees maps hosts and deployment targets to tree ids; "" is an unknown tree. A host without folders has an empty map.
 type Trees map[string]map[string]string
 
 // Count returns the number of folders.
@@ -43,7 +42,7 @@ func (t Trees) Has(host, target string) bool {
 	return ok
 }
 
-// Equal reports whether both have the same folders with the same trees.
+// Equal reports whether both have the same trees.
 func (t Trees) Equal(other Trees) bool {
 	return maps.EqualFunc(t, other, maps.Equal[map[string]string])
 }
@@ -72,7 +71,7 @@ func All[T any, M ~map[string]map[string]T](folders M) iter.Seq2[Key, T] {
 	}
 }
 
-// Put sets the value of a folder.
+// Put sets the value of a key.
 func Put[T any, M ~map[string]map[string]T](folders M, key Key, value T) {
 	if folders[key.Host] == nil {
 		folders[key.Host] = map[string]T{}
@@ -97,10 +96,10 @@ func IsCluster(host string) bool { return strings.HasPrefix(host, "clusters/") }
 
 func (k Key) String() string { return k.Host + "/" + k.DeploymentTarget }
 
-// MarshalText implements encoding.TextMarshaler, for keys in JSON.
+// MarshalText makes keys of JSON objects.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText parses the text of MarshalText. Hosts may have slashes, deployment targets have none.
+// UnmarshalText parses a key. Hosts may have slashes, deployment targets have none.
 func (k *Key) UnmarshalText(text []byte) error {
 	at := bytes.LastIndexByte(text, '/')
 	if at < 1 {
@@ -141,7 +140,7 @@ type File struct {
 	Content []byte
 }
 
-// Final objects are in ObjectsFolder, in ObjectsFile and in numbered files beside it.
+// Final objects are in ObjectsFolder: in ObjectsFile, and in numbered files if it would be too large.
 const (
 	ObjectsFolder = "objects"
 	ObjectsFile   = "objects.yaml"
@@ -152,7 +151,7 @@ func IsInObjectsFolder(name string) bool { return strings.HasPrefix(name, Object
 
 var objectsFile = regexp.MustCompile(`^objects(-[1-9][0-9]*)?\.yaml$`)
 
-// ObjectsFileAt returns the name of the i-th file of final objects. There are several if one would be too large.
+// ObjectsFileAt returns the name of the i-th file of final objects.
 func ObjectsFileAt(i int) string {
 	if i == 0 {
 		return ObjectsFile
@@ -165,5 +164,5 @@ func IsObjectsFile(name string) bool {
 	return IsInObjectsFolder(name) && objectsFile.MatchString(path.Base(name))
 }
 
-// Location is where an owner's folders are. An empty Path is the root of the repository.
+// Location is the place of an owner's folders. An empty Path is the root.
 type Location struct{ URL, Branch, Path string }

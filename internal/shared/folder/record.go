@@ -8,25 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// Record describes a folder in a GitOps repository: its origin and its contents.
+// Record describes a folder in a GitOps repository.
 type Record struct {
-	Workload         string `json:"workload"`
-	Workspace        string `json:"workspace,omitempty"`
-	DeploymentTarget string `json:"deployment_target"`
-	// ClusterType is the type of a host that is a cluster.
-	ClusterType   string   `json:"cluster_type,omitempty"`
-	Policies      []string `json:"policies,omitempty"`
-	ConfigVersion string   `json:"config_version,omitempty"`
-	// OwnerLabel is the owner's name in the labels of rendered objects, if it differs from its own: its name at the first
-	// write.
-	OwnerLabel string `json:"owner_label,omitempty"`
-	// Objects are the reconciler objects in the folder.
-	Objects []ObjectRef `json:"objects,omitempty"`
-	// Manifests are those of the deployment target; nil if the record has none. Records may share them.
+	Workload         string   `json:"workload"`
+	Workspace        string   `json:"workspace,omitempty"`
+	DeploymentTarget string   `json:"deployment_target"`
+	ClusterType      string   `json:"cluster_type,omitempty"`
+	Policies         []string `json:"policies,omitempty"`
+	ConfigVersion    string   `json:"config_version,omitempty"`
+	// OwnerLabel is the owner's name at the first write, in the labels of rendered objects; "" for its own.
+	OwnerLabel string      `json:"owner_label,omitempty"`
+	Objects    []ObjectRef `json:"objects,omitempty"`
+	// Manifests may be shared; nil if the record has none.
 	Manifests *Manifests `json:"manifests,omitempty"`
 }
 
-// Manifests locates the manifests of a deployment target, in its own terms.
+// Manifests locates the manifests of a deployment target.
 type Manifests struct {
 	Storage string `json:"storage"` // "git", "helm" or "oci"
 	Repo    string `json:"repo"`
@@ -37,8 +34,7 @@ type Manifests struct {
 	Chart   string `json:"chart,omitempty"`
 	Version string `json:"version,omitempty"`
 	Digest  string `json:"digest,omitempty"` // of an OCI artifact
-	// Pin is zero if the manifests are not pinned.
-	Pin Pin `json:"pin,omitzero"`
+	Pin     Pin    `json:"pin,omitzero"`
 }
 
 // Pin is the immutable content that moving manifests resolved to.
@@ -48,8 +44,7 @@ type Pin struct {
 	Digest  string `json:"digest,omitempty"`  // "sha256:<hex>" of an OCI manifest or a chart's archive
 }
 
-// Revision returns the version, tag, commit or branch; "" if the agent chooses. A pinned branch or range returns its commit
-// or version.
+// Revision returns the version, tag, commit or branch, pinned if possible; "" if the agent chooses.
 func (m *Manifests) Revision() string {
 	if m == nil {
 		return ""
@@ -57,7 +52,7 @@ func (m *Manifests) Revision() string {
 	return cmp.Or(m.Tag, m.Pin.Version, m.Version, m.Pin.Commit, m.Commit, m.Branch, m.Digest)
 }
 
-// Pinned returns the manifests with the pinned commit, version and digest. A tag stays, for readers.
+// Pinned returns the pinned manifests and digest. A tag stays, for readers.
 func (m Manifests) Pinned() (_ Manifests, digest string) {
 	m.Commit = cmp.Or(m.Pin.Commit, m.Commit)
 	if m.Tag == "" {
@@ -87,8 +82,7 @@ func (m *Manifests) Texts() []string {
 	}
 }
 
-// Source is the commit of the Terraform configuration that a folder was made from, as "<URL>@<commit>". It is the value of
-// the trailer Flotilla-Source.
+// Source is the commit of the Terraform configuration, as "<URL>@<commit>" in the trailer Flotilla-Source.
 type Source string
 
 // ParseSource parses a source; "" if the text is invalid.
@@ -116,7 +110,7 @@ func IsCommit(text string) bool {
 // MaxText bounds each text in a record, in bytes. Kubernetes names have at most 253.
 const MaxText = 1024
 
-// CheckText rejects texts that are too long, or have characters that steer a terminal or are invisible.
+// CheckText rejects texts that are too long, steer a terminal or are invisible.
 func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if len(text) > MaxText {
@@ -129,7 +123,7 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// ObjectRef names a Kubernetes object. Cluster-scoped objects have no namespace.
+// ObjectRef names a Kubernetes object.
 type ObjectRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

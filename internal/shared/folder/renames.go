@@ -38,7 +38,7 @@ func (r Renames) WithFormerNames(of Trees) Trees {
 	return both
 }
 
-// FindMerges returns the former names of hosts that have folders under both names.
+// FindMerges returns the former names of hosts with folders under both names.
 func (r Renames) FindMerges(of Trees) map[string]string {
 	merges := map[string]string{}
 	for former, now := range r {
@@ -85,14 +85,14 @@ func (r Renames) FormerNames(host string) []string {
 	return names
 }
 
-// Former has former names, to read commits from before renames.
+// Former has names from before renames, to read old commits.
 type Former struct {
 	Hosts  Renames  `json:"hosts,omitempty"`
 	Owners []string `json:"owners,omitempty"` // in order
 }
 
-// Next returns the former names after an edit. renames are the hosts that it renames, before is the owner's former name or
-// "", and owner its present one. A former name that a host has again is dropped.
+// Next returns the former names after an edit that renames hosts, and the owner from before (or "") to owner. It drops a former
+// name that a host has again.
 func (f Former) Next(renames Renames, isHost func(name string) bool, before, owner string) Former {
 	hosts := Renames{}
 	add := func(former, now string) {

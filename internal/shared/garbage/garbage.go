@@ -8,23 +8,21 @@ import (
 	"runtime/metrics"
 )
 
-// By default, Go lets as much garbage wait as there is memory in use. That doubles a process with hundreds of
-// megabytes.
+// By default, Go allows as much garbage as memory in use.
 const (
 	mostGarbage   = 192 << 20 // bytes of garbage
 	usualPercent  = 100       // Go's default, in percent of the memory in use
 	lowestPercent = 25        // keeps a large process from collecting all the time
 )
 
-// Bound limits garbage to 192 MiB, or to a quarter of the memory in use if that is more. GOGC in the
-// environment wins.
+// Bound limits garbage to 192 MiB, or to a quarter of the memory in use if that is more. GOGC wins.
 func Bound() {
 	if os.Getenv("GOGC") == "" {
 		afterCollection(nil)
 	}
 }
 
-// unused is never referenced, so its finalizer runs after each collection.
+// unused is never referenced: its finalizer runs after each collection.
 type unused struct{ _ [64]byte }
 
 func afterCollection(*unused) {
@@ -34,7 +32,6 @@ func afterCollection(*unused) {
 	runtime.SetFinalizer(&unused{}, afterCollection)
 }
 
-// garbagePercent returns the limit in percent of the bytes in use.
 func garbagePercent(inUse uint64) int {
 	return max(lowestPercent, min(usualPercent, int(mostGarbage*100/max(inUse, 1))))
 }

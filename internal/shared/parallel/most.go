@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// EachAtMost calls work with every number below count, at most so many at once, and returns when all is done. It is
-// for work that waits for others: Each is for work that computes.
+// EachAtMost calls work with every number below count, at most so many at once, and waits for all. It is for work that waits;
+// [Each] is for work that computes.
 func EachAtMost(count, most int, work func(int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup

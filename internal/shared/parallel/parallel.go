@@ -1,4 +1,4 @@
-// Package parallel is the one loop over independent numbers that uses all processors.
+// Package parallel loops over independent numbers on all processors.
 package parallel
 
 import (
@@ -7,21 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// batch is how many numbers a worker takes at a time: enough that taking them costs nothing.
+// batch is the numbers that a worker takes at a time.
 const batch = 16
 
-// Each calls work with every number below count, on all processors, and returns when all is done.
+// Each calls work with every number below count, and waits for all.
 func Each(count int, work func(int)) {
 	each(count, batch, func() func(int) { return work })
 }
 
-// EachPart is Each for a few pieces of work that each take long: they are taken one at a time.
+// EachPart is [Each] for a few long pieces of work.
 func EachPart(count int, work func(int)) {
 	each(count, 1, func() func(int) { return work })
 }
 
-// EachWith is Each where each worker has something of its own: newWorker is called once for each of
-// them. Which worker gets which number is left to chance.
+// EachWith is [Each] with a new work function for each worker.
 func EachWith(count int, newWorker func() func(int)) {
 	each(count, batch, newWorker)
 }

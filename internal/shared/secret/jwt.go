@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsJWT reports whether a token is a signed JSON Web Token (RFC 7519), such as a token of Microsoft Entra ID:
-// three parts, the first of which names the signature algorithm. Other tokens have no dots.
+// IsJWT reports whether a token is a signed JSON Web Token (RFC 7519), such as one of Microsoft Entra ID. Other tokens have no
+// dots.
 func IsJWT(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {

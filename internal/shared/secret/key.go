@@ -6,8 +6,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
-// KeyForms returns the secret texts of a private key in PEM: the key as given and as parsed, and each line,
-// because an error may repeat one line alone. It also reads a key with \n in place of line breaks.
+// KeyForms returns the secret texts of a private key in PEM: as given, as parsed, and each line, because an error may repeat one
+// line.
 func KeyForms(pem string) []string {
 	normal := armor.Normalize(pem)
 	forms := []string{pem, normal, strings.TrimSpace(normal)}

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// IsSecret reports whether a decoded JSON object is a Kubernetes Secret. It ignores case: an API server
-// refuses "kind: secret", but the data is in the file. An object of another group is a Secret if it has data.
+// IsSecret reports whether an object is a Kubernetes Secret, or one of another group with data. It ignores case: an API server
+// refuses "kind: secret", but the data is in the file.
 func IsSecret(object map[string]any) bool {
 	kind, apiVersion := text(object, "kind"), text(object, "apiVersion")
 	if folded(kind) != "secret" {
@@ -29,8 +29,8 @@ func IsEmbedded(part map[string]any) bool {
 	return hasMetadata || slices.ContainsFunc(slices.Collect(maps.Keys(part)), isData)
 }
 
-// HasPlain reports whether a Secret has a value that is not encrypted: in data, in a field that Secrets do
-// not have, or in an annotation that repeats the object.
+// HasPlain reports whether a Secret has an unencrypted value: in data, in an unknown field, or in an annotation that repeats the
+// object.
 func HasPlain(object map[string]any) bool {
 	found := false
 	Masked(object, func(value any, path ...string) any {
@@ -45,8 +45,7 @@ func HasPlain(object map[string]any) bool {
 	return found
 }
 
-// EmbedsPlain reports whether a part of a value is a Secret with unencrypted data. It does not look into
-// text.
+// EmbedsPlain reports whether a part of a value is a Secret with unencrypted data.
 func EmbedsPlain(value any) bool {
 	return deep.Holds(value, func(part any) bool {
 		object, isObject := part.(map[string]any)
@@ -62,7 +61,6 @@ func EmbedsPlain(value any) bool {
 	})
 }
 
-// These match the lines of a Secret's manifest in YAML or JSON.
 var (
 	kindLine = regexp.MustCompile(`(?im)(?:^|[{,\s-])["']?kind["']?\s*:\s*["']?secret["']?\s*(?:[,}#]|$)`)
 	dataLine = regexp.MustCompile(
@@ -70,15 +68,13 @@ var (
 	)
 )
 
-// IsManifest reports whether text contains the manifest of a Secret with data. It does not parse the text,
-// which may be a template.
+// IsManifest reports whether text, which may be a template, contains the manifest of a Secret with data.
 func IsManifest(text string) bool {
 	const shortest = len("kind: Secret\ndata: x")
 	return len(text) >= shortest && kindLine.MatchString(text) && dataLine.MatchString(text)
 }
 
-// Masked returns a copy of a Secret in which mask replaces every value except its type and identity. mask
-// gets the path of the field. Valid keys of data stay. An unknown field name is masked, too.
+// Masked returns a copy of a Secret in which mask replaces every value except its type and identity, and unknown field names.
 func Masked(object map[string]any, mask func(value any, path ...string) any) map[string]any {
 	masked := map[string]any{}
 	for name, value := range object {
@@ -145,7 +141,7 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// fieldOr returns name if it can be the name of a field, else other, because it may be a value.
+// fieldOr returns other in place of a name that may be a value.
 func fieldOr(name, other string) string {
 	if fieldName.MatchString(name) {
 		return name
@@ -153,12 +149,12 @@ func fieldOr(name, other string) string {
 	return other
 }
 
-// IsCopyAnnotation reports whether tools such as kubectl apply keep a whole object in this annotation.
+// IsCopyAnnotation reports whether tools such as kubectl apply keep a whole object in an annotation.
 func IsCopyAnnotation(name string) bool { return copyName.MatchString(name) }
 
 var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|known)[a-z-]*|applied)$`)
 
-// isCopy also recognizes copies by their form: an object in JSON, plain, or compressed and in base64.
+// isCopy also recognizes JSON objects, plain or compressed.
 func isCopy(name string, value any) bool {
 	content, isText := value.(string)
 	content = strings.TrimSpace(content)
@@ -197,7 +193,6 @@ func areTexts(members map[string]any) bool {
 	return true
 }
 
-// text returns a field, ignoring the case of its name.
 func text(object map[string]any, name string) string {
 	if exact, isText := object[name].(string); isText {
 		return exact
@@ -210,5 +205,4 @@ func text(object map[string]any, name string) string {
 	return ""
 }
 
-// folded returns trimmed lower-case text.
 func folded(text string) string { return strings.ToLower(strings.TrimSpace(text)) }

@@ -14,17 +14,14 @@ import (
 )
 
 const (
-	// window is the number of consecutive bytes of a value that an error must not repeat. A library may have
-	// truncated the value.
+	// window is the number of bytes of a value that an error must not repeat: a library may truncate values.
 	window = 8
-	// shortest is the minimum length of a value that an error must not repeat as a whole word.
+	// shortest is the minimum length of a whole word.
 	shortest = 4
 )
 
-// Unrepeated replaces every part of an error's text that repeats a text or a long number of the JSON values
-// with three asterisks: as it is, truncated, quoted, escaped, in base64 or in hexadecimal. Parts that match
-// keep, such as names of files, stay; keep may be nil. It does not recognize values that a program has
-// changed in another way.
+// Unrepeated masks every part of an error's text that repeats a text or a long number of the JSON values: as it is, truncated,
+// quoted, escaped, in base64 or in hexadecimal. Parts that match keep, such as names of files, stay; keep may be nil.
 func Unrepeated(text string, keep *regexp.Regexp, values ...any) string {
 	r := repeated{text: text, windows: make(map[uint64]bool, len(text)), words: map[string]bool{}, starts: map[string]bool{}}
 	for i := range len(text) - window + 1 {
@@ -90,8 +87,7 @@ func (r *repeated) add(value string) {
 	} {
 		r.form(form)
 	}
-	// Text before the value shifts its base64 form by one or two bytes, and mixes with the characters at its
-	// ends.
+	// Text before the value shifts its base64 form, and mixes with the characters at its ends.
 	const block, moved = 3, 2
 	for before := range block {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat(" ", before) + value))
@@ -101,10 +97,9 @@ func (r *repeated) add(value string) {
 	}
 }
 
-// plainWords reveal nothing about a value, and errors need them.
+// plainWords reveal nothing.
 var plainWords = map[string]bool{"true": true, "false": true, "null": true, "none": true}
 
-// form marks where the text contains a form of a value, or a part of it.
 func (r *repeated) form(form string) {
 	for n := shortest; n <= min(len(form), window); n++ {
 		r.starts[form[:n]] = true
@@ -125,7 +120,6 @@ func (r *repeated) form(form string) {
 
 var wordPattern = regexp.MustCompile("[^\\s\"'`,;:=(){}\\[\\]<>|&]+")
 
-// masked replaces the parts of the text that values have, too.
 func (r *repeated) masked(keep *regexp.Regexp) string {
 	repeats := make([]bool, len(r.text))
 	mark := func(from, to int, as bool) {

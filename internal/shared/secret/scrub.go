@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Scrubber replaces credentials in text, in every form that a URL, a header, a server or a library may
-// produce. The zero value replaces nothing.
+// Scrubber replaces credentials in every form that a URL, a header, a server or a library produces. The zero value replaces
+// nothing.
 type Scrubber []string
 
 var escapePattern = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// NewScrubber returns a Scrubber for secrets and the usernames sent beside them. It skips empty secrets.
+// NewScrubber returns a Scrubber for secrets and the usernames sent beside them.
 func NewScrubber(secrets []string, usernames ...string) Scrubber {
 	forms := map[string]bool{}
 	for _, secret := range secrets {
@@ -56,7 +56,6 @@ func NewScrubber(secrets []string, usernames ...string) Scrubber {
 	return ordered
 }
 
-// inURLs returns the secret and its forms in URLs.
 func inURLs(secret string) []string {
 	return []string{
 		secret, url.QueryEscape(secret), url.PathEscape(secret),

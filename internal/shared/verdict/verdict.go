@@ -1,4 +1,4 @@
-// Package verdict defines the status of an assignment on a cluster. It is pure, and imports no package of the provider.
+// Package verdict defines the status of an assignment on a cluster.
 package verdict
 
 import (
@@ -21,7 +21,7 @@ const (
 	Unknown     Verdict = "unknown"     // no report, or an old one
 )
 
-// All lists the verdicts, worst first. A cluster has the worst verdict of its assignments.
+// All lists the verdicts, worst first.
 var All = []Verdict{Failed, Behind, Progressing, Unknown, Ready}
 
 // Check returns an error unless the text is a verdict.
@@ -39,12 +39,11 @@ func Check(is Verdict) error {
 // Status is a verdict with its reason and time.
 type Status struct {
 	Verdict Verdict
-	// Since is the start of this status; zero if unknown. Content is never ready before its commit.
+	// Since is zero if unknown. Content is never ready before its commit.
 	Since time.Time
-	// Message is the reason in one line, in the cluster's words if available.
+	// Message is the reason in one line.
 	Message string
-	// OfRoot marks the status of a whole host or cluster, such as the object that follows a host's folder. It does not
-	// identify the assignment that causes a failure.
+	// OfRoot marks the status of a whole host or cluster, which does not identify the assignment that causes a failure.
 	OfRoot bool
 }
 
@@ -53,7 +52,7 @@ func Compare(a, b Verdict) int {
 	return cmp.Compare(slices.Index(All, a), slices.Index(All, b))
 }
 
-// Worst returns the worse status. For equal verdicts it prefers a status without OfRoot, then a, with the later time.
+// Worst returns the worse status. For equal verdicts it prefers a status without OfRoot, with the later time.
 func Worst(a, b Status) Status {
 	order := Compare(a.Verdict, b.Verdict)
 	if order == 0 && a.OfRoot && !b.OfRoot {

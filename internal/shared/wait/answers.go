@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Answers caches answers by name for concurrent callers. The zero value is ready. It is safe for concurrent use.
+// Answers caches answers by name. The zero value is ready for concurrent use.
 type Answers[T any] struct {
 	mutex  sync.Mutex
 	byName map[string]*answer[T]
@@ -24,8 +24,8 @@ func hasLeft(ctx context.Context, err error) bool {
 		err != nil && ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded //nolint:errorlint // the error itself
 }
 
-// Get returns the answer for a name. The first caller calls ask; others wait for it until their contexts end. Get caches
-// errors, too, unless the first caller was canceled. Then the next caller calls ask.
+// Get returns the answer for a name. The first caller calls ask, and others wait until their contexts end. Errors are cached,
+// too, unless the first caller was canceled.
 func (a *Answers[T]) Get(ctx context.Context, name string, ask func() (T, error)) (T, error) {
 	a.mutex.Lock()
 	known, ok := a.byName[name]

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Locks holds locks by name. Each lock serves its callers in order of arrival. The zero value is ready.
+// Locks holds fair locks by name. The zero value is ready.
 type Locks struct{ byName sync.Map }
 
-// Take acquires the lock of a name. If the context ends first, it returns the context's error.
+// Take acquires a lock, or returns the context's error.
 func (l *Locks) Take(ctx context.Context, name string) (release func(), err error) {
 	found, _ := l.byName.LoadOrStore(name, semaphore.NewWeighted(1))
 	lock := found.(*semaphore.Weighted)

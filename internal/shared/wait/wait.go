@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for d. If the context ends first, it returns the context's error.
+// For waits for d, or returns the context's error.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -2,8 +2,7 @@ package wording
 
 import "iter"
 
-// Groups groups values by key, so a message can name a common fact once. Keys keep their order of addition. The zero value
-// is empty.
+// Groups groups values by key, in the order of addition. The zero value is empty.
 type Groups[K comparable, V any] struct {
 	keys []K
 	of   map[K][]V

@@ -2,7 +2,7 @@ package wording
 
 import "fmt"
 
-// DidYouMean returns the end of a message about an unknown word: the nearest candidate, or "".
+// DidYouMean returns "; did you mean ...?" with the nearest candidate, or "".
 func DidYouMean(word string, candidates []string) string {
 	if best := nearest(word, candidates); best != "" {
 		return fmt.Sprintf("; did you mean %q?", best)
@@ -10,7 +10,6 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// nearest returns the candidate closest to word; "" if none is close.
 func nearest(word string, candidates []string) string {
 	best, bestDistance := "", max(2, len(word)/3)+1
 	for _, candidate := range candidates {

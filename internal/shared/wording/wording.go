@@ -90,8 +90,8 @@ func OrNil(text string) *string {
 
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Visible makes a text safe to print on a terminal. It replaces control characters, except tabs and line breaks, and
-// characters that hide text or change its direction with U+FFFD.
+// Visible makes a text safe for a terminal: U+FFFD replaces control characters, except tabs and line breaks, and characters that
+// hide text or change its direction.
 func Visible(text string) string {
 	text = lineBreaks.Replace(strings.ToValidUTF8(text, ""))
 	return strings.Map(func(r rune) rune {
@@ -105,7 +105,7 @@ func Visible(text string) string {
 // maxSaid is the maximum length of a server's message, in bytes.
 const maxSaid = 300
 
-// OneLine shortens a server's message to one line for a diagnostic, and makes it [Visible].
+// OneLine shortens a server's message to one [Visible] line.
 func OneLine(said string) string {
 	isPlain := func(c byte) bool { return c > ' ' && c < 0x7f }
 	for i := 0; i < len(said) && isPlain(said[i]); i++ {
@@ -116,10 +116,10 @@ func OneLine(said string) string {
 	return Cut(Line(said), maxSaid)
 }
 
-// Line joins a text into one line, and makes it [Visible].
+// Line joins a text into one [Visible] line.
 func Line(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
 
-// Cut shortens a text to at most most bytes, and marks the cut with "...".
+// Cut shortens a text to most bytes and "...".
 func Cut(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
@@ -127,8 +127,7 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// CutMiddle removes the middle of a text longer than most bytes. Nested errors have the place at the beginning and the cause
-// at the end.
+// CutMiddle removes the middle of a text over most bytes: nested errors have the place at the beginning and the cause at the end.
 func CutMiddle(text string, most int) string {
 	if len(text) <= most {
 		return text

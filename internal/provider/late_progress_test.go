@@ -1,0 +1,123 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// standing is how far a rollout is, by the attributes of the assignment, and by rollouts of flotilla_compliance.
+func (r *rings) standing(attributes map[string]any) string {
+	r.t.Helper()
+	read := mustReadCompliance(r.t, r.url, map[string]any{
+		"fleet":    providertest.Call{Function: "fleet", Arguments: []any{ringFleet("2", nil)}},
+		"feedback": map[string]any{}, "progress": attributes["progress"],
+	})
+	text, err := json.MarshalIndent([]any{attributes["progress"], attributes["rolling_out"], attributes["rolled_out"], read["rollouts"]}, "", " ")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A refresh finds no other progress, whatever clusters report and others do meanwhile, and a plan that is applied late leaves the
+// progress that it printed.
+func TestProgressInOtherOperations(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.rollout["on_failure"], r.rollout["failed_for"] = "roll_back", "2h"
+	commits := 0
+	push := func() {
+		commits++
+		repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
+			writeFile(t, filepath.Join(folder, "elsewhere.yaml"), "number: "+string(rune('0'+commits))+"\n")
+		})
+	}
+	state := func() map[string]any { return r.w.State.Values(assignment) }
+	refresh := func(version string) {
+		t.Helper()
+		before := r.standing(state())
+		for verb, option := range map[string]providertest.Option{"a refresh": providertest.RefreshOnly(), "a destroy": providertest.Destroy()} {
+			plan, said := r.w.Plan(t.Context(), r.configuration(version), option)
+			if said.Err() != nil || verb == "a refresh" && !plan.Empty() {
+				t.Errorf("%s: %v, %+v", verb, said, plan)
+			}
+			if refreshed := plan.Refreshed(); verb == "a refresh" && r.standing(refreshed.Values(assignment)) != before {
+				t.Errorf("after %s it is at %s, not at %s", verb, r.standing(refreshed.Values(assignment)), before)
+			}
+		}
+		if _, said := r.w.Apply(t.Context(), r.configuration(version), providertest.RefreshOnly()); said.Err() != nil {
+			t.Errorf("apply -refresh-only: %v", said)
+		}
+		if now := r.standing(state()); now != before {
+			t.Errorf("apply -refresh-only leaves %s, not %s", now, before)
+		}
+	}
+	late := func(version, versions string) {
+		t.Helper()
+		plan, said := r.w.Plan(t.Context(), r.configuration(version))
+		if said.Err() != nil {
+			t.Fatal(said)
+		}
+		planned := r.standing(after(plan))
+		push()
+		if said := r.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+			t.Fatalf("late: %v", said)
+		}
+		if now := r.standing(state()); now != planned || r.versions() != versions {
+			t.Errorf("late, it is at %s with %s, and planned was %s with %s", now, r.versions(), planned, versions)
+		}
+	}
+	late("2", "2 1 1")
+	refresh("2")
+	r.report("canary", verdict.Ready)
+	refresh("2")
+	late("2", "2 2 1")
+	r.report("canary", verdict.Ready)
+	r.report("region", verdict.Failed)
+	refresh("2")
+	late("2", "2 2 1") // the failure does not last yet
+	refresh("2")
+	r.now = r.now.Add(3 * 60 * 60 * 1e9)
+	late("2", "1 1 1") // rolled back
+	refresh("2")
+	late("3", "3 1 1")
+	r.report("canary", verdict.Ready)
+	refresh("3")
+	late("3", "3 3 1")
+	r.report("canary", verdict.Ready)
+	r.report("region", verdict.Ready)
+	late("3", "3 3 3")
+	r.report("canary", verdict.Ready)
+	r.report("region", verdict.Ready)
+	r.report("rest", verdict.Ready)
+	late("3", "3 3 3")
+	if state()["rolled_out"] != true || state()["progress"] != "{}" {
+		t.Errorf("in the end it is at %s", r.standing(state()))
+	}
+	refresh("3")
+}
+
+// A change by hand is found by a refresh, and the progress stays what the last step decided.
+func TestDriftDoesNotMoveProgress(t *testing.T) {
+	t.Parallel()
+	r := newRings(t)
+	r.run("2", "2 1 1")
+	before := r.standing(r.w.State.Values(assignment))
+	repository{url: r.url, cloneURL: r.url}.change(t, "dev", func(folder string) {
+		writeFile(t, filepath.Join(folder, "clusters", "all", "canary", "app-core", "by-hand.yaml"), "kind: Hand\n")
+	})
+	plan, said := r.w.Plan(t.Context(), r.configuration("2"), providertest.RefreshOnly())
+	if said.Err() != nil {
+		t.Fatal(said)
+	}
+	if plan.ExitCode != 2 {
+		t.Errorf("a refresh does not find the change by hand: %+v", plan)
+	}
+	if refreshed := plan.Refreshed(); r.standing(refreshed.Values(assignment)) != before {
+		t.Errorf("after a change by hand it is at %s, not at %s", r.standing(refreshed.Values(assignment)), before)
+	}
+}
