@@ -14,13 +14,13 @@ import (
 // FleetHost describes a host of the fleet.
 type FleetHost struct {
 	IsCluster bool
-	// Labels includes the reserved labels. TypeLabels has the labels of the cluster type, also if the host is a cluster.
+	// TypeLabels has the labels of the cluster type, also if the host is a cluster. Both include reserved labels.
 	Labels, TypeLabels fleet.Labels
-	// Clusters lists the clusters of the host. If it is empty, only time counts.
+	// Clusters lists the clusters of the host. Without any, only time counts.
 	Clusters []string
 }
 
-// HostOf returns a cluster type as a host, or one of its clusters if cluster is not nil. clusters names the clusters of the host.
+// HostOf returns a cluster type as a host, or one of its clusters unless cluster is nil.
 func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *FleetHost {
 	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
 	host := &FleetHost{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
@@ -32,19 +32,18 @@ func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluste
 	return host
 }
 
-// Report is the report of one cluster about one folder.
+// Report is the report of a cluster about a folder.
 type Report struct {
-	// Known reports whether the content on the cluster is known. Tree is that content; "" if the cluster lacks the folder.
+	// Tree is the content on the cluster, if Known; "" if the cluster lacks the folder.
 	Known bool
 	Tree  string
-	// Status has the verdict; any other text counts as unknown. A failure of the object that follows the whole folder of the host
-	// halts a change, but never takes this folder back.
+	// Status has the verdict. A failure of the root halts a change, but never takes this folder back.
 	verdict.Status
-	// Source names the check, or is "facts"; "" for agents. Message then begins with the source and has the measured figure.
+	// Source names the check, or is "facts"; "" for agents. Message begins with it and has the measured figure.
 	Source string
 }
 
-// Record is the record of a folder in the repository.
+// Record is the record of a folder.
 type Record struct {
 	Tree    string
 	Before  string    // the tree before; "" if the folder was added
@@ -53,33 +52,32 @@ type Record struct {
 
 // StepInput has everything that a decision depends on.
 type StepInput struct {
-	// Now is the time of the evidence. No clock is read: the same input gives the same decision.
+	// Now is the time of the evidence. No clock is read.
 	Now time.Time
-	// Wanted has the trees of the fleet; a tree is "" while it is unknown.
+	// Wanted has the trees of the fleet, "" while unknown.
 	Wanted folder.Trees
 	// Deployed has the trees that the owner wrote last, with all of its hosts.
 	Deployed folder.Trees
-	// Found has the trees on the branch, with changes by others; nil: no changes. Held folders keep these trees.
+	// Found has the trees on the branch, if others changed them. Held folders keep these trees.
 	Found    folder.Trees
 	Hosts    map[string]*FleetHost // of the fleet
 	Settings *Settings             // nil: everything is written at once
 	Holds    []FolderHold
-	// Reports returns the report of a cluster about a folder. If it is nil, only time counts.
+	// Reports returns the report of a cluster about a folder; nil: only time counts.
 	Reports func(cluster string, key folder.Key) Report
 	Records map[folder.Key]Record
 	// Requires lists the folders that must be proven before a folder changes; nil: none.
 	Requires func(folder.Key) []folder.Key
-	// State is the state after the step before; nil if there is none. Lost reports that it is missing: it is then reconstructed
-	// from records and reports.
+	// State is the result of the step before; nil for none. A Lost state is reconstructed from records and reports.
 	State *StepState
 	Lost  bool
-	// Tip is the commit that has the trees of Deployed.
+	// Tip is the commit with the trees of Deployed.
 	Tip string
-	// Back has the trees of the owner at commits that a step may roll back to.
+	// Back has the trees at commits that a step may roll back to.
 	Back map[string]folder.Trees
-	// Remedy is the advice if failed content cannot be rolled back; "": the advice for assignments.
+	// Remedy is the advice for failed content that cannot be rolled back; "": that for assignments.
 	Remedy string
-	// Proposed reports whether the pull request of the last step is still open.
+	// Proposed reports whether the pull request of the last step is open.
 	Proposed bool
 }
 
@@ -87,19 +85,19 @@ type StepInput struct {
 type Outcome struct {
 	Decisions Decisions
 	State     *StepState // never nil
-	// Progress has an entry for each deployment target that is under way, by name.
+	// Progress has the deployment targets under way, by name.
 	Progress []Progress
-	// RolledOut reports whether everything is as wanted, and proven if there is a rollout.
+	// RolledOut reports whether everything is as wanted and proven.
 	RolledOut bool
-	// Undecided reports whether the content of a deployment target is unknown: its folders have no tree in Decisions.
+	// Undecided reports whether content is unknown: its folders have no tree in Decisions.
 	Undecided bool
-	// Closed reports whether the windows of the rollout are closed, and nothing is written.
+	// Closed reports that closed windows of the rollout prevented all writes.
 	Closed bool
-	// Windowed lists the windows that must all be open: those of the rollout, and of each stage in which something is written.
+	// Windowed lists the windows that must be open for the writes.
 	Windowed []gate.Windows
-	// Missing lists the commits that the decision needs and Back lacks.
+	// Missing lists the commits that Back lacks.
 	Missing []string
-	// PassedOver lists the stages that passed in this step without some of their clusters.
+	// PassedOver lists the stages that passed now without some of their clusters.
 	PassedOver []PassedStage
 	Notes      []Note
 }
@@ -135,7 +133,6 @@ func Advance(in StepInput) *Outcome {
 	return r.out
 }
 
-// collect groups the folders by deployment target.
 func collect(p *prover, state *StepState, windows *windowCheck) map[string]*target {
 	targets := map[string]*target{}
 	of := func(name string) *target {
@@ -181,7 +178,6 @@ func collect(p *prover, state *StepState, windows *windowCheck) map[string]*targ
 	return targets
 }
 
-// finish completes the outcome of all targets.
 func (r *decider) finish() {
 	o := r.out
 	o.Closed, o.Windowed = !r.windows.open, r.windows.windowed()

@@ -8,17 +8,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// decider decides about the folders of targets, and reports their progress.
+// decider decides about folders, and sets the progress of targets.
 type decider struct {
 	*prover
 	state   *StepState
 	windows *windowCheck
 	targets map[string]*target
-	order   []string // names of targets
+	order   []string
 	out     *Outcome
 }
 
-// decide decides about each folder of a target.
 func (r *decider) decide(t *target) {
 	if t.undecided {
 		for _, m := range t.members {
@@ -54,7 +53,7 @@ func (r *decider) decide(t *target) {
 	r.conclude(t, &waits)
 }
 
-// keepWanted keeps a folder that is as wanted. It repairs changes by hand, unless a window is closed.
+// keepWanted repairs changes by hand, unless a window is closed.
 func (r *decider) keepWanted(m *member) {
 	switch {
 	case !m.wanted:
@@ -90,7 +89,7 @@ func (r *decider) write(t *target, m *member) {
 	}
 }
 
-// room returns the number of further hosts of the stage that may be under way; negative for any number.
+// room returns how many further hosts of the stage may be under way; negative for any number.
 func (r *decider) room(t *target) int {
 	if t.state == nil || t.state.Passed >= len(r.stages) {
 		return -1
@@ -102,7 +101,7 @@ func (r *decider) room(t *target) int {
 	return max(0, most-t.counts.open)
 }
 
-// Wait is a condition that must be met before a folder changes.
+// Wait is a condition for the change of a folder.
 type Wait string
 
 // The conditions of a wait.
@@ -118,13 +117,13 @@ const (
 	WaitsForHold         Wait = "hold"
 )
 
-// waitOrder has all conditions in the order of reports: the first one must be met first.
+// waitOrder has all conditions in order: the first must be met first.
 var waitOrder = []Wait{
 	WaitsForContent, WaitsForApproval, WaitsForRequirements, WaitsForRequest, WaitsForWindow, WaitsForClusters, WaitsForSoak, WaitsForStages,
 	WaitsForHold,
 }
 
-// waits returns the condition that a folder waits for; "" if it is written now.
+// waits returns the condition of a folder; "" if it is written now.
 func (r *decider) waits(t *target, m *member, room *int) Wait {
 	switch {
 	case m.hold != nil:
@@ -165,23 +164,20 @@ func (r *decider) waitsInRollout(t *target, m *member, room *int) Wait {
 	return ""
 }
 
-// isStuck reports whether the content has failed only because clusters were not ready in time.
+// isStuck reports whether all failed clusters were only not ready in time.
 func (t *target) isStuck() bool { return t.failing && t.stuck || t.state.Stuck }
 
-// isInRequest reports whether a part of the change is written but not proven.
 func (r *decider) isInRequest(t *target) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool {
 		return m.touched != nil && m.counts() && !m.pending() && !m.touched.Proven
 	})
 }
 
-// areProven reports whether everything that a folder requires is proven on its host.
 func (r *decider) areProven(m *member) bool {
 	return r.Requires == nil || !slices.ContainsFunc(r.Requires(m.key), func(key folder.Key) bool { return !r.proves(key) })
 }
 
-// rollBack returns the hosts with failed content to their content before. If that is unknown, it returns false, and the rollout
-// halts.
+// rollBack returns hosts to their content before. If that is unknown, it returns false, and the rollout halts.
 func (r *decider) rollBack(t *target, waits *waits) bool {
 	for _, m := range t.members {
 		if m.touched == nil || !m.counts() || t.state.Failed && m.pending() {
@@ -224,7 +220,7 @@ func (r *decider) rollBack(t *target, waits *waits) bool {
 	return true
 }
 
-// conclude ends a complete change, and sets the progress of any other.
+// conclude removes a complete change, and sets the progress of any other.
 func (r *decider) conclude(t *target, waits *waits) {
 	s := t.state
 	if s != nil && !s.Failed && !t.failing && waits.total == 0 && s.Passed >= len(r.stages) {

@@ -8,12 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Note is a warning to the user. Its text is [Note.String].
+// Note is a warning to the user.
 type Note struct {
 	Kind NoteKind
 	// Subject is the approval, the entry of expedite, the content or the stage.
 	Subject string
-	// Other is the content under way, or the remedy; "" for most kinds.
+	// Other is the content under way, or the remedy.
 	Other string
 	Hosts []string // of TimeProves
 }
@@ -40,7 +40,6 @@ type PassedStage struct {
 	Failed, Stuck, NotReady, Unknown int
 }
 
-// notes returns the notes of a step.
 func (r *decider) notes() []Note {
 	slices.SortFunc(r.out.Notes, func(a, b Note) int { return strings.Compare(a.Subject, b.Subject) })
 	notes := r.out.Notes
@@ -77,7 +76,7 @@ func (r *decider) notes() []Note {
 	return notes
 }
 
-// withoutClusters returns the hosts of changes under way without clusters, if other hosts report.
+// withoutClusters returns the hosts under way without clusters, if others report.
 func (r *decider) withoutClusters() []string {
 	if r.Reports == nil {
 		return nil

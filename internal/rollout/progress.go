@@ -13,18 +13,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Progress is the progress of the change of one deployment target after a step. Reports alone change none of its fields but Detail
-// and NotBefore, and not its JSON.
+// Progress is the progress of the change of one deployment target. Reports alone change none of its fields but Detail and
+// NotBefore.
 type Progress struct {
 	DeploymentTarget string `json:"-"`
-	// Content names the content in approvals, see [Progress.Approval]; "" if no rollout is under way.
+	// Content names the content in approvals; "" without a rollout.
 	Content string `json:"content,omitempty"`
-	// Stage is the position of the current stage among the Stages that have hosts of the change, from 1. Both are 0 if no
-	// rollout is under way.
+	// Stage is the position of the current stage, from 1, among the Stages with hosts of the change. Both are 0 without a
+	// rollout.
 	Stage     int    `json:"stage,omitempty"`
 	Stages    int    `json:"stages,omitempty"`
 	StageName string `json:"stage_name,omitempty"` // "" for the stage of the hosts that no stage names
-	// Removes reports whether Stage and Stages count the stages that remove folders. All other stages are proven.
+	// Removes reports whether these stages remove folders, after all others are proven.
 	Removes   bool      `json:"removes,omitempty"`
 	HostsDone int       `json:"hosts_done"`
 	Hosts     int       `json:"hosts"`
@@ -32,17 +32,15 @@ type Progress struct {
 	WaitsFor  Wait      `json:"waits_for"`
 	Condition Condition `json:"state"`
 
-	// Stuck reports whether the content has failed because clusters were not ready in time, rolled back or not.
+	// Stuck reports whether clusters were not ready in time, rolled back or not.
 	Stuck bool `json:"stuck,omitempty"`
-	// Retry is the approval that retries content after a rollback; otherwise "".
+	// Retry is the approval that retries content after a rollback.
 	Retry string `json:"-"`
-	// Waiting is the number of folders that differ from the wanted ones.
+	// Waiting counts the folders that differ from the wanted ones.
 	Waiting int `json:"-"`
-	// NotBefore is the earliest time at which the change may proceed, if windows and the soak time decide that and
-	// clusters keep reporting what they report now; otherwise zero.
+	// NotBefore is the earliest time to proceed, if windows or the soak time decide and reports stay the same; otherwise zero.
 	NotBefore time.Time `json:"-"`
 
-	// Detail is the rest of the reason. Reports change it.
 	Detail Detail `json:"-"`
 
 	never  bool // windows decide, and none opens
@@ -50,25 +48,24 @@ type Progress struct {
 	mixed  bool // a group of changes that have different numbers of stages
 }
 
-// Detail describes a wait. It is in no state.
+// Detail describes a wait. It changes with reports and is in no state.
 type Detail struct {
-	// Clusters counts the clusters of the stage, or those that have failed; zero without a report.
+	// Clusters counts the clusters of the stage, or the failed ones.
 	Clusters ClusterCounts
 	Reason   Reason
-	// Holds has the holds up to the current stage.
-	Holds []HoldDetail
-	// FailedAt is another stage than the current one where clusters have failed.
+	Holds    []HoldDetail
+	// FailedAt is the stage of the failure, unless it is the current one.
 	FailedAt StagePlace
-	// RollsBackAt is the time until which the failure must last to be rolled back; zero if it is not rolled back.
+	// RollsBackAt is the time until which a failure must last; zero if it is not rolled back.
 	RollsBackAt time.Time
-	// NotRolledBack reports that no assignment in particular has failed, and nothing is rolled back for that reason.
+	// NotRolledBack reports that the failure is of no assignment in particular.
 	NotRolledBack bool
 }
 
-// ClusterCounts counts clusters. Total is all clusters of the stage, reporting or not.
+// ClusterCounts counts clusters. Total includes those without a report.
 type ClusterCounts struct{ Total, Ready, Soaking, NotReady, Failed, Stuck, Unknown int }
 
-// Reason is the most common message of checks about clusters that are not ready or have failed.
+// Reason is the most common message of checks.
 type Reason struct {
 	Message string // "" without checks
 	Others  int    // clusters with other messages of the check
@@ -81,7 +78,7 @@ type HoldDetail struct {
 	Until  time.Time // zero: until it is removed
 }
 
-// StagePlace is the position of a stage among those with hosts of the change, as in [Progress].
+// StagePlace is the position of a stage, as in [Progress].
 type StagePlace struct {
 	Stage, Stages int
 	Name          string
@@ -91,7 +88,7 @@ type StagePlace struct {
 // Place returns the current stage.
 func (p Progress) Place() StagePlace { return StagePlace{p.Stage, p.Stages, p.StageName, p.Removes} }
 
-// Condition is the condition of a change that is under way.
+// Condition is the condition of a change under way.
 type Condition string
 
 // The conditions.
@@ -102,10 +99,9 @@ const (
 	RolledBack Condition = "rolled_back" // its hosts went back to the content before
 )
 
-// IsHalted reports whether the change waits for newer content, or for its clusters to recover.
+// IsHalted reports whether the change waits for newer content, or for clusters to recover.
 func (p Progress) IsHalted() bool { return p.Condition != Waiting }
 
-// waits counts folders by condition.
 type waits struct {
 	total   int
 	by      map[Wait]int
@@ -127,7 +123,7 @@ func (w *waits) addWindow(stage int) {
 	w.windows[stage] = true
 }
 
-// first returns the condition that must be met first.
+// first returns the condition to be met first.
 func (w *waits) first() Wait {
 	for _, why := range waitOrder {
 		if w.by[why] > 0 && (why != WaitsForStages || w.by[WaitsForClusters] == 0) {
@@ -159,7 +155,6 @@ func (r *decider) progressOf(t *target, waits *waits) *Progress {
 	return p
 }
 
-// underWay sets the fields of a change that goes through the stages.
 func (r *decider) underWay(t *target, p *Progress) {
 	s := t.state
 	p.Content, p.Since = s.id(), s.Since
@@ -187,15 +182,15 @@ func (r *decider) underWay(t *target, p *Progress) {
 	}
 }
 
-// placeOf returns the place of the stage with a number. It does not count stages without hosts of the change.
+// placeOf returns the place of a stage among those with hosts of the change.
 func (r *stageTable) placeOf(t *target, number int) StagePlace {
 	at, stages := r.stageAt(t, number)
 	position, _ := slices.BinarySearch(stages, at)
 	return StagePlace{Stage: position + 1, Stages: len(stages), Name: r.stages[at].Name, Removes: at >= r.ways}
 }
 
-// stageAt returns the first stage with hosts of the change from a number on, or the last one, and all stages of its way: those that
-// write or those that remove.
+// stageAt returns the first stage with hosts of the change from a number on, or the last one; and all stages of its kind: writes or
+// removals.
 func (r *stageTable) stageAt(t *target, number int) (stage int, all []int) {
 	first := slices.IndexFunc(t.stages, func(stage int) bool { return stage >= r.ways })
 	if first < 0 {
@@ -209,7 +204,7 @@ func (r *stageTable) stageAt(t *target, number int) (stage int, all []int) {
 	return all[min(position, len(all)-1)], all
 }
 
-// isTimed reports whether only time proves the current stage: its hosts have no reports.
+// isTimed reports whether the hosts of the current stage have no reports.
 func (r *prover) isTimed(t *target) bool {
 	some := false
 	for _, m := range t.members {
@@ -224,7 +219,6 @@ func (r *prover) isTimed(t *target) bool {
 	return some
 }
 
-// holds returns the holds up to the current stage.
 func (r *decider) holds(t *target) []HoldDetail {
 	var holds []HoldDetail
 	for _, m := range t.members {
@@ -238,7 +232,6 @@ func (r *decider) holds(t *target) []HoldDetail {
 	return slices.CompactFunc(holds, func(a, b HoldDetail) bool { return a.Reason == b.Reason && a.Until.Equal(b.Until) })
 }
 
-// setDetail describes the wait.
 func (r *decider) setDetail(t *target, p *Progress) {
 	c, d := &t.counts, &p.Detail
 	switch p.WaitsFor {
@@ -269,7 +262,7 @@ func (c *counts) shown() ClusterCounts {
 	}
 }
 
-// Approval is the text that approves the content, `<deployment target>@<content>`; "" if no rollout is under way.
+// Approval returns `<deployment target>@<content>`; "" without a rollout.
 func (p Progress) Approval() string {
 	if p.Content == "" {
 		return ""
@@ -277,7 +270,7 @@ func (p Progress) Approval() string {
 	return gate.Mark(p.DeploymentTarget, p.Content)
 }
 
-// MarshalProgress returns the JSON object of the progress of deployment targets by name. [ParseProgress] reads it.
+// MarshalProgress returns a JSON object by deployment target.
 func MarshalProgress(all []Progress) string {
 	byName := make(map[string]Progress, len(all))
 	for _, p := range all {
@@ -288,7 +281,7 @@ func MarshalProgress(all []Progress) string {
 	return string(text)
 }
 
-// ParseProgress reads the text of [MarshalProgress], ordered by deployment target. Text of any other form is an error.
+// ParseProgress reads the text of [MarshalProgress], ordered by deployment target. Any other text is an error.
 func ParseProgress(text string) ([]Progress, error) {
 	var byName map[string]*Progress
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -308,7 +301,6 @@ func ParseProgress(text string) ([]Progress, error) {
 	return all, nil
 }
 
-// isValid reports whether a step can have made the progress.
 func (p *Progress) isValid() bool {
 	return slices.Contains(waitOrder, p.WaitsFor) && slices.Contains([]Condition{Waiting, Failed, Stuck, RolledBack}, p.Condition) &&
 		0 <= p.HostsDone && p.HostsDone <= p.Hosts && 0 <= p.Stage && p.Stage <= p.Stages && (p.Stages == 0) == (p.Content == "")

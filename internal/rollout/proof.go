@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// prover counts the clusters that prove a stage.
+// prover decides what is proven.
 type prover struct {
 	StepInput
 	stageTable
@@ -17,22 +17,22 @@ type prover struct {
 
 // counts counts the clusters of a stage.
 type counts struct {
-	hosts, written, clusters                 int // hosts, hosts with the wanted content, and the clusters of all hosts
+	hosts, written, clusters                 int // written: with the wanted content
 	held                                     int // further hosts under a hold
 	open                                     int // written hosts with clusters that are not ready
 	ready, soaking, failed, waiting, unknown int
-	stuck, lasting                           int // failed clusters: not ready in time; and for long enough to roll back
-	// failed clusters: for long enough, but only by the object that follows the whole folder
+	stuck, lasting                           int // failed clusters: not ready in time; for long enough to roll back
+	// failed clusters, for long enough, but only by the root
 	ofRoot       int
-	overdue      int         // unknown clusters: for so long that they may be skipped
-	ends, frees  []time.Time // ends of the soak times of clusters, and of hosts whose clusters only soak
+	overdue      int         // unknown clusters, for so long that they may be skipped
+	ends, frees  []time.Time // of the soak times of clusters, and of hosts whose clusters only soak
 	lasts        time.Time   // when the failures have lasted long enough to roll back
-	waits, fails reasons     // of clusters that are not ready or unknown; of failed clusters
+	waits, fails reasons     // reasons of clusters that are not ready, and of failed ones
 }
 
 func (c *counts) total() int { return c.ready + c.soaking + c.failed + c.waiting + c.unknown }
 
-// pass passes the proven stages in order. It stops if too many clusters of any stage have failed, even of a proven one.
+// pass passes proven stages. It stops if too many clusters of any stage have failed, even of a proven one.
 func (r *tracker) pass(t *target) {
 	if t.state.Failed {
 		return
@@ -65,7 +65,7 @@ func (r *tracker) pass(t *target) {
 	}
 }
 
-// fails records whether more clusters of a stage have failed than may.
+// fails records whether too many clusters of a stage have failed.
 func (t *target) fails(number int, stage *Stage) bool {
 	c := &t.counts
 	if t.failing = c.failed > stage.MaxFailed; t.failing {
@@ -74,7 +74,6 @@ func (t *target) fails(number int, stage *Stage) bool {
 	return t.failing
 }
 
-// notePassedOver records the clusters without proof of the stage that passes now.
 func (r *tracker) notePassedOver(t *target) {
 	if c := &t.counts; c.total() > c.ready {
 		r.passedOver = append(r.passedOver, PassedStage{
@@ -84,8 +83,7 @@ func (r *tracker) notePassedOver(t *target) {
 	}
 }
 
-// areReady reports whether a stage is proven. After a lost state, the change of each host is unknown: the hosts that were written
-// last must then be ready on their own.
+// areReady reports whether a stage is proven. After a lost state, the hosts that were written last must be ready on their own.
 func (r *prover) areReady(t *target, stage *Stage) bool {
 	if !t.counts.proven(stage, r.Settings.SkipUnknown) || !t.state.Guessed {
 		return t.counts.proven(stage, r.Settings.SkipUnknown)
@@ -108,7 +106,7 @@ func (r *prover) areReady(t *target, stage *Stage) bool {
 	return true
 }
 
-// markProven marks the written folders of a stage as proven. Later reports do not change that.
+// markProven marks the written folders of a stage. Later reports do not change that.
 func (t *target) markProven(stage int) {
 	for _, m := range t.members {
 		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
@@ -117,18 +115,17 @@ func (t *target) markProven(stage int) {
 	}
 }
 
-// proven reports whether enough clusters of a stage have been ready for the soak time, or all of them may be skipped. Without
-// reports, or if all hosts are held, nothing is proven.
+// proven reports whether enough clusters have been ready for the soak time, or all may be skipped. Without reports, nothing is
+// proven.
 func (c *counts) proven(stage *Stage, skipUnknown bool) bool {
 	return c.written == c.hosts && (c.ready > 0 || c.isPassedOver()) && c.enough(stage, skipUnknown)
 }
 
-// isPassedOver reports whether no cluster is ready or expected: each has failed, within max_failed, or has been silent for long.
+// isPassedOver reports whether each cluster has failed, within max_failed, or has been silent for long.
 func (c *counts) isPassedOver() bool {
 	return c.ready+c.soaking+c.waiting == 0 && c.failed+c.unknown > 0 && c.failed == c.lasting+c.ofRoot && c.unknown == c.overdue
 }
 
-// enough reports whether the share of ready clusters suffices.
 func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	total := c.total() - c.failed
 	if skipUnknown {
@@ -137,7 +134,6 @@ func (c *counts) enough(stage *Stage, skipUnknown bool) bool {
 	return c.ready*100 >= total*stage.ReadyPercent
 }
 
-// count counts the clusters of a stage.
 func (r *prover) count(t *target, number int) counts {
 	var c counts
 	slow, slowHosts, stage := 0, 0, &r.stages[number]
@@ -174,14 +170,14 @@ func (r *prover) count(t *target, number int) counts {
 			slow, slowHosts = slow+waiting, slowHosts+1
 		}
 	}
-	// Clusters that the stage can do without make room for others after a while.
+	// Dispensable clusters make room for others after a while.
 	if slow > 0 && slow*100 <= (c.clusters-c.failed)*(100-stage.ReadyPercent) {
 		c.open -= slowHosts
 	}
 	return c
 }
 
-// isWritten reports whether the host has the wanted content, also by the records.
+// isWritten also looks at the records.
 func (r *prover) isWritten(m *member) bool {
 	if m.pending() {
 		return false
@@ -190,7 +186,6 @@ func (r *prover) isWritten(m *member) bool {
 	return !m.wanted || !ok || record.Tree == m.want
 }
 
-// changed returns the time of the last change of a folder.
 func (r *prover) changed(t *target, m *member) time.Time {
 	at := r.Records[m.key].Changed
 	if !m.wanted { // the commit follows the evidence, whose times are whole seconds
@@ -242,7 +237,7 @@ func (r *prover) countHost(t *target, m *member, stage *Stage, c *counts) {
 	}
 }
 
-// countFailed counts the clusters of a proven host that report a failure of its content. Nothing else revokes a proof.
+// countFailed counts the clusters of a proven host with a failure of its content. Nothing else revokes a proof.
 func (r *prover) countFailed(m *member, changed time.Time, c *counts) int {
 	if r.Reports == nil || !r.isWritten(m) || r.Now.Before(changed) {
 		return 0
@@ -259,7 +254,7 @@ func (r *prover) countFailed(m *member, changed time.Time, c *counts) int {
 }
 
 // fail counts a failed cluster. Until the failure has lasted long enough, a change that would be rolled back halts, and any other
-// change waits. A failure of the root alone halts and rolls nothing back.
+// waits. A failure of the root rolls nothing back.
 func (r *prover) fail(c *counts, report Report, changed time.Time) {
 	lasts, at := gate.Soaked(verdict.Latest(report.Since, changed), r.Now, r.Settings.FailedFor)
 	if lasts = lasts || r.Settings.FailedFor == 0; lasts || r.Settings.RollBack {
@@ -280,7 +275,7 @@ func (r *prover) fail(c *counts, report Report, changed time.Time) {
 	}
 }
 
-// fallBehind counts a cluster that is not ready in time. If only the root says so, nothing is rolled back.
+// fallBehind counts a cluster that is not ready in time.
 func (c *counts) fallBehind(report Report) {
 	c.failed++
 	c.stuck++
@@ -302,8 +297,7 @@ func (c *counts) soak(since, now time.Time, soak time.Duration) {
 	c.ends = append(c.ends, at)
 }
 
-// isLate reports whether a cluster with a report missed the deadline, which starts at the change or when the cluster stopped being
-// ready.
+// isLate reports whether a cluster missed the deadline, which starts at the change or when it stopped being ready.
 func (r *prover) isLate(changed time.Time, report Report) bool {
 	return report.Known && report.Verdict != verdict.Unknown && report.Verdict != "" && r.isOverdue(verdict.Latest(changed, report.Since))
 }
@@ -312,8 +306,7 @@ func (r *prover) isOverdue(since time.Time) bool {
 	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
 }
 
-// IsReady reports whether every known cluster reports the wanted content as ready. Without a rollout, there is no record of
-// earlier proofs.
+// IsReady reports whether every known cluster reports the wanted content as ready, without regard to earlier proofs.
 func (in StepInput) IsReady() bool {
 	if in.Reports == nil {
 		return true
@@ -333,10 +326,9 @@ func (in StepInput) IsReady() bool {
 	return true
 }
 
-// patience is the time after which a dispensable cluster is skipped if there is no deadline.
+// patience is the time for a dispensable cluster without a deadline.
 const patience = time.Hour
 
-// isForLong reports whether a dispensable cluster has used up its time.
 func (r *prover) isForLong(since time.Time) bool {
 	limit := r.Settings.ProgressDeadline
 	if limit == 0 {
@@ -345,7 +337,6 @@ func (r *prover) isForLong(since time.Time) bool {
 	return r.Now.Sub(since) > limit
 }
 
-// proves reports whether a folder is proven on its host.
 func (r *decider) proves(key folder.Key) bool {
 	t := r.targets[key.DeploymentTarget]
 	if t == nil || t.byHost[key.Host] == nil {

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// DefaultMaxRemovedPercent is the limit if protection sets none.
+	// DefaultMaxRemovedPercent is the default limit.
 	DefaultMaxRemovedPercent = 50
-	// AlwaysRemovable is the number of assignments that the default limit always allows: half of a small fleet is no mass
-	// deletion.
+	// AlwaysRemovable is the number of assignments below the default limit: half of a small fleet is no mass deletion.
 	AlwaysRemovable = 10
-	// FewestOfShare is the smallest host (in assignments) or workload (in hosts) whose share the default limit protects. Emptied
-	// hosts of this size are protected by any limit.
+	// FewestOfShare is the size of hosts (in assignments) and workloads (in hosts) from which on the default limit protects their
+	// share. Any limit protects emptied hosts of this size.
 	FewestOfShare = 5
 )
 
 // Protection limits the removals of one plan.
 type Protection struct {
-	MaxRemoved        *int64   // number of assignments; nil: no limit of its own
-	MaxRemovedPercent *int64   // from 0 to 100: of all assignments, of each host and of each workload; nil: the default
+	MaxRemoved        *int64   // assignments; nil: no limit of its own
+	MaxRemovedPercent *int64   // of all assignments, of each host and of each workload; nil: the default
 	AllowEmpty        bool     // a fleet that assigns nothing may remove everything
-	EmptiedHosts      []string // hosts that stay in the fleet and may lose all that they have
+	EmptiedHosts      []string // hosts that stay in the fleet and may lose everything
 }
 
 // Removal is the set of folders that a plan removes.
@@ -35,33 +34,31 @@ type Removal struct {
 	Keys  []folder.Key // in order
 	Total int          // number of deployed assignments
 	Left  int          // number of assignments that remain or are added
-	// Emptied has the hosts that stay in the fleet and lose all of at least FewestOfShare assignments, with their number.
+	// Emptied counts the assignments of hosts that stay and lose all of at least FewestOfShare.
 	Emptied map[string]int
-	// ByHost has the losses of hosts that stay in the fleet, in workloads that stay. ByWorkload has the losses of these workloads,
-	// in hosts.
+	// ByHost and ByWorkload have the losses of hosts that stay, in workloads that stay.
 	ByHost, ByWorkload map[string]Loss
-	// Everything reports a destroy: nothing is wanted.
+	// Everything reports a destroy.
 	Everything bool
 }
 
-// Loss is the loss of a host or a workload.
+// Loss is the loss of a host, or of a workload in hosts.
 type Loss struct{ Lost, Had, Left int }
 
-// Fleet has the facts that distinguish a loss from a change of the fleet.
+// Fleet distinguishes a loss from a change of the fleet.
 type Fleet struct {
-	// IsAddition reports whether an incomplete rollout added the folder. The rollout may take it back; nil: no additions.
+	// IsAddition reports whether an incomplete rollout added the folder, and may take it back; nil: none.
 	IsAddition func(folder.Key) bool
-	// Workloads maps all deployment targets of the fleet to workloads; nil: each target that stays deployed is a workload.
+	// Workloads maps all deployment targets of the fleet to workloads; nil: each deployed target is a workload.
 	Workloads map[string]string
 }
 
-// workload returns the workload of a deployment target, and whether the fleet has it.
 func (f Fleet) workload(target string) (name string, stays bool) {
 	name, stays = f.Workloads[target]
 	return cmp.Or(name, target), stays
 }
 
-// RemovalOf compares the deployed folders of a location with those after the plan; after is nil for a destroy.
+// RemovalOf compares the deployed folders with those after the plan; nil for a destroy.
 func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	r := Removal{Emptied: map[string]int{}, Left: after.Count(), Everything: after == nil}
 	deployed = without(deployed, of.IsAddition)
@@ -83,8 +80,7 @@ func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	return r
 }
 
-// addLosses counts the losses of hosts that stay, in workloads that stay. Another deployment target of the workload on the host
-// prevents a loss.
+// addLosses counts losses. Another deployment target of the workload on the host prevents one.
 func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	if of.Workloads == nil {
 		of.Workloads = map[string]string{}
@@ -130,7 +126,7 @@ func (r *Removal) addLosses(deployed, after folder.Trees, of Fleet) {
 	}
 }
 
-// without returns the folders for which drops is false.
+// without drops folders.
 func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	if drops == nil {
 		return folders
@@ -142,8 +138,7 @@ func without(folders folder.Trees, drops func(folder.Key) bool) folder.Trees {
 	return left
 }
 
-// ClearanceOf returns the removal of all folders at a location that the owner leaves. after has the folders at the new location,
-// which do not count against the removal.
+// ClearanceOf returns the removal of all folders at a location that the owner leaves for another one.
 func ClearanceOf(deployed, after folder.Trees) Removal {
 	r := RemovalOf(deployed, folder.Trees{}, Fleet{})
 	r.Left = after.Count()
@@ -161,12 +156,12 @@ func (r Removal) Hosts() []string {
 
 // Refusal is a removal that protection holds.
 type Refusal struct {
-	Summary string // a short sentence without a full stop
-	Detail  string // the folders that would go, and the limits that hold them
-	Remedy  string // the setting that allows it
+	Summary string // without a full stop
+	Detail  string
+	Remedy  string
 }
 
-// Check returns the refusal of a removal; nil if it is allowed. clusters names the known clusters of the hosts.
+// Check returns nil if the removal is allowed. clusters names the known clusters of the hosts.
 func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
@@ -216,8 +211,7 @@ func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	return &Refusal{summary, strings.Join(details, " "), allowed}
 }
 
-// share returns the maximum percentage for each host and workload, and the smallest number that it protects; ok is false without a
-// limit.
+// share returns the maximum percentage of each host and workload, and the smallest one protected; ok is false without a limit.
 func (p Protection) share() (percent int64, fewest int, ok bool) {
 	switch {
 	case p.MaxRemovedPercent != nil:
@@ -228,7 +222,6 @@ func (p Protection) share() (percent int64, fewest int, ok bool) {
 	return 0, 0, false
 }
 
-// limit describes the percentage for each host and workload.
 func (p Protection) limit() string {
 	if p.MaxRemovedPercent != nil {
 		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
@@ -245,7 +238,7 @@ func (p Protection) exceeds(loss Loss) bool {
 	return loss.Left == 0 || loss.Lost > 1 && int64(loss.Lost)*100 > int64(loss.Had)*percent
 }
 
-// emptied returns the hosts that stay and would lose everything.
+// emptied returns hosts that would lose everything.
 func (p Protection) emptied(removal Removal) []string {
 	if removal.Everything || removal.Left == 0 {
 		return nil
@@ -260,14 +253,13 @@ func (p Protection) emptied(removal Removal) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// diminished returns the hosts that stay and would lose more than their share.
+// diminished returns hosts that would lose more than their share.
 func (p Protection) diminished(removal Removal) []string {
 	return lossesOf(removal.ByHost, func(host string, loss Loss) bool {
 		return loss.Left > 0 && p.exceeds(loss) && !slices.Contains(p.EmptiedHosts, host)
 	})
 }
 
-// withdrawn returns the workloads that stay and would leave more than their share of hosts.
 func (p Protection) withdrawn(removal Removal) []string {
 	return lossesOf(removal.ByWorkload, func(_ string, loss Loss) bool { return p.exceeds(loss) })
 }
@@ -316,12 +308,11 @@ func (p Protection) allowing(removal Removal) []string {
 	return settings
 }
 
-// remedy returns the advice for a list of settings.
 func remedy(settings ...string) string {
 	return fmt.Sprintf("If that is meant, set protection = { %s }.", strings.Join(settings, ", "))
 }
 
-// exceeded describes the exceeded limit of all assignments; "" if there is none.
+// exceeded describes the exceeded limit of all assignments, or returns "".
 func (p Protection) exceeded(removed, total int) string {
 	share := func(percent int64) bool { return int64(removed)*100 > int64(total)*percent }
 	switch {
@@ -339,7 +330,6 @@ func (p Protection) exceeded(removed, total int) string {
 
 func list(keys []folder.Key) string { return wording.List(folder.KeyTexts(keys), wording.Named) }
 
-// listLosses lists the first names with their losses.
 func listLosses(names []string, text func(name string) string) string {
 	texts := make([]string, len(names))
 	for i, name := range names {

@@ -1,6 +1,6 @@
 package rollout
 
-// reason is the message of a check about a cluster that is not ready.
+// reason is the message of a check.
 type reason struct{ source, message string }
 
 // reasons counts clusters by reason.

@@ -2,7 +2,7 @@
 // allows. It is pure: no clock, no Terraform, no Git.
 //
 // A stage is a set of hosts that receive a change together. It is proven when enough of its clusters have been ready for the soak
-// time. A hold keeps folders unchanged, a window is a time for changes, and an approval names its content.
+// time. text.go has the English of all values.
 package rollout
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -20,14 +20,13 @@ const (
 // Decision is the decision about one folder.
 type Decision struct {
 	Action Action
-	// Tree is the tree after the commit; "" while it is unknown, and with Keep.
+	// Tree is the tree after the commit; "" while unknown, and with Keep.
 	Tree string
-	// From is the commit that has the tree, with RollBack.
+	// From is the commit with the tree, with RollBack.
 	From string
 }
 
-// Decisions has the decisions about all folders of an owner, by host and deployment target. Folders of the owner that are missing
-// here are removed.
+// Decisions maps hosts and deployment targets to decisions. Missing folders of the owner are removed.
 type Decisions map[string]map[string]Decision
 
 // Decide applies one action to all folders, without a rollout.
@@ -42,7 +41,7 @@ func Decide(trees folder.Trees, action Action) Decisions {
 	return decisions
 }
 
-// Trees returns the trees of the owner after the decisions. deployed has the present trees, which kept folders retain.
+// Trees returns the trees after the decisions. Kept folders retain their deployed tree.
 func (d Decisions) Trees(deployed folder.Trees) folder.Trees {
 	trees := make(folder.Trees, len(d))
 	for host, targets := range d {

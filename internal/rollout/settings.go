@@ -15,23 +15,21 @@ import (
 
 // Settings describes how a change goes through the hosts.
 type Settings struct {
-	Stages []Stage
-	// RollBack rolls failed content back; otherwise its rollout halts.
+	Stages   []Stage
 	RollBack bool
 	// ProgressDeadline limits the time until a cluster is ready; 0: no limit.
 	ProgressDeadline time.Duration
-	// FailedFor is the minimum duration of a failure, by the times of the evidence, before content halts or is rolled back.
-	FailedFor time.Duration
-	// SkipUnknown skips clusters without a report.
+	// FailedFor is the minimum duration of a failure, by the times of the evidence.
+	FailedFor   time.Duration
 	SkipUnknown bool
 	Windows     gate.Windows
 	Approvals   gate.Approvals
-	// Expedite lists deployment targets, or their content, that skip stages, soak times, approvals and windows.
+	// Expedite lists deployment targets, or their content, that wait for nothing.
 	Expedite []string
 }
 
-// Stage is a set of hosts that receive a change together. Its JSON is part of the mark of the stages: omit new fields at their
-// default, or a new version of the provider restarts all rollouts.
+// Stage is a set of hosts that receive a change together. Its JSON is part of the mark: omit new fields at their default, or a
+// new version restarts all rollouts.
 type Stage struct {
 	Name                string          `json:"name"`
 	ClusterTypeSelector *fleet.Selector `json:"cluster_type_selector,omitzero"` // nil: none
@@ -48,19 +46,17 @@ type Stage struct {
 	types, clusters *fleet.Requirements
 }
 
-// mark identifies the stages.
 func (s *Settings) mark() string {
 	text, _ := json.Marshal(s.Stages) // never fails: every field has a JSON form
 	return gate.Content(string(text))
 }
 
-// selects reports whether the stage names hosts. A stage that does not takes the remaining ones.
+// selects reports whether the stage names hosts; otherwise it takes the remaining ones.
 func (s *Stage) selects() bool {
 	return s.ClusterTypeSelector != nil || s.ClusterSelector != nil || s.Hosts != nil
 }
 
-// matches reports whether the stage selects a host. If it has both selectors, both must match. A selector of clusters matches no
-// cluster type.
+// matches reports whether all selectors match. A selector of clusters matches no cluster type.
 func (s *Stage) matches(name string, host *FleetHost) bool {
 	if !s.selects() || slices.Contains(s.Hosts, name) {
 		return true
@@ -74,7 +70,7 @@ func (s *Stage) matches(name string, host *FleetHost) bool {
 	return s.types == nil || s.types.Matches(host.TypeLabels)
 }
 
-// FolderHold keeps folders unchanged until it is removed, or until a time.
+// FolderHold keeps folders unchanged.
 type FolderHold struct {
 	DeploymentTargets []string // nil: all
 	Hosts             []string // nil: all
@@ -88,10 +84,10 @@ func (h *FolderHold) holds(key folder.Key, now time.Time) bool {
 		(h.Hosts == nil || slices.Contains(h.Hosts, key.Host))
 }
 
-// failedFor is the default of FailedFor with RollBack.
+// failedFor is the default with RollBack.
 const failedFor = 5 * time.Minute
 
-// Decode reads the attribute rollout. known is false while a part of it is unknown.
+// Decode reads the attribute rollout. known is false while a part is unknown.
 func Decode(value any) (settings *Settings, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
 	o := r.Object(SettingsTable, nil, value)
@@ -145,7 +141,6 @@ func compiled(selector *fleet.Selector) *fleet.Requirements {
 	return &requirements
 }
 
-// checkStages reports duplicate names, and stages after one that takes all hosts.
 func (s *Settings) checkStages(o *fleet.ObjectReader) {
 	if len(s.Stages) > maxStages {
 		o.Report("stages", "has %d stages, more than %d", len(s.Stages), maxStages)
@@ -166,7 +161,7 @@ func (s *Settings) checkStages(o *fleet.ObjectReader) {
 	}
 }
 
-// DecodeHolds reads the attribute holds. known is false while a part of it is unknown.
+// DecodeHolds reads the attribute holds.
 func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Findings) {
 	r := &fleet.Reader{}
 	for _, o := range r.List(HoldTable, nil, value) {
@@ -180,7 +175,7 @@ func DecodeHolds(value any) (holds []FolderHold, known bool, findings fleet.Find
 	return holds, !r.Unknown, r.Findings
 }
 
-// CheckNames reports names in settings and holds that are neither in the fleet nor deployed.
+// CheckNames reports names that are neither in the fleet nor deployed.
 func CheckNames(
 	settings *Settings,
 	holds []FolderHold,

@@ -8,28 +8,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// StepState has the deployment targets that are under way, by name, for the next step.
+// StepState has the deployment targets under way, by name.
 type StepState struct {
-	Stages  string                  `json:"stages,omitempty"` // a hash that shows whether the stages have changed
+	Stages  string                  `json:"stages,omitempty"` // a hash of the stages
 	Targets map[string]*ChangeState `json:"targets,omitempty"`
 }
 
-// ChangeState is a change of a deployment target that is under way.
+// ChangeState is a change under way.
 type ChangeState struct {
 	Content string    `json:"content"`
 	Attempt int       `json:"attempt,omitempty"` // number of retries
 	Since   time.Time `json:"since"`             // when it entered its stage
 	Passed  int       `json:"passed,omitempty"`  // number of passed stages
-	// Failed reports that the content was rolled back. Only an approval tries it again.
+	// Failed: the content was rolled back. Only an approval retries it.
 	Failed bool `json:"failed,omitempty"`
-	// Stuck reports that it was rolled back because clusters were not ready in time.
+	// Stuck: it was rolled back because clusters were not ready in time.
 	Stuck bool `json:"stuck,omitempty"`
-	// Guessed reports that the hosts were reconstructed after a lost state.
+	// Guessed: the hosts were reconstructed after a lost state.
 	Guessed bool                  `json:"guessed,omitempty"`
 	Hosts   map[string]*HostState `json:"hosts"`
 }
 
-// HostState is a host that a change reaches. There may be tens of thousands.
+// HostState is a host of a change. There may be tens of thousands.
 type HostState struct {
 	Want    string    `json:"want"`              // the last digits of the tree; "-" if the folder is removed
 	Proven  bool      `json:"proven,omitempty"`  // later reports do not change it
@@ -58,7 +58,7 @@ func (s *StepState) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// HasAdded reports whether an incomplete rollout added the folder. s may be nil.
+// HasAdded reports whether an incomplete rollout added the folder.
 func (s *StepState) HasAdded(key folder.Key) bool {
 	if s == nil || s.Targets[key.DeploymentTarget] == nil {
 		return false
@@ -67,8 +67,7 @@ func (s *StepState) HasAdded(key folder.Key) bool {
 	return host != nil && host.Added
 }
 
-// Relocated returns the state after folders moved. trees maps folders to their wanted trees at the former and the present place. s
-// may be nil.
+// Relocated returns the state after folders moved. trees has their wanted trees at the former and the present place.
 func (s *StepState) Relocated(trees map[folder.Key][2]string) *StepState {
 	if s == nil || len(trees) == 0 {
 		return s

@@ -10,7 +10,6 @@ const (
 	maxCount  = 1 << 20
 )
 
-// Values of the attributes on_failure and unknown.
 const (
 	halt     = "halt"
 	rollBack = "roll_back"

@@ -16,12 +16,11 @@ import (
 
 // stageTable assigns hosts to stages.
 type stageTable struct {
-	stages  []Stage           // with a last stage for hosts that no stage names; then all of them again for removals
+	stages  []Stage           // with one for the remaining hosts; then all again for removals
 	ways    int               // number of stages without those for removals
-	matches map[string][]bool // by host: the stages that select it
+	matches map[string][]bool // by host
 }
 
-// newStageTable returns the stages of the settings; nil: none.
 func newStageTable(settings *Settings) stageTable {
 	table := stageTable{matches: map[string][]bool{}}
 	if settings == nil {
@@ -34,30 +33,30 @@ func newStageTable(settings *Settings) stageTable {
 	return table
 }
 
-// tracker updates the state of changes, and passes proven stages.
+// tracker updates the state of changes.
 type tracker struct {
 	*prover
 	state      *StepState
 	passedOver []PassedStage
-	elsewhere  []counts // buffer of pass, by stage: there may be thousands of targets
+	elsewhere  []counts // buffer of pass: there may be thousands of targets
 }
 
 // target is a deployment target in one step.
 type target struct {
 	name      string
-	members   []*member // hosts that have it, want it, or lose it in this change; by name
+	members   []*member // by name
 	byHost    map[string]*member
-	undecided bool // a part of its content is unknown
-	released  bool // only new hosts lack the content that all others have
+	undecided bool // some content is unknown
+	released  bool // only new hosts lack the content
 	expedited bool
 
 	state    *ChangeState // nil if no change is under way
-	stages   []int        // numbers of the stages with hosts of the change, in order
+	stages   []int        // with hosts of the change, in order
 	counts   counts       // of the current stage
-	failing  bool         // too many clusters of the stage failedAt have failed
+	failing  bool         // too many clusters of failedAt have failed
 	failedAt int
 	lasting  bool // for long enough to roll back
-	stuck    bool // all of them were not ready in time
+	stuck    bool // all were only not ready in time
 	writes   int
 	progress *Progress
 }
@@ -88,13 +87,11 @@ func (t *target) member(host string) *member {
 	return m
 }
 
-// pending reports whether the folder differs from the wanted one.
 func (m *member) pending() bool { return m.wanted != m.deployed || m.want != m.have }
 
-// counts reports whether the rollout considers the host: it is in the fleet and not held.
+// counts reports whether the host is in the fleet and not held.
 func (m *member) counts() bool { return m.info != nil && m.hold == nil }
 
-// mark identifies the wanted content.
 func (m *member) mark() string {
 	if !m.wanted {
 		return "-"
@@ -104,7 +101,6 @@ func (m *member) mark() string {
 
 func markOf(tree string) string { return tree[max(0, len(tree)-6):] }
 
-// follow updates the state of a target, and passes its proven stages.
 func (r *tracker) follow(t *target) {
 	t.state = r.state.Targets[t.name]
 	switch {
@@ -141,8 +137,8 @@ func (r *tracker) follow(t *target) {
 	r.pass(t)
 }
 
-// isSame reports whether the change under way is still wanted. Hosts that join or leave the fleet do not make another change;
-// another placement on the other hosts does.
+// isSame reports whether the change under way is still wanted. Hosts may join or leave; another placement on the others is
+// another change.
 func (t *target) isSame() bool {
 	joins, some := false, false
 	for _, m := range t.members {
@@ -171,7 +167,7 @@ func (t *target) isAnyPending() bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() })
 }
 
-// isReleased reports whether all known hosts have the wanted content. New hosts then get it at once.
+// isReleased reports whether all known hosts have the wanted content, so that new hosts get it at once.
 func (t *target) isReleased() bool {
 	some := false
 	for _, m := range t.members {
@@ -186,7 +182,7 @@ func (t *target) isReleased() bool {
 	return some
 }
 
-// newer begins a change. Wanted content that the change before has proven stays proven; this change must prove the rest.
+// newer begins a change. Wanted content that is proven stays proven.
 func (r *tracker) newer(t *target, before *ChangeState) *ChangeState {
 	made := &ChangeState{Content: t.content(), Since: r.Now, Guessed: before.Guessed, Hosts: map[string]*HostState{}}
 	for _, m := range t.members {
@@ -217,12 +213,10 @@ func (r *tracker) newer(t *target, before *ChangeState) *ChangeState {
 	return made
 }
 
-// touch returns the initial state of a host that a change reaches.
 func (r *tracker) touch(m *member) *HostState {
 	return &HostState{Want: m.mark(), From: r.Tip, Added: m.wanted && !m.deployed}
 }
 
-// content returns a hash of the wanted content.
 func (t *target) content() string {
 	texts := make([]string, 0, 2*len(t.members))
 	for _, m := range t.members {
@@ -233,7 +227,7 @@ func (t *target) content() string {
 	return gate.Content(texts...)
 }
 
-// hasContent reports whether an approval is for the content that is under way or wanted, or for a retry of it.
+// hasContent reports whether an approval is for the content under way or wanted, or for a retry.
 func (t *target) hasContent(approved string) bool {
 	content := t.content()
 	if t.state != nil {
@@ -242,7 +236,6 @@ func (t *target) hasContent(approved string) bool {
 	return approved == content || strings.HasPrefix(approved, content+"-")
 }
 
-// joinTo adds new hosts to the change under way.
 func (r *tracker) joinTo(t *target) {
 	for _, m := range t.members {
 		if m.info != nil && t.state.Hosts[m.host] == nil && m.pending() {
@@ -251,11 +244,10 @@ func (r *tracker) joinTo(t *target) {
 	}
 }
 
-// reconstruct restores a lost state. Hosts with the wanted content all count, because their change is unknown. The records reveal
-// content that was rolled back.
+// reconstruct restores a lost state. All hosts with the wanted content count; the records reveal a rollback.
 func (r *tracker) reconstruct(t *target) *ChangeState {
 	made := &ChangeState{Content: t.content(), Since: r.Now, Guessed: true, Hosts: map[string]*HostState{}}
-	var waits, newest time.Time // when waiting hosts, and hosts with the wanted content, were written last
+	var waits, newest time.Time // of waiting hosts, and of hosts with the wanted content
 	for _, m := range t.members {
 		switch changed := r.Records[m.key].Changed; {
 		case m.info == nil:
@@ -270,7 +262,7 @@ func (r *tracker) reconstruct(t *target) *ChangeState {
 			continue
 		}
 		record := r.Records[m.key]
-		// Only hosts that were written last can belong to a stage with a share of its hosts.
+		// Only the hosts written last can belong to a stage with a share of its hosts.
 		ofChange := record.Changed.Equal(newest) && newest.After(waits)
 		touched := &HostState{Want: m.mark(), Carried: !m.pending() && !ofChange}
 		if m.pending() {
@@ -284,8 +276,7 @@ func (r *tracker) reconstruct(t *target) *ChangeState {
 	return made
 }
 
-// passByRecords passes the stages that were passed before the state was lost: a host of a later stage was written after all of
-// their hosts. Whether those were proven, held or failed is unknown.
+// passByRecords passes stages of a lost state whose hosts were all written before a host of a later stage.
 func (r *tracker) passByRecords(t *target) {
 	for t.state.Passed < len(r.stages)-1 {
 		var last, later time.Time
@@ -310,7 +301,7 @@ func (r *tracker) passByRecords(t *target) {
 	}
 }
 
-// id returns the content as approvals name it.
+// id names the content in approvals.
 func (t *ChangeState) id() string {
 	if t.Attempt == 0 {
 		return t.Content
@@ -318,12 +309,11 @@ func (t *ChangeState) id() string {
 	return fmt.Sprintf("%s-%d", t.Content, t.Attempt+1)
 }
 
-// next returns the content in an approval that retries it.
+// next names the content in an approval that retries it.
 func (t *ChangeState) next() string {
 	return (&ChangeState{Content: t.Content, Attempt: t.Attempt + 1}).id()
 }
 
-// retry retries failed content after an approval or expedite.
 func (t *target) retry(s *Settings) {
 	if !t.state.Failed {
 		return
@@ -346,8 +336,8 @@ func (r *prover) isExpedited(t *target) bool {
 	})
 }
 
-// assignStages assigns the hosts of the change to stages. Removals have stages of their own after all others: nothing is removed before
-// its replacement is proven. Without stages, everything changes at once.
+// assignStages assigns the hosts of the change to stages. Removals come after all others: nothing is removed before its
+// replacement is proven.
 func (r *stageTable) assignStages(t *target) {
 	isRemoved := func(m *member) bool { return m.touched != nil && !m.wanted && r.ways > 1 }
 	r.assignFrom(t, 0, func(m *member) bool { return m.touched != nil && !isRemoved(m) })
@@ -363,7 +353,7 @@ func (r *stageTable) assignStages(t *target) {
 	t.stages = slices.Compact(t.stages)
 }
 
-// assignFrom assigns the hosts for which names is true to stages, starting at a number.
+// assignFrom assigns hosts to stages, starting at a number.
 func (r *stageTable) assignFrom(t *target, first int, names func(*member) bool) {
 	left := make([]*member, 0, len(t.members))
 	for _, m := range t.members {
@@ -422,7 +412,6 @@ func (r *stageTable) assignFrom(t *target, first int, names func(*member) bool) 
 	}
 }
 
-// selects reports whether a stage selects a host.
 func (r *stageTable) selects(stage int, m *member) bool {
 	matches := r.matches[m.host]
 	if matches == nil {
@@ -435,7 +424,7 @@ func (r *stageTable) selects(stage int, m *member) bool {
 	return matches[stage]
 }
 
-// spread returns a sort key in a stable order that does not follow the names of hosts.
+// spread returns a stable sort key that does not follow the names of hosts.
 func spread(host string) string {
 	sum := sha256.Sum256([]byte(host))
 	return string(sum[:8])

@@ -12,11 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// MaxRollingOut is the maximum number of objects in the attribute rolling_out.
+// MaxRollingOut limits the objects in rolling_out.
 const MaxRollingOut = 10
 
-// RollingOut summarizes the progress by deployment target. If more than [MaxRollingOut] are under way, targets that are equally
-// far share the summary of the first of them, and only the most urgent summaries remain.
+// RollingOut summarizes the progress by deployment target. If there are more than [MaxRollingOut], those that are equally far
+// share the summary of the first, and only the most urgent remain.
 func (o *Outcome) RollingOut() map[string]Summary {
 	groups := make([]*progressGroup, 0, len(o.Progress))
 	if len(o.Progress) <= MaxRollingOut {
@@ -44,12 +44,12 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// Summary is the short progress of a deployment target, or of several that are equally far.
+// Summary is the progress of deployment targets that are equally far.
 type Summary struct {
 	Text      string // for people
 	Condition Condition
 	WaitsFor  Wait
-	Approval  string // see [Progress.Approval]; "" for several deployment targets
+	Approval  string // "" for several deployment targets
 	Others    int    // number of further deployment targets
 }
 
@@ -61,8 +61,7 @@ func (g *progressGroup) summary() Summary {
 	return s
 }
 
-// Text returns the progress in words, such as `stage 1 of 3 "canary", 1 of 7 hosts, since 2026-11-22T01:02:03Z, waits for a
-// window`.
+// Text returns text such as `stage 1 of 3 "canary", 1 of 7 hosts, since 2026-11-22T01:02:03Z, waits for a window`.
 func (p Progress) Text() string { return p.text(1) }
 
 func (p Progress) text(targets int) string {
@@ -89,7 +88,6 @@ func (p Progress) text(targets int) string {
 	return b.String()
 }
 
-// waitTexts has the words for each condition.
 var waitTexts = map[Wait]string{
 	WaitsForContent:      "newer content, since this one failed",
 	WaitsForApproval:     "an approval",
@@ -102,7 +100,7 @@ var waitTexts = map[Wait]string{
 	WaitsForHold:         "a hold",
 }
 
-// WaitText returns the condition in words, such as "clusters to be ready".
+// WaitText returns text such as "clusters to be ready".
 func (p Progress) WaitText() string {
 	if p.WaitsFor == WaitsForContent && p.Stuck {
 		return "newer content, since this one is stuck"
@@ -110,8 +108,7 @@ func (p Progress) WaitText() string {
 	return waitTexts[p.WaitsFor]
 }
 
-// text returns the stage in words, such as `stage 1 of 3 "canary"` or `removal stage 1 of 3 "canary"`; "" without a rollout. mixed
-// omits the numbers.
+// text returns text such as `removal stage 1 of 3 "canary"`; "" without a rollout.
 func (s StagePlace) text(mixed bool) string {
 	text := fmt.Sprintf("stage %d of %d", s.Stage, s.Stages)
 	switch {
@@ -131,7 +128,7 @@ func (s StagePlace) text(mixed bool) string {
 	return text
 }
 
-// String returns the stage in words.
+// String returns text such as `app@0123 passes stage 1 of 3 without 1 cluster: 1 failed`.
 func (p PassedStage) String() string {
 	numbers := []int{p.Failed, p.Stuck, p.NotReady, p.Unknown}
 	parts := wording.Counts(numbers, "failed", "stuck", "not ready yet", "unknown")
@@ -162,10 +159,8 @@ func (n Note) String() string {
 	return fmt.Sprintf("stage %q selects no host of the fleet, and is skipped", n.Subject)
 }
 
-// maxReason limits the bytes of a reason in a plan.
 const maxReason = 300
 
-// text returns the reason in one line; "" without checks.
 func (r Reason) text() string {
 	text := wording.Cut(wording.Line(r.Message), maxReason)
 	if r.Others > 0 {
@@ -174,7 +169,7 @@ func (r Reason) text() string {
 	return text
 }
 
-// detailText describes the wait of one target, without the reason unless it is a part of a failure.
+// detailText includes the reason only of a failure.
 func (p Progress) detailText() string {
 	d, c := &p.Detail, &p.Detail.Clusters
 	switch p.WaitsFor {
@@ -234,13 +229,12 @@ func (p Progress) failureText() string {
 	return text
 }
 
-// progressGroup has the progress of the first of several targets that are equally far, and the sums of all.
+// progressGroup has the sums of targets that are equally far, and the rest of the first.
 type progressGroup struct {
 	Progress
 	targets int
 }
 
-// add adds a target that is equally far.
 func (g *progressGroup) add(p Progress) {
 	if g.targets++; g.Detail.Reason.Message == "" {
 		g.Detail.Reason = p.Detail.Reason
@@ -269,7 +263,7 @@ func (g *progressGroup) addTime(p Progress) {
 	}
 }
 
-// groups groups the targets with the same condition at the same stage, most folders first.
+// groups has most folders first.
 func (o *Outcome) groups() []*progressGroup {
 	type likeness struct {
 		isStaged  bool
@@ -293,12 +287,12 @@ func (o *Outcome) groups() []*progressGroup {
 	return order
 }
 
-// HasMore reports whether Lines has figures or times that change with the evidence and are in no state.
+// HasMore reports whether Lines has figures or times that are in no state.
 func (o *Outcome) HasMore() bool {
 	return slices.ContainsFunc(o.Progress, func(p Progress) bool { return p.Detail.Reason.Message != "" || p.never || !p.NotBefore.IsZero() })
 }
 
-// Split separates failed changes, rolled back or not, from the others.
+// Split separates halted changes from the others.
 func (o *Outcome) Split() (failed, others *Outcome) {
 	failed, others = &Outcome{}, &Outcome{PassedOver: o.PassedOver}
 	for _, p := range o.Progress {
@@ -311,13 +305,12 @@ func (o *Outcome) Split() (failed, others *Outcome) {
 	return failed, others
 }
 
-// maxLines and maxPassedOver limit the lines about waits and about passed stages.
 const (
 	maxLines      = 10
 	maxPassedOver = 5
 )
 
-// Lines returns the waits, and the stages that pass without some of their clusters, in words: fifteen lines at most.
+// Lines returns the waits and the passed stages: fifteen lines at most.
 func (o *Outcome) Lines() []string {
 	lines := o.waiting()
 	shown := o.PassedOver
@@ -374,7 +367,6 @@ func (p Progress) line(targets int) string {
 	return text + ": " + detail
 }
 
-// timed returns the detail of a single target, and the earliest time to proceed.
 func (p Progress) timed(targets int) string {
 	var parts []string
 	if detail := p.detailText(); targets == 1 && detail != "" {

@@ -15,25 +15,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Values has everything that a decision about the values of clusters depends on. A value is canonical JSON. The engine treats the
-// rollout as one deployment target whose hosts are clusters and whose folders are values. Unlike a folder, a value always exists:
-// a new cluster gets the released one.
+// Values has everything that a decision about values of clusters depends on. A value is canonical JSON. The engine treats
+// clusters as hosts of one deployment target, and values as folders. A new cluster gets the released value.
 type Values struct {
 	Name string
 	Now  time.Time // of the evidence
-	// Given is the clock's time of the apply, which may be long after the evidence; zero in a plan. No decision depends on it.
+	// Given is the time of the apply; zero in a plan. No decision depends on it.
 	Given    time.Time
 	Wanted   ByCluster
-	Hosts    map[string]*FleetHost // the clusters of the fleet, each with itself as its only cluster
+	Hosts    map[string]*FleetHost // of the fleet, each with itself as its only cluster
 	Settings *Settings
 	Holds    []FolderHold
-	// Proof reports whether a cluster has a value; nil: nothing is known of clusters.
+	// Proof reports whether a cluster has a value; nil: unknown.
 	Proof func(cluster, value string) Given
-	// Reports returns the other reports, as in [StepInput]; nil: only time counts. given is the report by Proof.
+	// Reports returns the other reports; nil: only time counts. given is the report by Proof.
 	Reports func(in StepInput, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
-	// Released has the values of clusters before the first assignment of a value.
+	// Released has the values before the first assignment.
 	Released ByCluster
-	// Memory is the memory of the step before; nil if there is none, or it was lost.
+	// Memory is the result of the step before; nil if there is none, or it was lost.
 	Memory *Memory
 }
 
@@ -52,30 +51,27 @@ func (b ByCluster) Value(cluster string) string {
 	return b.All
 }
 
-// Given reports whether a cluster runs the value it was assigned.
+// Given reports whether a cluster runs its assigned value.
 type Given struct {
 	// Heard reports whether the cluster has reported anything.
 	Heard bool
-	// Known reports whether the cluster has reported enough to decide Has.
+	// Known reports whether that decides Has.
 	Known, Has bool
-	// Message is the reason if Known or Has is false.
-	Message string
+	Message    string
 }
 
-// Memory has the values of all clusters for the next step. There may be thousands of clusters.
+// Memory has the values of all clusters, possibly thousands, for the next step.
 type Memory struct {
-	Rollout StepState `json:"rollout"` // its target has the name ""
-	// Given has the assigned values by cluster.
-	Given map[string]AssignedValue `json:"given"`
-	// Before has the short names of the values before the change under way, by cluster.
+	Rollout StepState                `json:"rollout"` // its target has the name ""
+	Given   map[string]AssignedValue `json:"given"`
+	// Before has the short names of the values before the change under way.
 	Before map[string]string `json:"before,omitempty"`
-	// Released is the short name of the last value that all stages have proven; "" if clusters have different values.
-	Released string `json:"released,omitempty"`
-	// Contents has the values by short name.
+	// Released is the short name of the last proven value; "" if clusters have different values.
+	Released string            `json:"released,omitempty"`
 	Contents map[string]string `json:"contents"`
 }
 
-// UnmarshalJSON refuses an edited or damaged memory. Clusters that are missing from it would be new, and get values at once.
+// UnmarshalJSON refuses an edited or damaged memory: missing clusters would be new, and get values at once.
 func (m *Memory) UnmarshalJSON(text []byte) error {
 	type plain Memory
 	if err := json.Unmarshal(text, (*plain)(m)); err != nil {
@@ -105,7 +101,7 @@ func (m *Memory) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// AssignedValue is the value of a cluster, with the time of its assignment.
+// AssignedValue is a value with the time of its assignment.
 type AssignedValue struct {
 	Value string    `json:"value"` // its short name
 	Since time.Time `json:"since"`
@@ -114,23 +110,22 @@ type AssignedValue struct {
 // ValuesOutcome has the values of clusters after a step.
 type ValuesOutcome struct {
 	*Outcome
-	// Values has the values by cluster; "" while a value is unknown.
+	// Values has the values by cluster, "" while unknown.
 	Values map[string]string
-	// Before has the known values before the step, by cluster.
+	// Before has the known values before the step.
 	Before map[string]string
-	// Left lists clusters with a value that have left the fleet.
+	// Left lists clusters that have left the fleet.
 	Left   []string
 	Memory *Memory
-	// Unplaced lists clusters without a known former value that run neither the wanted nor the released value. Nothing may be
-	// assigned while there are any.
+	// Unplaced lists clusters without a known former value that run neither the wanted nor the released one. They prevent any
+	// assignment.
 	Unplaced []string
-	// Others lists new clusters that run another value than the assigned one.
+	// Others lists new clusters that run another value.
 	Others []string
-	// AtOnce lists clusters that get the wanted value in this step because nothing is known of them.
+	// AtOnce lists clusters that get the wanted value now because nothing is known of them.
 	AtOnce []string
 }
 
-// valuesStep prepares the input of [Advance] for values.
 type valuesStep struct {
 	Values
 	memory   *Memory
@@ -161,7 +156,7 @@ func AdvanceValues(in Values) *ValuesOutcome {
 	return v.out
 }
 
-// remember restores the values of clusters from the memory.
+// remember restores values from the memory.
 func (v *valuesStep) remember() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Memory.Given)) {
 		if v.Hosts[cluster] == nil {
@@ -195,7 +190,7 @@ func (v *valuesStep) remember() {
 	}
 }
 
-// begin finds the values of clusters without a memory.
+// begin finds values without a memory.
 func (v *valuesStep) begin() {
 	for _, cluster := range slices.Sorted(maps.Keys(v.Hosts)) {
 		wanted, released := v.Wanted.Value(cluster), v.Released.Value(cluster)
@@ -224,7 +219,7 @@ func (v *valuesStep) begin() {
 	}
 }
 
-// waitForWanted keeps the values of held clusters while the wanted values are unknown.
+// waitForWanted keeps values of held clusters.
 func (v *valuesStep) waitForWanted() {
 	v.out.Undecided, v.out.AtOnce, v.out.Unplaced = true, nil, nil
 	for cluster := range v.Hosts {
@@ -241,7 +236,7 @@ func (v *valuesStep) key(cluster string) folder.Key {
 	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
 }
 
-// short returns the short name of a value, which represents the tree of a folder.
+// short returns the short name of a value, in place of a tree.
 func short(value string) string {
 	if value == "" {
 		return ""
@@ -250,7 +245,6 @@ func short(value string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// trees returns values as folders.
 func (v *valuesStep) trees(of map[string]string) folder.Trees {
 	trees := make(folder.Trees, len(of))
 	for cluster, value := range of {
@@ -311,7 +305,7 @@ func (v *valuesStep) advance() {
 	v.note(in, contents)
 }
 
-// back returns the values before the changes in a state. After a lost state, it is the released values, if all are known.
+// back returns the values before the changes; after a lost state the released ones, if all are known.
 func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) map[string]folder.Trees {
 	back := map[string]folder.Trees{tip: deployed}
 	released, complete := map[string]string{}, true
@@ -342,7 +336,6 @@ func (v *valuesStep) back(state *StepState, tip string, deployed folder.Trees) m
 	return back
 }
 
-// tip returns a hash of the values of clusters.
 func tip(trees folder.Trees) string {
 	texts := make([]string, 0, 2*len(trees))
 	for _, key := range trees.Keys() {
@@ -351,7 +344,6 @@ func tip(trees folder.Trees) string {
 	return gate.Content(texts...)
 }
 
-// note updates the memory for the next step.
 func (v *valuesStep) note(in StepInput, contents map[string]string) {
 	v.out.Memory = v.memory
 	m, state := v.memory, v.out.State
@@ -400,7 +392,7 @@ func (v *valuesStep) note(in StepInput, contents map[string]string) {
 	}
 }
 
-// given returns the report by Proof. A cluster with its value counts as ready.
+// given returns the report by Proof. A cluster with its value is ready.
 func (v *valuesStep) given(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)

@@ -11,12 +11,11 @@ import (
 type windowCheck struct {
 	*prover
 	open     bool            // the windows of the rollout
-	shut     []bool          // by stage of the settings: its windows are closed; nil if all are open
+	shut     []bool          // by stage; nil if all are open
 	openings map[int]opening // by stage
-	written  map[int]bool    // by stage: something is written that needs open windows
+	written  map[int]bool    // by stage
 }
 
-// newWindowCheck checks which windows are open now.
 func newWindowCheck(p *prover) *windowCheck {
 	r := &windowCheck{prover: p, open: true, openings: map[int]opening{}, written: map[int]bool{}}
 	if p.Settings == nil {
@@ -34,7 +33,6 @@ func newWindowCheck(p *prover) *windowCheck {
 	return r
 }
 
-// isOpen reports whether the windows of the rollout and of the host's stage are open.
 func (r *windowCheck) isOpen(m *member) bool {
 	if !r.open || r.shut == nil {
 		return r.open
@@ -43,7 +41,7 @@ func (r *windowCheck) isOpen(m *member) bool {
 	return stage == outside || !r.shut[stage]
 }
 
-// mayBeShut reports whether a possible stage of the host has closed windows.
+// mayBeShut reports whether a possible stage of the host is shut.
 func (r *windowCheck) mayBeShut(m *member) bool {
 	for i, shut := range r.shut {
 		if shut && m.info != nil && r.selects(i, m) {
@@ -56,8 +54,8 @@ func (r *windowCheck) mayBeShut(m *member) bool {
 // outside is the stage of hosts that have left the fleet.
 const outside = -1
 
-// stageOf returns the stage of a host in the settings. For a host that the change does not reach, it is the first stage that
-// selects it and takes no share of its hosts, because each change selects such a share anew.
+// stageOf returns the stage of a host in the settings. Without a change, it is the first one that selects the host and takes no
+// share of its hosts, because each change selects a share anew.
 func (r *windowCheck) stageOf(m *member) int {
 	switch {
 	case m.info == nil:
@@ -73,7 +71,7 @@ func (r *windowCheck) stageOf(m *member) int {
 	return r.ways - 1
 }
 
-// mayNotJoin reports whether a new host must wait for the windows of its stage.
+// mayNotJoin reports whether a new host waits for the windows of its stage.
 func (r *windowCheck) mayNotJoin(host string) bool {
 	if r.shut == nil {
 		return false
@@ -82,7 +80,6 @@ func (r *windowCheck) mayNotJoin(host string) bool {
 	return !known && !r.isOpen(&member{host: host, info: r.Hosts[host]})
 }
 
-// windowsOf returns the windows of the hosts of a stage.
 func (r *windowCheck) windowsOf(stage int) []gate.Windows {
 	if stage == outside || stage == r.ways-1 {
 		return []gate.Windows{r.Settings.Windows}
@@ -90,14 +87,12 @@ func (r *windowCheck) windowsOf(stage int) []gate.Windows {
 	return []gate.Windows{r.Settings.Windows, r.Settings.Stages[stage].Windows}
 }
 
-// noteWrite records a write that needs open windows.
 func (r *windowCheck) noteWrite(m *member) {
 	if r.Settings != nil {
 		r.written[r.stageOf(m)] = true
 	}
 }
 
-// windowed returns the windows that the writes of this step need.
 func (r *windowCheck) windowed() []gate.Windows {
 	var all []gate.Windows
 	for stage := outside; stage < r.ways; stage++ {
@@ -113,10 +108,10 @@ func (r *windowCheck) windowed() []gate.Windows {
 	return all
 }
 
-// opening is the first time that windows are open after a given time; zero: never.
+// opening is the first open time after a time; zero: never.
 type opening struct{ from, at time.Time }
 
-// opens returns the first time that the windows of the rollout and of a stage are both open; zero if none was found.
+// opens returns when the windows of the rollout and of a stage are both open; zero if never.
 func (r *windowCheck) opens(stage int, from time.Time) time.Time {
 	known, ok := r.openings[stage]
 	if !ok || from.Before(known.from) || !known.at.IsZero() && from.After(known.at) {
@@ -134,8 +129,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// notBefore returns the earliest time at which a target may proceed if all reports stay the same; zero unless windows or the soak
-// time decide it. never reports that no window opens.
+// notBefore returns the earliest time to proceed if reports stay the same; zero unless windows or the soak time decide. never: no
+// window opens.
 func (r *windowCheck) notBefore(t *target, waitsFor Wait, waits *waits) (at time.Time, never bool) {
 	switch waitsFor {
 	case WaitsForWindow, WaitsForClusters, WaitsForSoak:
@@ -156,7 +151,7 @@ func (r *windowCheck) notBefore(t *target, waitsFor Wait, waits *waits) (at time
 	return at, never && at.IsZero()
 }
 
-// upcoming returns the first host that waits for the soak time; nil if all are written.
+// upcoming returns the first host that waits for the soak time.
 func (t *target) upcoming() *member {
 	var next *member
 	for _, m := range t.members {
@@ -167,7 +162,7 @@ func (t *target) upcoming() *member {
 	return next
 }
 
-// soaked returns when the current stage is proven, or has room for another host, if only the soak time is missing; otherwise zero.
+// soaked returns when the current stage is proven, or has room for a host, if only the soak time is missing.
 func (r *prover) soaked(t *target) time.Time {
 	if t.state == nil || t.state.Passed >= len(r.stages) || r.Proposed {
 		return time.Time{}

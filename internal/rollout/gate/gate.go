@@ -8,29 +8,18 @@ import (
 	"time"
 )
 
-// Soaked reports whether a condition has held for the soak time, and when the soak time ends. A condition that begins in the
-// future, after a clock was set back, has not held.
+// Soaked reports whether a condition has held for the soak time, and when that ends. A condition that begins in the future, after
+// a clock was set back, has not held.
 func Soaked(since, now time.Time, soak time.Duration) (done bool, at time.Time) {
 	at = since.Add(soak)
 	return !since.IsZero() && !at.After(now), at
 }
 
-// Approvals lists approvals as plans print them: `<name>@<content>`.
+// Approvals lists approvals: `<name>@<content>`.
 type Approvals []string
 
 // For reports whether the content of a name is approved.
 func (a Approvals) For(name, content string) bool { return slices.Contains(a, Mark(name, content)) }
-
-// Contents returns the approved contents of a name.
-func (a Approvals) Contents(name string) []string {
-	var contents []string
-	for _, approval := range a {
-		if of, content, ok := strings.Cut(approval, "@"); ok && of == name {
-			contents = append(contents, content)
-		}
-	}
-	return contents
-}
 
 // Problem returns the error in an approval; "" if there is none.
 func Problem(approval string) string {

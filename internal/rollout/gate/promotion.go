@@ -6,26 +6,22 @@ import (
 	"time"
 )
 
-// Promotion is the input of the decision to promote a value. The caller compares the values: their type does not matter here.
+// Promotion is the input of the decision to promote a value. The caller compares the values.
 type Promotion struct {
-	// Now is the time; zero if it was not given.
-	Now time.Time
-	// Missing reports that there is no candidate.
+	Now     time.Time
 	Missing bool
-	// Open reports whether the gate is open for the candidate.
-	Open bool
+	Open    bool
 	// Soak is the time for which the gate must be open without interruption.
-	Soak    time.Duration
-	Windows Windows
-	// NeedsApproval reports whether Approvals must have Content of Name.
+	Soak          time.Duration
+	Windows       Windows
 	NeedsApproval bool
 	Approvals     []string
 	Content       string
-	// Pinned reports that the value is set by hand, and Held that it must not change.
+	// Pinned: the value is set by hand. Held: it must not change.
 	Pinned, Held bool
 
-	// Promoted reports whether the candidate was promoted last, and Same whether it was the candidate of the step before: a new
-	// candidate is never promoted at once.
+	// Promoted: the candidate was promoted last. Same: it was the candidate of the step before. A new candidate is never promoted
+	// at once.
 	Promoted, Same bool
 	// OpenedAt is when the gate opened for the candidate of the step before; zero if it was closed.
 	OpenedAt time.Time
@@ -33,9 +29,8 @@ type Promotion struct {
 
 // Decision is the decision about the candidate.
 type Decision struct {
-	// Promote reports whether the candidate is promoted now.
 	Promote bool
-	// WaitsFor describes the missing condition; "" if there is none.
+	// WaitsFor describes the missing condition, or is "".
 	WaitsFor string
 	// OpenedAt is when the gate opened for the candidate; zero if it is closed or not needed.
 	OpenedAt time.Time

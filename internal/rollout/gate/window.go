@@ -1,5 +1,5 @@
-// Package gate has the conditions of rollouts and promotions: time windows, soak times and approvals. It also decides when a value
-// is promoted. It is pure: the time is an input.
+// Package gate has the conditions of rollouts and promotions: time windows, soak times and approvals. It is pure: the time is an
+// input.
 package gate
 
 import (
@@ -21,18 +21,17 @@ const MaxDuration = 366 * 24 * time.Hour
 type Window struct {
 	Deny     bool
 	Schedule string        // cron, five fields: the beginning
-	Duration time.Duration // in local time: a night with an additional hour is still one window
+	Duration time.Duration // in local time, also in a night with an additional hour
 	TimeZone string        // IANA name; "" means UTC
 
 	starts cron.Schedule
 	zone   *time.Location
 }
 
-// Windows lists the configured windows. Without windows, changes are always allowed. If there are windows of kind allow, one of
-// them must be open. An open window of kind deny always wins.
+// Windows allow changes if there are none of kind allow or one of them is open, and none of kind deny is.
 type Windows []Window
 
-// fields accepts the five fields of cron: neither seconds nor "@every", which has no fixed times.
+// fields excludes seconds and "@every", which has no fixed times.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
 // The kinds of windows.
@@ -104,10 +103,9 @@ func DecodeWindow(o *fleet.ObjectReader) Window {
 	return w
 }
 
-// reference is an arbitrary time for the check that a schedule ever begins.
+// reference is any time, to check that a schedule ever begins.
 var reference = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// parseSchedule parses a schedule. problem describes the error.
 func parseSchedule(text string) (starts cron.Schedule, problem string) {
 	hint := "five fields, such as \"0 22 * * 1-5\": minute, hour, day of the month, month, day of the week"
 	if strings.ContainsAny(text, "=@") || len(text) > 200 {
@@ -123,7 +121,6 @@ func parseSchedule(text string) (starts cron.Schedule, problem string) {
 	return starts, ""
 }
 
-// parseZone parses a time zone. problem describes the error.
 func parseZone(name string) (zone *time.Location, problem string) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") {
@@ -132,8 +129,8 @@ func parseZone(name string) (zone *time.Location, problem string) {
 	return zone, ""
 }
 
-// Schedules are computed in UTC with the local time of their zone in its fields. A start within the hour that summer time skips
-// still happens, a start in the repeated hour happens once, and a window ends at its local time.
+// Schedules are computed in UTC with local times in its fields: a start in the hour that summer time skips still happens, and one
+// in the repeated hour happens once.
 
 func onWall(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
@@ -144,7 +141,6 @@ func offWall(t time.Time, zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
-// covers reports whether the window is open.
 func (w Window) covers(now time.Time) bool {
 	if w.starts == nil { // unknown, or already reported
 		return false
@@ -154,7 +150,7 @@ func (w Window) covers(now time.Time) bool {
 	return !start.IsZero() && !start.After(wall)
 }
 
-// next returns when the window begins or ends next; zero for never.
+// next returns the next begin or end; zero for never.
 func (w Window) next(now time.Time) time.Time {
 	if w.starts == nil {
 		return time.Time{}
@@ -191,15 +187,15 @@ func (w Windows) Open(now time.Time) bool {
 	return open
 }
 
-// Open reports whether several windows all allow changes.
+// Open reports whether all windows allow changes.
 func Open(now time.Time, all ...Windows) bool {
 	return !slices.ContainsFunc(all, func(w Windows) bool { return !w.Open(now) })
 }
 
-// maxSteps limits the search for an open time, because windows may deny changes forever.
+// maxSteps limits the search for an open time.
 const maxSteps = 2000
 
-// Opens returns the first time, from now on, at which several windows all allow changes; zero if none was found.
+// Opens returns the first time from now on at which all windows allow changes; zero if none was found.
 func Opens(now time.Time, all ...Windows) time.Time {
 	for range maxSteps {
 		if Open(now, all...) {
@@ -221,7 +217,7 @@ func Opens(now time.Time, all ...Windows) time.Time {
 	return time.Time{}
 }
 
-// NotBefore describes the earliest time to proceed, such as "not before 2026-11-24 02:00 UTC".
+// NotBefore returns text such as "not before 2026-11-24 02:00 UTC".
 func NotBefore(at time.Time) string {
 	at = at.UTC()
 	if up := at.Truncate(time.Second); up.Before(at) {
