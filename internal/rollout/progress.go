@@ -258,7 +258,8 @@ func (r *decider) setDetail(t *target, p *Progress) {
 
 func (c *counts) shown() ClusterCounts {
 	return ClusterCounts{
-		Total: c.clusters, Ready: c.ready, Soaking: c.soaking, NotReady: c.waiting, Failed: c.failed - c.stuck, Stuck: c.stuck, Unknown: c.unknown,
+		Total: c.clusters, Ready: c.ready, Soaking: c.soaking, NotReady: c.waiting,
+		Failed: c.failed - c.stuck, Stuck: c.stuck, Unknown: c.unknown,
 	}
 }
 

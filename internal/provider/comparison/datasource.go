@@ -29,10 +29,9 @@ func New() datasource.DataSource {
 	return frame.DataSource[comparisonModel]{Name: "comparison", Schema: definition(), Validate: validate, Read: read}.New()
 }
 
-// defaultLimit is the number of listed deployment targets: more than the reference fleet has.
+// defaultLimit is more than the targets of the reference fleet.
 const defaultLimit = 2_500
 
-// maxLimit bounds limit.
 const maxLimit = 100_000
 
 func definition() schema.Schema {
@@ -71,10 +70,8 @@ func definition() schema.Schema {
 	}
 }
 
-// validate checks the configuration without servers.
 func validate(m *comparisonModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
-// read reads both sides.
 func read(ctx context.Context, c *connection.Connection, m *comparisonModel, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if q.left == q.right && !diagnostics.HasError() {
@@ -110,7 +107,6 @@ func read(ctx context.Context, c *connection.Connection, m *comparisonModel, dia
 	m.JSON = types.StringValue(string(document))
 }
 
-// The lengths of the lists of a deployment target.
 const (
 	maxHosts  = 10_000
 	maxKeys   = 200
@@ -118,7 +114,6 @@ const (
 	maxRunes  = 1_000
 )
 
-// addError adds the error of a side at its attribute.
 func addError(ctx context.Context, diagnostics *diag.Diagnostics, err error) {
 	var side *comparison.SideError
 	attribute := "left"

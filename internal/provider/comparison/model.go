@@ -151,7 +151,6 @@ func pointers[T any](list []T) []*T {
 	return all
 }
 
-// question is the decoded configuration.
 type question struct {
 	left, right          comparison.Point
 	pairs                comparison.Pairs
@@ -159,7 +158,6 @@ type question struct {
 	limit, markdownLimit int
 }
 
-// decode reads the known part of the configuration, strictly.
 func (m *comparisonModel) decode(diagnostics *diag.Diagnostics) question {
 	return question{
 		left: decodeSide("left", m.Left, diagnostics), right: decodeSide("right", m.Right, diagnostics), pairs: decodePairs(m.Pairs, diagnostics),
@@ -229,7 +227,6 @@ func decodePairs(value types.Dynamic, diagnostics *diag.Diagnostics) (pairs comp
 	return pairs
 }
 
-// readPairs reads names on the right side by names on the left side.
 func readPairs(o *fleet.ObjectReader, attribute string) map[string]string {
 	names := o.TextMap(attribute)
 	lefts := map[string]string{}

@@ -101,7 +101,6 @@ func definition() schema.Schema {
 	}
 }
 
-// validate checks the attributes beyond their types.
 func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	repository.DecodeProgress(m.Progress, diagnostics)
@@ -117,7 +116,6 @@ func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// longer returns the additional time for wait.
 func longer(m *complianceModel) time.Duration {
 	var ignored diag.Diagnostics
 	if goal := decodeWait(m.Wait, &ignored); goal != nil {
@@ -126,7 +124,6 @@ func longer(m *complianceModel) time.Duration {
 	return 0
 }
 
-// holdsUnknown reports whether an object has an unknown value.
 func holdsUnknown(value any) bool {
 	object, _ := value.(map[string]any)
 	for _, one := range object {
@@ -137,7 +134,6 @@ func holdsUnknown(value any) bool {
 	return false
 }
 
-// read reads the clusters, finds their commits, and computes the verdicts.
 func read(ctx context.Context, c *connection.Connection, m *complianceModel, diagnostics *diag.Diagnostics) {
 	question, goal := m.question(c, diagnostics)
 	rollouts := repository.DecodeProgress(m.Progress, diagnostics)
@@ -164,7 +160,7 @@ func read(ctx context.Context, c *connection.Connection, m *complianceModel, dia
 	}
 }
 
-// asksNoCluster reports whether the feedback is absent or {}, unlike one whose clusters are empty.
+// asksNoCluster reports whether the feedback is absent or {}.
 func asksNoCluster(feedback types.Dynamic) bool {
 	object, ok := tfvalue.Plain(feedback).(map[string]any)
 	for _, value := range object {
@@ -173,7 +169,6 @@ func asksNoCluster(feedback types.Dynamic) bool {
 	return ok
 }
 
-// question decodes the configuration.
 func (m *complianceModel) question(c *connection.Connection, diagnostics *diag.Diagnostics) (q compliance.Question, goal *compliance.Goal) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	location, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
@@ -217,7 +212,6 @@ func clustersOf(scheduled *schedule.Decisions) map[string]compliance.FleetCluste
 	return clusters
 }
 
-// reach adds the connections to the clusters.
 func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	known := c.Clusters
 	if from := q.Feedback.Clusters; from != nil {
@@ -239,7 +233,7 @@ func reach(q *compliance.Question, c *connection.Connection, diagnostics *diag.D
 	}
 }
 
-// readUntilReady reads the clusters once, or until enough are ready. On a timeout it returns an error with the last result.
+// readUntilReady returns the last result and an error after a timeout.
 func readUntilReady(
 	ctx context.Context, c *connection.Connection, q compliance.Question, goal *compliance.Goal,
 ) (*compliance.Answer, error) {
@@ -266,7 +260,6 @@ func readUntilReady(
 	})
 }
 
-// wallClock is the provider's clock.
 type wallClock struct{}
 
 func (wallClock) Now() time.Time { return time.Now() }

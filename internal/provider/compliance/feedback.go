@@ -24,13 +24,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// The number of commits whose statuses are read: default and maximum.
+// The number of commits whose statuses are read.
 const (
 	defaultStatusCommits = 10
 	maxStatusCommits     = 1000
 )
 
-// decodeFeedback reads the attribute feedback for the fleet of an environment, strictly, without the connections to clusters.
+// decodeFeedback reads feedback without the connections to clusters.
 func decodeFeedback(value types.Dynamic, environment string, diagnostics *diag.Diagnostics) (f compliance.Feedback) {
 	tfvalue.ReadStrictly("feedback", FeedbackTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		var options kube.QueryOptions
@@ -111,8 +111,7 @@ func decodeReport(o *fleet.ObjectReader) observe.ExternalReport {
 	return report
 }
 
-// checkReports finds reports about clusters that the fleet lacks, and about assignments that the cluster lacks: their names may
-// be misspelt, and the right ones would have no report.
+// checkReports finds clusters that the fleet lacks and assignments that the cluster lacks: names may be misspelt.
 func checkReports(
 	reports []observe.ExternalReport,
 	clusters map[string]compliance.FleetCluster,
@@ -150,7 +149,7 @@ func checkReports(
 	}
 }
 
-// checkCreators finds accounts for clusters that the fleet lacks. With a misspelt name, no status of the cluster would count.
+// checkCreators finds accounts for clusters that the fleet lacks: their names may be misspelt.
 func checkCreators(creators compliance.Creators, clusters map[string]compliance.FleetCluster, diagnostics *diag.Diagnostics) {
 	names := slices.Sorted(maps.Keys(clusters))
 	for _, cluster := range slices.Sorted(maps.Keys(creators.ByCluster)) {
@@ -161,7 +160,6 @@ func checkCreators(creators compliance.Creators, clusters map[string]compliance.
 	}
 }
 
-// decodeWait reads the attribute wait, strictly; nil if it is absent.
 func decodeWait(value types.Dynamic, diagnostics *diag.Diagnostics) (goal *compliance.Goal) {
 	tfvalue.ReadStrictly("wait", WaitTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		goal = &compliance.Goal{ReadyPercent: o.Int("ready_percent"), Timeout: fleet.ReadTimeout(o, "timeout")}

@@ -44,7 +44,6 @@ var askingTable = &fleet.Table{
 	Attributes: connection.AskingAttributes(),
 }
 
-// reportVerdicts are the verdicts of a given report.
 var reportVerdicts = []string{string(verdict.Ready), string(verdict.Progressing), string(verdict.Failed), string(verdict.Unknown)}
 
 var reportTable = &fleet.Table{

@@ -103,7 +103,6 @@ func definition() schema.Schema {
 	}
 }
 
-// overviewFleetAttribute is a fleet that the state does not keep.
 func overviewFleetAttribute() schema.SingleNestedAttribute {
 	attribute := fleetvalue.RenderedAttribute()
 	attribute.Required, attribute.Optional = false, true
@@ -118,7 +117,6 @@ const (
 	defaultRegionLabel     = "region"
 )
 
-// read gathers the input of the page, and builds it.
 func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagnostics *diag.Diagnostics) {
 	if m.checkOwners(diagnostics); diagnostics.HasError() {
 		return
@@ -153,15 +151,14 @@ func read(ctx context.Context, c *connection.Connection, m *overviewModel, diagn
 	}
 }
 
-// validate checks the attributes beyond their types.
 func validate(m *overviewModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	m.checkOwners(diagnostics)
 	m.decodeNumbers(diagnostics)
 }
 
-// lookAtBranch reads the branch, and renders the fleet to compare both. An unreadable branch is only a warning: a page should not
-// make a plan fail.
+// lookAtBranch renders the fleet to compare it with the branch. An unreadable branch is only a warning: a page should not fail a
+// plan.
 func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
 		once.Warning(diagnostics, path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
@@ -188,7 +185,7 @@ func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, d
 	fleetvalue.AddErrors(diagnostics, q.in.Rendering.Findings)
 }
 
-// destination returns the destination of the assignment, so that the fleet is rendered only once.
+// destination equals the assignment's, for one rendering of both.
 func (q *question) destination() pipeline.Destination {
 	to := pipeline.Destination{Repo: repository.ForTemplates(q.in.Owner.Location, true), Owner: q.in.Owner.Name}
 	if q.in.Seen != nil {
@@ -197,7 +194,7 @@ func (q *question) destination() pipeline.Destination {
 	return to
 }
 
-// rules evaluates the constraints of the fleet. The page shows violations; they are no errors here.
+// rules evaluates the constraints. Violations are no errors here.
 func (q *question) rules(ctx context.Context, value fleet.Value, diagnostics *diag.Diagnostics) {
 	rules, err := value.ParseConstraints()
 	if err != nil {
@@ -223,7 +220,6 @@ func (q *question) checkTip(seen *overview.Seen, diagnostics *diag.Diagnostics) 
 	repository.CheckTip(seen.Past[evidence.Tip], q.in.Owner.Location.Branch, path.Root("evidence"), diagnostics)
 }
 
-// warnOfRegionLabel warns of a region label that no cluster has.
 func warnOfRegionLabel(label string, result *pipeline.Computation, diagnostics *diag.Diagnostics) {
 	keys := map[string]bool{}
 	for i := range result.Fleet.ClusterTypes {

@@ -50,7 +50,6 @@ type overviewModel struct {
 	Audit         types.Object  `tfsdk:"audit"`
 }
 
-// numbers has the page in numbers.
 type numbers = *audit.Report
 
 var summary = table.Definition[numbers]{
@@ -77,7 +76,6 @@ var summary = table.Definition[numbers]{
 	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Summary.Broken }),
 }
 
-// reports have the audit in both formats.
 type reports struct{ json, markdown string }
 
 var auditors = table.Definition[reports]{
@@ -89,14 +87,12 @@ var auditors = table.Definition[reports]{
 	table.Text("markdown", "The report as Markdown.", func(r reports) string { return r.markdown }),
 }
 
-// question is the decoded configuration.
 type question struct {
 	in            overview.Input
 	history       int
 	markdownLimit int
 }
 
-// decode reads the configuration, strictly.
 func (m *overviewModel) decode(diagnostics *diag.Diagnostics) question {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	q := m.decodeNumbers(diagnostics)
@@ -116,7 +112,7 @@ func (m *overviewModel) decode(diagnostics *diag.Diagnostics) question {
 	return q
 }
 
-// decodeComparisons reads comparisons, without values that are not to be shown.
+// decodeComparisons removes values that are not to be shown.
 func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []report.Comparison {
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
@@ -155,7 +151,6 @@ func (m *overviewModel) decodeNumbers(diagnostics *diag.Diagnostics) (q question
 	return q
 }
 
-// decodeBounds reads the bounds of the health score.
 func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bounds {
 	bounds := health.DefaultBounds()
 	tfvalue.ReadStrictly("health", HealthTable, value, diagnostics, func(o *fleet.ObjectReader) {
@@ -169,7 +164,6 @@ func decodeBounds(value types.Dynamic, diagnostics *diag.Diagnostics) health.Bou
 	return bounds
 }
 
-// decodeLinks reads URL patterns.
 func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links report.Links) {
 	tfvalue.ReadStrictly("links", LinksTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		patterns := func(name string, placeholders []string) map[string]string {
@@ -191,7 +185,7 @@ func decodeLinks(value types.Dynamic, diagnostics *diag.Diagnostics) (links repo
 	return links
 }
 
-// decodePromotions reads promotions: resources, or objects with the same attributes.
+// decodePromotions reads resources, or objects with the same attributes.
 func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []report.Promotion {
 	given := tfvalue.Plain(value)
 	entries, ok := given.(map[string]any)
@@ -223,7 +217,7 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	return promotions
 }
 
-// promotedText returns a value as text, or as JSON if it is no text.
+// promotedText returns a text, or JSON.
 func promotedText(o *fleet.ObjectReader, name string) string {
 	value, _ := o.Value(name)
 	if value == nil || !fleet.IsKnown(value) {
@@ -239,7 +233,7 @@ func promotedText(o *fleet.ObjectReader, name string) string {
 	return text
 }
 
-// set sets the computed attributes. The state does not keep the input of the page, which is large and may have values.
+// set sets the computed attributes. The state does not keep the input, which is large and may have values.
 func (m *overviewModel) set(page *report.Page, q *question) error {
 	audited := audit.New(page)
 	m.Summary, m.Audit = summary.Value(audited), types.ObjectNull(auditors.Type().AttrTypes)

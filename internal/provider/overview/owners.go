@@ -12,10 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/overview"
 )
 
-// ofOwners reports that the page covers all owners of the branch: neither name nor fleet is given.
 func (m *overviewModel) ofOwners() bool { return m.Name.IsNull() && m.Fleet.IsNull() }
 
-// checkOwners refuses attributes of the other kind of page.
 func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	refuse := func(attribute, why string) {
 		diagnostics.AddAttributeError(path.Root(attribute), "Attribute does not fit", why)
@@ -46,7 +44,6 @@ func (m *overviewModel) checkOwners(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// readOwners builds the page about all owners of the branch.
 func (m *overviewModel) readOwners(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	q := m.decode(diagnostics)
 	if diagnostics.HasError() {

@@ -1,5 +1,4 @@
-// Package audit writes the report for auditors: the subjects, passes and violations of each rule of a fleet, the time, and the
-// commit. It is pure, and the same report gives the same bytes.
+// Package audit writes the report for auditors: subjects, passes and violations of each rule. It is pure.
 package audit
 
 import (
@@ -13,31 +12,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Format is the version of the JSON. A reader rejects unknown versions. New members may appear in a version; members never
-// disappear or change their meaning.
+// Format is the version of the JSON, to which members may be added. Members never disappear or change their meaning.
 const Format = "1"
 
-// Report is the report; its tags are the names in the JSON. Times are RFC 3339 in UTC. A member without a value is null.
+// Report is the report; its tags are the names in the JSON. Times are RFC 3339 in UTC. Unknown members are null.
 type Report struct {
-	// Format is the version of the JSON. Marshal sets it.
-	Format string `json:"format"`
-	// Assignment is the name of the flotilla_assignment.
-	Assignment  string     `json:"assignment"`
-	Environment string     `json:"environment"`
-	Repository  Repository `json:"repository"`
-	// Commit is the tip of the branch; null without a branch.
-	Commit *string `json:"commit"`
-	// Time is the time of the clusters' reports; null without reports.
-	Time *time.Time `json:"time"`
-	// Fleet counts the objects of the fleet, Deployed its assignments by difference, and Verdicts by verdict.
-	Fleet    report.FleetCounts `json:"fleet"`
-	Deployed report.StateCounts `json:"deployed"`
-	Verdicts Verdicts           `json:"verdicts"`
-	Health   Health             `json:"health"`
-	// Summary counts the rules.
-	Summary Summary `json:"summary"`
-	// Rules lists the rules by name.
-	Rules []Rule `json:"rules"`
+	Format      string             `json:"format"`
+	Assignment  string             `json:"assignment"`
+	Environment string             `json:"environment"`
+	Repository  Repository         `json:"repository"`
+	Commit      *string            `json:"commit"`
+	Time        *time.Time         `json:"time"`
+	Fleet       report.FleetCounts `json:"fleet"`
+	Deployed    report.StateCounts `json:"deployed"`
+	Verdicts    Verdicts           `json:"verdicts"`
+	Health      Health             `json:"health"`
+	Summary     Summary            `json:"summary"`
+	Rules       []Rule             `json:"rules"`
 }
 
 // Repository is the location of the assignment. The URL has no credentials.
@@ -47,25 +38,23 @@ type Repository struct {
 	Path   string `json:"path"`
 }
 
-// Verdicts counts assignments by their worst verdict.
+// Verdicts counts assignments by worst verdict.
 type Verdicts struct {
 	Ready       int `json:"ready"`
 	Progressing int `json:"progressing"`
 	Behind      int `json:"behind"`
 	Failed      int `json:"failed"`
 	Unknown     int `json:"unknown"`
-	// NotAsked counts assignments that are not on the branch yet or have no cluster, or all without evidence.
+	// NotAsked counts assignments that are not on the branch, have no cluster or no evidence.
 	NotAsked int `json:"not_asked"`
 }
 
 // Health is the health score.
 type Health struct {
-	// Score and Grade are null without reports.
 	Score *int    `json:"score"`
 	Grade *string `json:"grade"`
-	// Good and Poor are the bounds of the grades.
-	Good int `json:"good"`
-	Poor int `json:"poor"`
+	Good  int     `json:"good"`
+	Poor  int     `json:"poor"`
 }
 
 // Summary counts the rules and their subjects.
@@ -73,44 +62,39 @@ type Summary struct {
 	Rules int `json:"rules"`
 	// Holding counts the rules without a known violation.
 	Holding int `json:"holding"`
-	// Broken counts the other rules, and BrokenEnforced the enforced ones, which fail a plan.
+	// Broken counts the other rules; BrokenEnforced fail a plan.
 	Broken         int `json:"broken"`
 	BrokenEnforced int `json:"broken_enforced"`
-	// The sums over all rules follow.
-	Looked    int `json:"looked"`
-	Passed    int `json:"passed"`
-	Violated  int `json:"violated"`
-	Failed    int `json:"failed"`
-	Undecided int `json:"undecided"`
+	Looked         int `json:"looked"`
+	Passed         int `json:"passed"`
+	Violated       int `json:"violated"`
+	Failed         int `json:"failed"`
+	Undecided      int `json:"undecided"`
 }
 
 // Rule is a constraint. Looked is the sum of Passed, Violated, Failed and Undecided.
 type Rule struct {
-	Name string `json:"name"`
-	// Mode is "enforce" or "inform".
-	Mode string `json:"mode"`
-	// Expression is the rule in CEL.
+	Name       string `json:"name"`
+	Mode       string `json:"mode"`
 	Expression string `json:"expression"`
 	// Over is the kind of its subjects: "objects", "assignments", "hosts", "deployment_targets", "workspaces" or "fleet".
-	Over  string `json:"over"`
-	Holds bool   `json:"holds"`
-	// Looked is the number of subjects.
-	Looked   int `json:"looked"`
-	Passed   int `json:"passed"`
-	Violated int `json:"violated"`
-	// Failed counts subjects with an evaluation error, and Undecided those with unknown parts.
+	Over     string `json:"over"`
+	Holds    bool   `json:"holds"`
+	Looked   int    `json:"looked"`
+	Passed   int    `json:"passed"`
+	Violated int    `json:"violated"`
+	// Failed counts evaluation errors, and Undecided unknown subjects.
 	Failed    int `json:"failed"`
 	Undecided int `json:"undecided"`
 	// Error explains why the whole rule could not be evaluated.
 	Error *string `json:"error"`
-	// Violations lists the first subjects with a violation or an evaluation error. Omitted counts the others.
+	// Violations lists the first ones; Omitted counts the others.
 	Violations []Violation `json:"violations"`
 	Omitted    int         `json:"omitted"`
 }
 
-// Violation is a subject that violates a rule. Members without a meaning for it are null.
+// Violation is a subject that violates a rule.
 type Violation struct {
-	// Subject names it for people.
 	Subject          string  `json:"subject"`
 	Workspace        *string `json:"workspace"`
 	Host             *string `json:"host"`
@@ -119,11 +103,10 @@ type Violation struct {
 	File             *string `json:"file"`
 	Object           *string `json:"object"`
 	Message          string  `json:"message"`
-	// Failed reports an evaluation error.
-	Failed bool `json:"failed"`
+	Failed           bool    `json:"failed"`
 }
 
-// Marshal returns the report as indented JSON with a final line break.
+// Marshal returns indented JSON with a final line break.
 func (r *Report) Marshal() ([]byte, error) {
 	written := *r
 	written.Format = Format
@@ -143,7 +126,7 @@ func (r *Report) Marshal() ([]byte, error) {
 	return escaped(b.Bytes()), nil
 }
 
-// escaped escapes control and invisible characters beyond ASCII, such as \u009b, which the encoder keeps.
+// escaped escapes invisible characters that the encoder keeps, such as \u009b.
 func escaped(text []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf) }
 	if !bytes.ContainsFunc(text, hidden) {

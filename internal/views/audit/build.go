@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// New returns the report about a page. It omits configuration values, except in messages of rules.
+// New returns the report about a page, without configuration values, except in messages of rules.
 func New(p *report.Page) *Report {
 	counts := p.Count()
 	r := &Report{

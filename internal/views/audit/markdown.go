@@ -10,10 +10,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// maxListed limits the violations of a rule in Markdown; the JSON has more.
+// maxListed limits the violations of a rule in Markdown.
 const maxListed = 50
 
-// Markdown returns the report for people: its subject, a table of the rules, and their violations.
+// Markdown returns the report for people.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Audit of %s\n\n", report.Code(r.Assignment))
@@ -86,7 +86,6 @@ func (r *Report) writeFacts(b *strings.Builder) {
 		v.Ready, v.Progressing, v.Behind, v.Failed, v.Unknown, v.NotAsked))
 }
 
-// write lists the violations of a rule.
 func (r *Rule) write(b *strings.Builder) {
 	if r.Holds {
 		return

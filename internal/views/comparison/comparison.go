@@ -1,6 +1,5 @@
-// Package comparison compares two owners, or one owner at two commits, by deployment target. Records give the places; files of
-// configuration give the values, and only files with possible differences are read. The comparison needs neither Git nor
-// Terraform; [Read] gathers its input.
+// Package comparison compares two owners, or one owner at two commits, by deployment target. Records give the places, and files
+// of configuration the values. Only [Read] uses a repository.
 package comparison
 
 import (
@@ -23,27 +22,26 @@ type Folder struct {
 	Policies            []string
 	// Config identifies the values, on both sides.
 	Config string
-	// Tree is the id of the folder's tree.
-	Tree string
+	Tree   string
 }
 
 // Values has values of configuration by key.
 type Values = map[string]string
 
-// Input is the input of a comparison.
+// Input has both sides of a comparison.
 type Input struct {
 	Left, Right Side
 	Pairs       Pairs
-	// Values has the values that were read, by Folder.Config.
+	// Values has the values by Folder.Config.
 	Values map[string]Values
-	// Files also compares the files of folders. Those of two owners always differ, by their names and namespaces.
+	// Files also compares files. Those of two owners always differ, by names and namespaces.
 	Files bool
 }
 
-// Pairs maps names on the left side to other names on the right side.
+// Pairs maps names on the left side to names on the right side.
 type Pairs struct{ DeploymentTargets, Hosts map[string]string }
 
-// unpaired returns the names in the pairs that their side lacks, as in `hosts: the left side has no "edge"`.
+// unpaired returns names that their side lacks, as in `hosts: the left side has no "edge"`.
 func (in *Input) unpaired() (all []string) {
 	for _, of := range []struct {
 		attribute string
@@ -66,7 +64,6 @@ func (in *Input) unpaired() (all []string) {
 	return all
 }
 
-// namesOn returns the sorted names on a side.
 func namesOn(side Side, name func(folder.Key) string) []string {
 	var names []string
 	for key := range side {
@@ -76,7 +73,7 @@ func namesOn(side Side, name func(folder.Key) string) []string {
 	return slices.Compact(names)
 }
 
-// State is the side, or both sides, of a deployment target.
+// State names the sides that have a deployment target.
 type State string
 
 // The states.
@@ -86,7 +83,7 @@ const (
 	Different State = "different"
 )
 
-// Aspect is a possible difference of a deployment target on both sides.
+// Aspect is a possible difference.
 type Aspect string
 
 // The aspects.
@@ -107,15 +104,14 @@ type Counts struct {
 	OnlyRight int `json:"only_right"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
-	// Unread counts the different ones whose keys with differences are unknown.
+	// Unread counts the different ones with unknown keys.
 	Unread int `json:"unread"`
 }
 
 // Target is a deployment target that differs.
 type Target struct {
-	// Name is the name on the left side, or on the right one if only that has it.
-	Name string `json:"name"`
-	// RightName is the name on the right side, if it differs.
+	// Name is that on the left side, or else on the right.
+	Name      string   `json:"name"`
 	RightName string   `json:"right_name,omitempty"`
 	Workload  string   `json:"workload"`
 	Workspace string   `json:"workspace,omitempty"`
@@ -123,9 +119,9 @@ type Target struct {
 	Differs   []Aspect `json:"differs,omitempty"`
 	Left      Part     `json:"left"`
 	Right     Part     `json:"right"`
-	// Keys lists the keys with different values. KeysUnknown reports that not all values could be read; Keys is then empty.
+	// Keys lists the keys with different values. KeysUnknown: not all values could be read.
 	Keys        []Key `json:"keys,omitempty"`
-	MoreKeys    int   `json:"more_keys,omitempty"` // number of omitted keys
+	MoreKeys    int   `json:"more_keys,omitempty"`
 	KeysUnknown bool  `json:"keys_unknown,omitempty"`
 }
 
@@ -134,35 +130,35 @@ func (t *Target) Has(aspect Aspect) bool { return slices.Contains(t.Differs, asp
 
 // Part is one side of a deployment target.
 type Part struct {
-	// Versions lists the different manifests with their hosts, most hosts first.
+	// Versions lists the different manifests, most hosts first.
 	Versions []Version `json:"versions,omitempty"`
 	// OnlyHosts and OnlyPolicies list what the other side lacks.
 	OnlyHosts    []string `json:"only_hosts,omitempty"`
 	OnlyPolicies []string `json:"only_policies,omitempty"`
-	MoreHosts    int      `json:"more_hosts,omitempty"` // number of omitted hosts
+	MoreHosts    int      `json:"more_hosts,omitempty"`
 }
 
 // Version is the manifests on some hosts.
 type Version struct {
 	Manifests *folder.Manifests `json:"manifests,omitempty"` // nil if the records lack them
 	Hosts     []string          `json:"hosts"`
-	MoreHosts int               `json:"more_hosts,omitempty"` // number of omitted hosts
+	MoreHosts int               `json:"more_hosts,omitempty"`
 }
 
 // Count returns the number of hosts.
 func (v *Version) Count() int { return len(v.Hosts) + v.MoreHosts }
 
-// Key is a key of the configuration with different values, on a host of both sides or among all hosts.
+// Key is a key with different values, on a host of both sides or among all hosts.
 type Key struct {
 	Key   string `json:"key"`
 	State State  `json:"state"`
-	// Left and Right list the different values of each side. Hosts without the key add none.
+	// Left and Right list the different values of each side.
 	Left  []string `json:"left,omitempty"`
 	Right []string `json:"right,omitempty"`
-	More  int      `json:"more,omitempty"` // number of omitted values
+	More  int      `json:"more,omitempty"`
 }
 
-// Compare compares both sides, ordered by the names on the left side.
+// Compare compares both sides, ordered by the names on the left.
 func Compare(in Input) ([]Target, Counts) {
 	var targets []Target
 	var counts Counts
@@ -194,14 +190,13 @@ type pair struct {
 	left, right []entry // by host
 }
 
-// entry is a folder with the common name of its host.
+// entry is a folder with the left name of its host.
 type entry struct {
 	host, id string
 	key      folder.Key
 	Folder
 }
 
-// targets returns all deployment targets in order.
 func (in *Input) targets() []*pair {
 	byName := map[string]*pair{}
 	at := func(id string) *pair {
@@ -228,8 +223,7 @@ func (in *Input) targets() []*pair {
 	return all
 }
 
-// renamed returns a function from names on the right side to names on the left side. A right name that would collide becomes a
-// name that the left side cannot have.
+// renamed returns a function from right names to left names. A colliding name becomes one that the left side cannot have.
 func renamed(names map[string]string) func(string) string {
 	back := make(map[string]string, len(names))
 	for left, right := range names {
@@ -246,7 +240,7 @@ func renamed(names map[string]string) func(string) string {
 	}
 }
 
-// both calls do for the hosts of both sides.
+// both calls do for the hosts that both sides have.
 func (p *pair) both(do func(left, right *entry)) {
 	for l, r := 0, 0; l < len(p.left) && r < len(p.right); {
 		switch strings.Compare(p.left[l].id, p.right[r].id) {
@@ -297,7 +291,6 @@ func (p *pair) compare(in *Input) Target {
 	return target
 }
 
-// part groups the folders of one side by their manifests.
 func part(entries []entry) Part {
 	var versions []Version
 	number := map[folder.Manifests]int{}
@@ -318,7 +311,7 @@ func part(entries []entry) Part {
 	return Part{Versions: versions}
 }
 
-// versionOf makes manifests comparable; the zero value means none.
+// versionOf makes manifests comparable; zero for none.
 func versionOf(manifests *folder.Manifests) folder.Manifests {
 	if manifests == nil {
 		return folder.Manifests{}
@@ -337,7 +330,6 @@ func sameManifests(left, right []Version) bool {
 	return !slices.ContainsFunc(right, func(v Version) bool { return !has[versionOf(v.Manifests)] })
 }
 
-// without returns the hosts that the other side lacks.
 func without(one, other []entry) []string {
 	has := make(map[string]bool, len(other))
 	for i := range other {
@@ -353,7 +345,6 @@ func without(one, other []entry) []string {
 	return hosts
 }
 
-// policiesOf returns the sorted policies of all folders.
 func policiesOf(entries []entry) []string {
 	has := map[string]bool{}
 	for i := range entries {
@@ -371,7 +362,7 @@ func sorted(texts []string) []string {
 	return slices.Sorted(slices.Values(texts))
 }
 
-// lacking returns the texts of a sorted list that the other list lacks.
+// lacking compares sorted lists.
 func lacking(one, other []string) []string {
 	var left []string
 	for _, text := range one {

@@ -34,7 +34,7 @@ type Point struct {
 	Commit string // full id; "" means now
 }
 
-// ErrOwner reports that a branch lacks the owner but has others.
+// ErrOwner reports that a branch has only other owners.
 var ErrOwner = errors.New("the branch has no such assignment")
 
 // SideError is an error of one side.
@@ -47,11 +47,11 @@ func (e *SideError) Error() string { return e.Err.Error() }
 
 func (e *SideError) Unwrap() error { return e.Err }
 
-// MaxFolders limits the folders whose configuration one comparison reads.
+// MaxFolders limits the folders whose configuration is read.
 const MaxFolders = 5000
 
-// Read compares two owners, or one owner at two commits. It reads their records, and files of configuration where values differ:
-// of one folder for each version of the configuration. A side without commits is empty, with a note.
+// Read compares two owners, or one owner at two commits. It reads records, and files where values differ: of one folder for each
+// version of the configuration. A side without commits is empty, with a note.
 //
 // Errors: a *SideError with ErrOwner or git.ErrCommit, or an error of the repository.
 func Read(ctx context.Context, repository Repository, left, right Point, pairs Pairs) (*Result, error) {
@@ -107,7 +107,6 @@ func Read(ctx context.Context, repository Repository, left, right Point, pairs P
 	return result, nil
 }
 
-// written reads the records of a side.
 func written(ctx context.Context, repository Repository, of Point) (found gitops.OwnerSnapshot, err error) {
 	if of.Commit == "" {
 		found, err = repository.ReadOwner(ctx, of.Owner, nil)
@@ -125,7 +124,6 @@ func written(ctx context.Context, repository Repository, of Point) (found gitops
 	return found, err
 }
 
-// whyNot explains why a side is empty.
 func whyNot(of Point, found gitops.OwnerSnapshot) string {
 	switch at := of.Owner.Location; {
 	case found.Tip == "":
@@ -137,7 +135,7 @@ func whyNot(of Point, found gitops.OwnerSnapshot) string {
 	}
 }
 
-// sideOf returns the folders of present records. A folder that was changed by hand has values of its own.
+// sideOf returns the folders of present records. A folder changed by hand has values of its own.
 func sideOf(written gitops.OwnerSnapshot) Side {
 	side := make(Side, len(written.Records))
 	for key, record := range written.Records {
@@ -169,7 +167,7 @@ func seenOf(of Point, written gitops.OwnerSnapshot, side Side) Seen {
 	return seen
 }
 
-// read reads the values that may differ. cut reports that it did not read all of them.
+// read reads the values that may differ; cut: not all of them.
 func (in *Input) read(ctx context.Context, repository Repository, left, right delivery.Owner) (cut bool, err error) {
 	room := MaxFolders
 	for _, again := range []bool{false, true} {

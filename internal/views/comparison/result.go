@@ -9,30 +9,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 )
 
-// Result is a comparison, for people and programs.
+// Result is a comparison.
 type Result struct {
 	Left  Seen `json:"left"`
 	Right Seen `json:"right"`
 	Counts
-	// Targets lists the deployment targets with differences by name.
+	// Targets lists those that differ, by name.
 	Targets     []Target `json:"deployment_targets"`
-	MoreTargets int      `json:"more_deployment_targets,omitempty"` // number of omitted targets
+	MoreTargets int      `json:"more_deployment_targets,omitempty"`
 	// Notes has sentences about missing parts.
-	Notes []string `json:"notes,omitempty"`
-	// Unpaired lists the names in the pairs that their side lacks.
+	Notes    []string `json:"notes,omitempty"`
 	Unpaired []string `json:"-"`
 }
 
 // Seen describes one side.
 type Seen struct {
-	Name   string `json:"name"` // of the owner
-	Branch string `json:"branch"`
-	Path   string `json:"path,omitempty"`
-	Commit string `json:"commit,omitempty"` // full id; "" without a branch
-	// Written reports whether the owner has records.
-	Written     bool `json:"written"`
-	Hosts       int  `json:"hosts"` // number of hosts with assignments
-	Assignments int  `json:"assignments"`
+	Name        string `json:"name"` // of the owner
+	Branch      string `json:"branch"`
+	Path        string `json:"path,omitempty"`
+	Commit      string `json:"commit,omitempty"` // full id; "" without a branch
+	Written     bool   `json:"written"`
+	Hosts       int    `json:"hosts"`
+	Assignments int    `json:"assignments"`
 }
 
 // Bounds limits a result.
@@ -42,7 +40,7 @@ type Bounds struct {
 	ShowValues                   bool
 }
 
-// Within returns the result within bounds, and counts the omitted parts.
+// Within returns the result within bounds, with the number of omitted parts.
 func (r *Result) Within(b Bounds) *Result {
 	bounded := *r
 	bounded.Targets, bounded.MoreTargets = first(r.Targets, b.Targets, r.MoreTargets)
@@ -68,7 +66,7 @@ func (r *Result) Within(b Bounds) *Result {
 	return &bounded
 }
 
-// WithoutValues returns the result without the values of keys.
+// WithoutValues removes the values of keys.
 func (r *Result) WithoutValues() *Result {
 	return r.Within(Bounds{Targets: math.MaxInt, Hosts: math.MaxInt, Keys: math.MaxInt})
 }
@@ -84,7 +82,6 @@ func (p Part) within(b Bounds) Part {
 	return p
 }
 
-// first copies the first entries of a list, and counts the others.
 func first[T any](list []T, most, more int) ([]T, int) {
 	kept := min(len(list), most)
 	return append([]T(nil), list[:kept]...), more + len(list) - kept
@@ -98,8 +95,7 @@ func shortened(text string, most int) string {
 }
 
 const (
-	format = "1"
-	// maxDocument limits the JSON form, in bytes.
+	format      = "1"
 	maxDocument = 128 << 10
 )
 
@@ -108,7 +104,7 @@ type document struct {
 	*Result
 }
 
-// Marshal returns the result as JSON of at most 128 KiB, for a page. It omits and counts keys first, then deployment targets.
+// Marshal returns JSON of at most 128 KiB. It omits keys first, then deployment targets.
 func (r *Result) Marshal(showValues bool) ([]byte, error) {
 	b := Bounds{Targets: 200, Hosts: 20, Keys: 50, Values: 3, Runes: 200, ShowValues: showValues}
 	for {

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// FolderQuery is a folder whose files have the values of a Config.
+// FolderQuery is a folder to read for the values of a Config.
 type FolderQuery struct {
 	Config string
 	Right  bool // its side
@@ -15,9 +15,8 @@ type FolderQuery struct {
 	Tree   string
 }
 
-// Asks returns the folders to read next: one for each Config that may differ and lacks values; or, with again, all other folders
-// with that Config, one of each deployment target, because some targets have no file of configuration. It returns at most a given
-// number, in the order of deployment targets.
+// Asks returns the folders to read next, at most so many: one for each Config that may differ and lacks values; with again, all
+// others with that Config, one of each deployment target, because some have no file of configuration.
 func Asks(in Input, again bool, most int) []FolderQuery {
 	var asks []FolderQuery
 	asked := map[string]bool{}
@@ -46,7 +45,6 @@ func Asks(in Input, again bool, most int) []FolderQuery {
 	return asks
 }
 
-// mayDiffer reports whether the Configs differ.
 func (p *pair) mayDiffer() bool {
 	if len(p.left) == 0 || len(p.right) == 0 {
 		return false
@@ -64,7 +62,7 @@ func configsOf(entries []entry) map[string]bool {
 	return configs
 }
 
-// compareValues sets the keys, and reports whether values differ. Unknown values count as different.
+// compareValues sets the keys. Unknown values count as different.
 func (p *pair) compareValues(values map[string]Values, target *Target) bool {
 	if !p.mayDiffer() {
 		return false
@@ -105,13 +103,12 @@ func (p *pair) compareValues(values map[string]Values, target *Target) bool {
 	return len(target.Keys) > 0
 }
 
-// value is the value of a key in a folder; the zero value means none.
+// value is a value of a key; zero means none.
 type value struct {
 	is   bool
 	text string
 }
 
-// keysOf returns the different values of each key on both sides.
 func keysOf(values map[string]Values, left, right map[string]bool) map[string]*[2]map[value]bool {
 	keys := map[string]*[2]map[value]bool{}
 	sides := [2]map[string]bool{left, right}

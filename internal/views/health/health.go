@@ -1,8 +1,8 @@
-// Package health computes the health score of a fleet and of each host. It is pure.
+// Package health computes the health score of fleets and hosts. It is pure.
 //
-// Every assignment on every cluster earns points: 100 if it is ready, otherwise fewer. The score is the mean of the points,
-// rounded down. It is 100 only if everything is ready, it never falls because something becomes ready, and it never rises because
-// something fails, stays behind or stops reporting.
+// Every assignment on every cluster earns points, 100 if it is ready. The score is their mean, rounded down. It is 100 only if
+// everything is ready. It never falls because something becomes ready, and never rises because something fails, stays behind or
+// stops reporting.
 package health
 
 import (
@@ -38,13 +38,11 @@ type sum struct {
 
 func (s *sum) add(other sum) { s.points, s.count = s.points+other.points, s.count+other.count }
 
-// verdictCount is the number of verdicts.
 const verdictCount = 5
 
 const scale = int64(BehindFor / time.Second)
 
-// Add adds one assignment on one cluster. age is the time since it has this verdict, which counts only for behind; a negative age
-// counts as 0.
+// Add adds one assignment on one cluster. Its age counts only for behind.
 func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
 	at := slices.Index(verdict.All, of)
 	if at < 0 {
@@ -55,8 +53,8 @@ func (t *Tally) Add(of verdict.Verdict, age time.Duration) {
 	t.by[at].add(one)
 }
 
-// Age returns the age of a status for [Tally.Add]. An assignment that is behind on a cluster without a known commit ("") earns at
-// once no more than an unknown one.
+// Age returns the age for [Tally.Add]. An assignment behind on a cluster without a known commit earns no more than an unknown
+// one.
 func Age(status verdict.Status, at time.Time, commit string) time.Duration {
 	if commit == "" && status.Verdict == verdict.Behind {
 		return BehindFor
@@ -64,7 +62,6 @@ func Age(status verdict.Status, at time.Time, commit string) time.Duration {
 	return at.Sub(status.Since)
 }
 
-// points returns the points of a verdict, times the seconds of BehindFor.
 func points(of verdict.Verdict, age time.Duration) int64 {
 	switch of {
 	case verdict.Ready:
@@ -88,7 +85,7 @@ func (t *Tally) Join(other Tally) {
 	}
 }
 
-// Counts returns the number of assignments by verdict, in the order of verdict.All.
+// Counts returns the numbers in the order of verdict.All.
 func (t Tally) Counts() (counts [verdictCount]int) {
 	for i := range t.by {
 		counts[i] = int(t.by[i].count)
@@ -98,9 +95,9 @@ func (t Tally) Counts() (counts [verdictCount]int) {
 
 // Score is the health of a host, or of a fleet.
 type Score struct {
-	// Value is the mean of the points, rounded down, from 0 to 100.
+	// Value is from 0 to 100.
 	Value int
-	// Parts has one part for each verdict that occurs, ready first and failed last.
+	// Parts has the verdicts that occur, ready first and failed last.
 	Parts []Part
 }
 
@@ -122,7 +119,7 @@ const (
 	Poor Grade = "poor"
 )
 
-// Bounds divides scores into grades: Good or more is good, less than Poor is poor, everything else is fair.
+// Bounds divides scores: Good or more is good, less than Poor is poor.
 type Bounds struct{ Good, Poor int }
 
 // DefaultBounds returns the default bounds.

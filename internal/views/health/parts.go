@@ -6,14 +6,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// Part is the contribution of one verdict to a score.
+// Part is the share of one verdict in a score.
 type Part struct {
 	Verdict verdict.Verdict
-	// Count is the number of assignments with the verdict, and Of that of all.
+	// Count of Of assignments have the verdict.
 	Count, Of int
 	// Points is their mean, rounded down.
 	Points int
-	// Percent is their share of all. The shares of all parts add up to 100.
+	// Percent is their share. All shares add up to 100.
 	Percent int
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// groups groups series by the values of their labels.
+// groups joins series with the same labels.
 type groups struct {
 	all  []series
 	join func(a, b int64) int64
@@ -20,12 +20,11 @@ type values [6]string
 func sum(a, b int64) int64   { return a + b }
 func least(a, b int64) int64 { return min(a, b) }
 
-// newGroups returns groups that join values with a function.
 func newGroups(join func(a, b int64) int64) *groups {
 	return &groups{join: join, at: map[values]int{}}
 }
 
-// add adds a value. Labels are cut to one line of 300 bytes, so that text from clusters cannot forge other metrics.
+// add cuts labels to one line of 300 bytes, so that text from clusters cannot forge metrics.
 func (g *groups) add(value int64, labels ...string) {
 	var key values
 	for i, label := range labels {
@@ -39,7 +38,6 @@ func (g *groups) add(value int64, labels ...string) {
 	g.all = append(g.all, series{slices.Clone(key[:len(labels)]), value})
 }
 
-// byValue returns the series, lowest values first.
 func (g *groups) byValue() []series {
 	slices.SortFunc(g.all, func(a, b series) int {
 		return cmp.Or(cmp.Compare(a.value, b.value), slices.Compare(a.labels, b.labels))

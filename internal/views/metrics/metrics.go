@@ -1,7 +1,6 @@
 // Package metrics writes the status of a fleet as OpenMetrics text for Prometheus. It is pure.
 //
-// The text has only gauges without timestamps. Programs for Prometheus' older text format therefore accept it, too: the
-// Pushgateway, and node_exporter's textfile collector. Every metric has the labels of [Common], and [Limit] limits its series.
+// The text has only gauges without timestamps, which the Pushgateway and node_exporter's textfile collector accept, too.
 package metrics
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// Limit is the maximum number of series of a metric. Further series are summed.
+// Limit is the maximum number of series of a metric; further ones are summed.
 const Limit = 2000
 
 // Common lists the labels of every metric.
@@ -23,32 +22,28 @@ var Common = []string{"environment", "owner"}
 
 // Input has everything that metrics depend on.
 type Input struct {
-	// Result has the verdicts of the clusters.
 	Result *observe.Observation
-	// Asked reports whether there is feedback. Without it, there is no score.
+	// Asked reports whether there is feedback; without it there is no score.
 	Asked bool
-	// Wants has the assignments of the fleet by key. Folders to be removed have no score.
-	Wants map[string]bool
-	// Rollouts has the rollouts under way.
+	// Wants has the assignments of the fleet. Folders to be removed have no score.
+	Wants    map[string]bool
 	Rollouts []rollout.Progress
 }
 
 // Metric describes a metric.
 type Metric struct {
 	Name string
-	// Unit is the suffix of Name; "" for counts.
 	Unit string
-	// Help is one line without quotes and backslashes.
+	// Help has no quotes, backslashes or line breaks.
 	Help string
-	// Labels lists the labels after those of Common.
+	// Labels come after those of Common.
 	Labels []string
-	// Summed lists the labels that remain when series over the limit are summed. Without it, they are left out.
+	// Summed lists the labels that remain over the limit; nil omits the series.
 	Summed []string
 
 	series func(*Input) []series // the most important first
 }
 
-// series is a value with its labels.
 type series struct {
 	labels []string
 	value  int64
@@ -108,7 +103,6 @@ func clusters(in *Input) []series {
 	return all
 }
 
-// score returns the health score of the overview.
 func score(in *Input) []series {
 	if !in.Asked {
 		return nil
@@ -152,7 +146,6 @@ func assignments(in *Input) []series {
 	return counts.all
 }
 
-// behindSince returns the longest times first.
 func behindSince(in *Input) []series {
 	times := newGroups(least)
 	each(in, func(a *observe.AssignmentResult) {
@@ -163,7 +156,6 @@ func behindSince(in *Input) []series {
 	return times.byValue()
 }
 
-// each calls do for every assignment on every cluster.
 func each(in *Input, do func(*observe.AssignmentResult)) {
 	for i := range in.Result.Clusters {
 		for k := range in.Result.Clusters[i].Assignments {
@@ -181,7 +173,7 @@ func rollouts(in *Input) []series {
 	return counts.all
 }
 
-// rolloutSince returns the longest times first. A change without a stage has no time.
+// rolloutSince omits changes without a stage.
 func rolloutSince(in *Input) []series {
 	times := newGroups(least)
 	for i := range in.Rollouts {
@@ -192,7 +184,6 @@ func rolloutSince(in *Input) []series {
 	return times.byValue()
 }
 
-// place returns the stage, its name, the state and the condition of a change.
 func place(p *rollout.Progress) []string {
 	stage := ""
 	if p.Stages > 0 {

@@ -14,7 +14,7 @@ var Omitted = Metric{
 		"summed or left out.", Labels: []string{"metric"},
 }
 
-// Text returns the metrics as OpenMetrics text. The same input gives the same text.
+// Text returns OpenMetrics text.
 func Text(in Input) string {
 	w := &writer{
 		common: [][2]string{{Common[0], wording.OneLine(in.Result.About.Environment)}, {Common[1], wording.OneLine(in.Result.About.Owner)}},
@@ -34,7 +34,7 @@ func Text(in Input) string {
 	return w.String()
 }
 
-// summed sums series by some labels; it returns none if the metric omits them.
+// summed sums series over the limit.
 func (m *Metric) summed(over []series) []series {
 	if m.Summed == nil {
 		return nil
@@ -57,7 +57,6 @@ type writer struct {
 	common [][2]string
 }
 
-// metric writes a metric with its series, if there are any.
 func (w *writer) metric(m *Metric, all, sums []series) {
 	if len(all) == 0 {
 		return
@@ -81,10 +80,9 @@ func (w *writer) line(parts ...string) {
 	w.WriteByte('\n')
 }
 
-// escaped escapes the characters that label values may not contain.
 var escaped = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// series writes one line. It omits labels without a value, which means the same.
+// series omits labels without a value, which means the same.
 func (w *writer) series(m *Metric, one series) {
 	w.WriteString(m.Name)
 	w.WriteByte('{')

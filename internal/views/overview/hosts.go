@@ -25,7 +25,7 @@ func (m *builder) setClusters() {
 	slices.SortFunc(m.page.Clusters, func(a, b report.Cluster) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// setHosts lists the hosts with a folder, their regions, and the hosts without an assignment.
+// setHosts lists hosts with a folder, regions, and hosts without an assignment.
 func (m *builder) setHosts() {
 	hosts, clusters := map[string]map[string]bool{}, map[string]int{} // by region
 	shown := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Repository reads a GitOps repository. A delivery.Service implements it.
+// Repository reads a GitOps repository, as delivery.Service does.
 type Repository interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	ReadInventory(ctx context.Context, at folder.Location, filter gitops.InventoryFilter) (gitops.Inventory, error)
@@ -25,20 +25,18 @@ type Repository interface {
 // Seen holds the content of a branch for one owner.
 type Seen struct {
 	Written gitops.OwnerSnapshot
-	// Commits maps folders to their last commit, if known.
+	// Commits has the last commit of folders, if known.
 	Commits map[folder.Key]string
-	// Past maps commit IDs in the evidence to their commits.
+	// Past has the commits in the evidence by id.
 	Past    map[string]gitops.ReportedCommit
 	History gitops.History
 }
 
-// Label returns the owner's label on rendered objects: its first name.
+// Label returns the owner's label on rendered objects.
 func (s *Seen) Label(owner string) string { return cmp.Or(s.Written.Label(), owner) }
 
-// Look reads the branch: its tip, the owner's records and trees, the commits in the evidence, and the history, limited
-// to history commits. It shares the process's look at the branch and reads only records as files.
-//
-// It returns the errors of the repository.
+// Look reads the branch: its tip, the owner's records and trees, the commits in the evidence, and up to history commits. It
+// returns the errors of the repository.
 func Look(ctx context.Context, repository Repository, owner delivery.Owner, evidence *observe.Evidence, history int) (*Seen, error) {
 	written, err := repository.ReadOwner(ctx, owner, nil)
 	if err != nil {
@@ -68,7 +66,7 @@ func Look(ctx context.Context, repository Repository, owner delivery.Owner, evid
 	return seen, err
 }
 
-// commitsOf returns the sorted IDs of the clusters' commits and of the tip at the time of the evidence.
+// commitsOf includes the tip at the time of the evidence.
 func commitsOf(evidence *observe.Evidence) []string {
 	if evidence == nil || len(evidence.Clusters) == 0 {
 		return nil
@@ -81,7 +79,7 @@ func commitsOf(evidence *observe.Evidence) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// wanted returns the folders to compare at the commits: none if the evidence has the present tip.
+// wanted returns the folders to compare at the commits; none if the evidence has the present tip.
 func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 	if evidence.Tip == s.Written.Tip {
 		return nil
@@ -93,7 +91,6 @@ func (s *Seen) wanted(evidence *observe.Evidence) folder.Trees {
 	return trees
 }
 
-// withoutCredentials returns a URL without user and password; "" if it cannot be parsed.
 func withoutCredentials(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

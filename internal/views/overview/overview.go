@@ -1,5 +1,4 @@
-// Package overview builds the page of a fleet from its assignments, reasons, values, branch, reports and rollouts. It is
-// pure, except for [Look], which reads the repository.
+// Package overview builds the page of a fleet. It is pure, except for [Look], which reads the repository.
 package overview
 
 import (
@@ -21,34 +20,29 @@ import (
 type Input struct {
 	Owner  delivery.Owner
 	Result *pipeline.Computation
-	// Rendering has the wanted trees; nil if the page does not compare them with the branch.
+	// Rendering has the wanted trees; nil without a comparison.
 	Rendering *pipeline.Rendering
-	// Seen has the content of the branch; nil if it could not be read.
-	Seen *Seen
-	// Evidence has the reports of clusters; nil without reports.
-	Evidence *observe.Evidence
-	// Progress has the rollouts under way by name.
-	Progress []rollout.Progress
-	// Promotions appear unchanged.
-	Promotions []report.Promotion
-	// Comparisons appear unchanged.
+	// Seen is nil if the branch could not be read.
+	Seen        *Seen
+	Evidence    *observe.Evidence
+	Progress    []rollout.Progress
+	Promotions  []report.Promotion
 	Comparisons []report.Comparison
-	// Rules has the results of the constraints, and Expressions their CEL by name.
 	Rules       []constraint.RuleResult
 	Expressions map[string]string
 
 	Bounds health.Bounds
-	// ShowValues adds values to the config containers.
+	// ShowValues shows values, not only their containers.
 	ShowValues bool
 	Links      report.Links
-	// RegionLabel is the label that groups hosts and clusters.
+	// RegionLabel groups hosts and clusters.
 	RegionLabel string
 }
 
-// Build builds the page. The same input gives the same page.
+// Build builds the page.
 func Build(in Input) *report.Page { return build(in).page }
 
-// builder builds a page, with tallies for the pages of several owners.
+// builder builds a page, with tallies for pages of several owners.
 type builder struct {
 	Input
 	page *report.Page
@@ -57,7 +51,7 @@ type builder struct {
 	rollouts map[string]*rollout.Progress
 }
 
-// tallies has the tallies of a fleet and of its hosts. They are empty without reports.
+// tallies are empty without reports.
 type tallies struct {
 	all   health.Tally
 	hosts map[string]health.Tally
@@ -88,14 +82,13 @@ func build(in Input) *builder {
 	return m
 }
 
-// newPage returns a page with the parts of the input that appear unchanged.
 func newPage(in *Input) *report.Page {
 	at := in.Owner.Location
 	at.URL = withoutCredentials(at.URL)
 	return &report.Page{Repository: at, Promotions: in.Promotions, Comparisons: in.Comparisons, Links: in.Links, Bounds: in.Bounds}
 }
 
-// setAssignments lists the assignments of the fleet, and unwanted folders.
+// setAssignments includes unwanted folders.
 func (m *builder) setAssignments() {
 	scheduled := m.Result.Schedule.Assignments
 	wanted := make(map[folder.Key]bool, len(scheduled))
@@ -134,7 +127,6 @@ func sortAssignments(all []report.Assignment) {
 	})
 }
 
-// setState compares the wanted content with the branch.
 func (m *builder) setState(a *report.Assignment, key folder.Key, i int) {
 	if m.Rendering != nil {
 		a.Tree = m.Rendering.Trees[i]
@@ -168,7 +160,7 @@ func (m *builder) setChanged(a *report.Assignment, key folder.Key) {
 	a.Changed, a.Commit, a.Source, a.Version = record.Changed, m.Seen.Commits[key], record.Source.Short(), record.Manifests.Revision()
 }
 
-// waitsFor returns the condition that blocks the rollout of a deployment target, or "".
+// waitsFor returns the condition of a rollout, or "".
 func (m *builder) waitsFor(target string) string {
 	if p := m.rollouts[target]; p != nil && !p.IsHalted() {
 		return p.WaitText()
@@ -178,7 +170,7 @@ func (m *builder) waitsFor(target string) string {
 	return ""
 }
 
-// setVerdict sets the reported status. counts includes it in the health score.
+// setVerdict sets the status. counts includes it in the score.
 func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) {
 	worst, found := m.verdicts.ofAssignment(key, counts)
 	if !found.any {
@@ -211,7 +203,7 @@ func (m *builder) count() {
 	}
 }
 
-// namesOf returns the different names of targets, without "".
+// namesOf returns different names.
 func namesOf(targets []report.Target, name func(*report.Target) string) map[string]bool {
 	names := map[string]bool{}
 	for i := range targets {
@@ -221,7 +213,6 @@ func namesOf(targets []report.Target, name func(*report.Target) string) map[stri
 	return names
 }
 
-// join adds a tally to a host.
 func (t *tallies) join(host string, tally health.Tally) {
 	joined := t.hosts[host]
 	joined.Join(tally)

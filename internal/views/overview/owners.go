@@ -19,18 +19,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// Owned is one owner of a branch with its content and reports.
+// Owned is an owner of a branch.
 type Owned struct {
-	Owner delivery.Owner
-	Seen  *Seen
-	// Evidence is nil without evidence about the owner.
+	Owner    delivery.Owner
+	Seen     *Seen
 	Evidence *observe.Evidence
 }
 
-// LookAtOwners reads all owners at a location and up to gitops.InventoryLevels folders below it, ordered by path and
-// name. It attaches their evidence and ignores evidence about other owners.
-//
-// It returns the errors of the repository.
+// LookAtOwners reads all owners at a location and up to gitops.InventoryLevels folders below it, with their evidence. It returns
+// the errors of the repository.
 func LookAtOwners(ctx context.Context, repository Repository, at folder.Location, evidence []*observe.Evidence) ([]Owned, error) {
 	inventory, err := repository.ReadInventory(ctx, at, gitops.InventoryFilter{})
 	if err != nil {
@@ -58,7 +55,7 @@ func LookAtOwners(ctx context.Context, repository Repository, at folder.Location
 	return owned, nil
 }
 
-// OwnersHistory reads the newest commits of all owners, newest first, with the folder names of [BuildOwners].
+// OwnersHistory reads the newest commits of all owners, with the folder names of [BuildOwners].
 func OwnersHistory(ctx context.Context, repository Repository, at folder.Location, owners []Owned, limit int) (gitops.History, error) {
 	all := gitops.History{Complete: true}
 	paths := map[string]bool{}
@@ -90,13 +87,11 @@ func OwnersHistory(ctx context.Context, repository Repository, at folder.Locatio
 	return all, nil
 }
 
-// relative returns a path relative to a location; "" for the location itself.
 func relative(at folder.Location, below string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(below, at.Path), "/")
 }
 
-// Verdicts returns the worst verdict of each assignment on the clusters in the evidence. It omits assignments without
-// reports.
+// Verdicts returns the worst verdict of each assignment with reports.
 func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 	found := map[folder.Key]verdict.Status{}
 	if o.Evidence == nil {
@@ -111,7 +106,7 @@ func (o *Owned) Verdicts() map[folder.Key]verdict.Status {
 	return found
 }
 
-// recorded restores the fleet of an owner from records and evidence: hosts, deployment targets, assignments and clusters.
+// recorded restores the fleet of an owner from records and evidence.
 func (o *Owned) recorded() *pipeline.Computation {
 	f := &fleet.Fleet{Environment: o.Owner.Environment}
 	scheduled := &schedule.Decisions{}
@@ -147,12 +142,10 @@ func (o *Owned) recorded() *pipeline.Computation {
 	return &pipeline.Computation{Fleet: f, Schedule: scheduled}
 }
 
-// ownerLabel groups the hosts on a page of all owners.
 const ownerLabel = "owner"
 
-// BuildOwners builds a page of all owners from their records. It prefixes names of hosts and clusters with the owner's
-// path, groups them by owner and merges owners of the same cluster. From the input it uses only promotions, comparisons,
-// links, bounds and the location.
+// BuildOwners builds a page of all owners from their records. It prefixes hosts and clusters with the owner's path, and merges
+// owners of the same cluster. It uses only promotions, comparisons, links, bounds and location of the input.
 func BuildOwners(in Input, owners []Owned, newest gitops.History) *report.Page {
 	m := &merged{
 		page: newPage(&in), tallies: tallies{hosts: map[string]health.Tally{}},
@@ -186,7 +179,7 @@ type merged struct {
 	hostAt, targetAt, clusterAt map[string]int // indexes on the page by name
 }
 
-// add adds the page of one owner with the prefix of its hosts and clusters.
+// add adds the page of one owner with a prefix.
 func (m *merged) add(o *Owned, at string, first bool) {
 	made := build(
 		Input{Owner: o.Owner, Result: o.recorded(), Seen: o.Seen, Evidence: o.Evidence, Bounds: health.DefaultBounds(), RegionLabel: ownerLabel},

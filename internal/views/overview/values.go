@@ -11,14 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/report"
 )
 
-// shown selects the visible values of an assignment.
 type shown struct {
 	snapshot *hydrate.Snapshot
 	advice   *hydrate.Advice
 }
 
-// shownSnapshots returns the visible values of each assignment, or nil while unknown. Assignments with the same snapshot
-// and schemas share one. Without withValues, it returns only config containers.
+// shownSnapshots returns the visible values of each assignment; nil while unknown. Equal ones are shared.
 func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Snapshot {
 	assignments := result.Schedule.Assignments
 	if result.Snapshots == nil { // records have no values
@@ -45,7 +43,7 @@ func shownSnapshots(result *pipeline.Computation, withValues bool) []*report.Sna
 	return all
 }
 
-// show lists values, and schema keys without a value, by JSON pointer.
+// show includes schema keys without a value.
 func (s shown) show(withValues bool) *report.Snapshot {
 	if !s.snapshot.Known {
 		return nil

@@ -18,7 +18,7 @@ import (
 type verdicts struct {
 	*Input
 	asked bool // at least one cluster
-	// tipMoved reports whether the tip has moved since the evidence. treesThen has the trees at that time.
+	// tipMoved: the tip has moved since the evidence, when it had treesThen.
 	tipMoved  bool
 	treesThen map[string]map[string]string
 
@@ -53,16 +53,14 @@ func newVerdicts(in *Input) *verdicts {
 	return s
 }
 
-// assignmentVerdicts holds the verdicts of one assignment on all clusters.
 type assignmentVerdicts struct {
 	any   bool
 	runs  []report.Run
 	tally health.Tally
 }
 
-// ofAssignment returns the worst verdict of an assignment on all clusters. Its time is the earliest among clusters with
-// that verdict, or the latest if all are ready. An assignment missing on the branch has no verdict. counts includes the
-// verdicts in the scores of regions.
+// ofAssignment returns the worst verdict of an assignment on all clusters, since the earliest time, or the latest if all are
+// ready. counts includes them in the scores of regions.
 func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Status, found assignmentVerdicts) {
 	if !s.asked || !s.isWritten(key) {
 		return worst, found
@@ -93,7 +91,6 @@ func (s *verdicts) ofAssignment(key folder.Key, counts bool) (worst verdict.Stat
 	return worst, found
 }
 
-// note adds a verdict to its cluster and its region.
 func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally, counts bool) {
 	if before, ok := s.worst[cluster]; !ok || verdict.Compare(status.Verdict, before.Verdict) < 0 {
 		s.worst[cluster] = status
@@ -105,7 +102,7 @@ func (s *verdicts) note(cluster string, status verdict.Status, one health.Tally,
 	}
 }
 
-// isWritten reports whether the branch has a folder, or could not be read.
+// isWritten reports whether the branch has a folder, or is unknown.
 func (s *verdicts) isWritten(key folder.Key) bool {
 	if s.Seen == nil {
 		return true
@@ -114,8 +111,7 @@ func (s *verdicts) isWritten(key folder.Key) bool {
 	return ok
 }
 
-// onCluster returns the verdict of an assignment on one cluster. If the folder has changed since the evidence, the
-// evidence reveals only the content of the cluster.
+// onCluster returns the verdict on one cluster. After a change of the folder, the evidence reveals only the content.
 func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 	content := s.Evidence.Assignment(cluster, key.String())
 	if !s.tipMoved || !content.Known || content.Verdict == verdict.Unknown {
@@ -136,7 +132,6 @@ func (s *verdicts) onCluster(cluster string, key folder.Key) verdict.Status {
 	}
 }
 
-// addRun adds the versions on one cluster.
 func (f *assignmentVerdicts) addRun(running reconciler.Running) {
 	if running == (reconciler.Running{}) {
 		return
@@ -149,7 +144,7 @@ func (f *assignmentVerdicts) addRun(running reconciler.Running) {
 	f.runs[at].Clusters++
 }
 
-// ofCluster returns the verdict of a cluster in the evidence, or the worst of its assignments if the branch has newer commits.
+// ofCluster returns the verdict in the evidence, or the worst of its assignments if the branch has newer commits.
 func (s *verdicts) ofCluster(name string) (status verdict.Status, ok bool) {
 	if !s.asked {
 		return status, false

@@ -21,7 +21,7 @@ func (c Comparison) LeftName() string { return sideName(&c.Left, &c.Right) }
 // RightName returns the name of the right side.
 func (c Comparison) RightName() string { return sideName(&c.Right, &c.Left) }
 
-// sideName returns the owner of a side, with branch and path, or with the commit if the other side is the same owner.
+// sideName adds branch, path or commit if the other side is the same owner.
 func sideName(of, other *comparison.Seen) string {
 	switch {
 	case of.Name != other.Name:
@@ -34,15 +34,13 @@ func sideName(of, other *comparison.Seen) string {
 	return of.Name + " at " + cmp.Or(short(of.Commit), "no commit")
 }
 
-// in returns the targets with a state.
 func (c Comparison) in(state comparison.State) []comparison.Target {
 	return slices.DeleteFunc(slices.Clone(c.Targets), func(t comparison.Target) bool { return t.State != state })
 }
 
-// Differences counts the targets that differ.
 func (c Comparison) Differences() int { return c.OnlyLeft + c.OnlyRight + c.Different }
 
-// versionsOf lists the versions of a side: "v2 on 3 hosts, v1 on 1 host", or a single "v2". long adds everything in the manifests.
+// versionsOf returns "v2 on 3 hosts, v1 on 1 host", or "v2". long adds everything in the manifests.
 func versionsOf(versions []comparison.Version, long bool) string {
 	texts := make([]string, len(versions))
 	for i := range versions {
@@ -65,7 +63,7 @@ func manifestsText(m *folder.Manifests, long bool) string {
 	return strings.Join(strings.Fields(strings.Join([]string{m.Storage, m.Repo, m.Path, m.Chart, m.Revision()}, " ")), " ")
 }
 
-// versionTexts lists the versions of both sides, in short if that shows the difference.
+// versionTexts is short if that shows the difference.
 func versionTexts(t *comparison.Target) (left, right string) {
 	left, right = versionsOf(t.Left.Versions, false), versionsOf(t.Right.Versions, false)
 	if t.Has(comparison.ByVersion) && left == right {
@@ -74,7 +72,6 @@ func versionTexts(t *comparison.Target) (left, right string) {
 	return left, right
 }
 
-// targetName returns the name of a target on both sides.
 func targetName(t *comparison.Target) string {
 	if t.RightName != "" {
 		return t.Name + " / " + t.RightName
@@ -82,7 +79,6 @@ func targetName(t *comparison.Target) string {
 	return t.Name
 }
 
-// namesText lists names and the number of omitted ones.
 func namesText(names []string, more int) string {
 	const most = 8
 	more += max(0, len(names)-most)
@@ -93,7 +89,7 @@ func namesText(names []string, more int) string {
 	return text
 }
 
-// ComparisonMarkdown returns a comparison for a pull request, limited like [Markdown].
+// ComparisonMarkdown returns Markdown limited like [Markdown].
 func ComparisonMarkdown(result *comparison.Result, limit int) string {
 	c, m := Comparison{Result: result}, &markdown{}
 	left, right := code(c.LeftName()), code(c.RightName())
@@ -134,7 +130,6 @@ func (m *markdown) different(c Comparison, left, right string) {
 	)
 }
 
-// aspects lists the aspects that differ.
 func aspects(t *comparison.Target) string {
 	var words []string
 	for _, aspect := range comparison.Aspects {
@@ -165,7 +160,6 @@ func (m *markdown) keys(c Comparison, left, right string) {
 	m.table("Values ("+number(all)+")", all, []string{"Deployment target", "Key", left, right}, rows)
 }
 
-// valueCell returns the values of a key on one side.
 func valueCell(values []string, absent bool) string {
 	texts := make([]string, len(values))
 	for i, text := range values {
@@ -189,7 +183,7 @@ func (m *markdown) only(all []comparison.Target, side string, part func(*compari
 	)
 }
 
-// either lists what only one side has of the targets that differ by an aspect.
+// either lists names on only one side, of targets that differ by an aspect.
 func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left, right string, names func(*comparison.Part) string) {
 	var rows [][]string
 	all := 0
@@ -206,7 +200,6 @@ func (m *markdown) either(title string, by comparison.Aspect, c Comparison, left
 	m.table(title+" ("+number(all)+")", all, []string{"Deployment target", "only in " + left, "only in " + right}, rows)
 }
 
-// comparisons counts the differences for the Markdown of a page.
 func (m *markdown) comparisons() {
 	all := m.page.Comparisons
 	m.table(
@@ -227,7 +220,7 @@ type ComparedRow struct {
 	// Also has sentences about hosts and policies.
 	Also []string
 	Keys []ComparedKey
-	More int // number of omitted keys
+	More int
 }
 
 // ComparedKey is a key with different values.
@@ -275,7 +268,6 @@ func (c Comparison) Rows() []ComparedRow {
 // KeyCount returns the number of different keys.
 func (r ComparedRow) KeyCount() int { return len(r.Keys) + r.More }
 
-// valuesText is valueCell for the page.
 func valuesText(values []string, absent bool) string {
 	if absent {
 		return "–"
@@ -286,7 +278,7 @@ func valuesText(values []string, absent bool) string {
 // MaxComparisons limits the comparisons of a page.
 const MaxComparisons = 8
 
-// comparisonBytes estimates the size of the comparisons on the page: at most three times their text with markup.
+// comparisonBytes estimates their size on the page: at most three times their text.
 func comparisonBytes(p *Page) int {
 	size := 0
 	for _, c := range p.Comparisons {

@@ -9,10 +9,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// verdicts lists the verdicts in the order of the page, worst first; "" means none.
+// verdicts has the order of the page, worst first; "" means none.
 var verdicts = append(slices.Clone(verdict.All), "")
 
-// rank returns the position of a verdict in verdicts.
 func rank(v verdict.Verdict) int {
 	if at := slices.Index(verdicts, v); at >= 0 {
 		return at
@@ -20,7 +19,7 @@ func rank(v verdict.Verdict) int {
 	return slices.Index(verdicts, verdict.Unknown)
 }
 
-// FleetCounts counts the objects of a fleet. Its tags are names in the JSON of the audit.
+// FleetCounts counts the objects of a fleet, as in the JSON of the audit.
 type FleetCounts struct {
 	Hosts             int `json:"-"` // with a folder
 	ClusterTypes      int `json:"cluster_types"`
@@ -34,31 +33,30 @@ type FleetCounts struct {
 	Unscheduled       int `json:"unscheduled"` // deployment targets without a host
 }
 
-// StateCounts counts assignments by state. Its tags are names in the JSON of the audit.
+// StateCounts counts assignments by state, as in the JSON of the audit.
 type StateCounts struct {
 	UpToDate int `json:"up_to_date"`
 	New      int `json:"new"`
 	Changed  int `json:"changed"`
-	Removed  int `json:"removed"` // unwanted folders, which are no assignments of the fleet
+	Removed  int `json:"removed"` // unwanted folders
 	Unknown  int `json:"unknown"`
 }
 
 // Counts has the numbers of a page.
 type Counts struct {
 	StateCounts
-	// Waiting counts the assignments that wait.
 	Waiting int
-	// Broken counts violations of enforced rules, and Informed those of others.
+	// Broken counts violations of enforced rules, and Informed others.
 	Broken, Informed int
 
-	// By the rank of the verdict: assignments of the fleet, all assignments on the page, clusters.
+	// By rank: assignments of the fleet, on the page, clusters.
 	wanted, assignments, clusters [6]int
 }
 
-// Wanted returns the number of assignments of the fleet with a verdict; "" means none.
+// Wanted counts the assignments of the fleet with a verdict; "" means none.
 func (c *Counts) Wanted(v verdict.Verdict) int { return c.wanted[rank(v)] }
 
-// Count counts the assignments, clusters and violations on the page.
+// Count counts the parts of the page.
 func (p *Page) Count() Counts {
 	var c Counts
 	for i := range p.Assignments {
@@ -94,16 +92,14 @@ func (p *Page) Count() Counts {
 	return c
 }
 
-// broken returns the known number of violations of a rule; 1 if it could not be evaluated.
+// broken returns the known violations of a rule; 1 if it could not be evaluated.
 func broken(r *constraint.RuleResult) int { return r.Looked - r.Passed + oneIf(r.Error != "") }
 
-// bounds returns the bounds of grades.
 func (p *Page) bounds() health.Bounds { return cmp.Or(p.Bounds, health.DefaultBounds()) }
 
 // Grade returns the grade of a score.
 func (p *Page) Grade(score *health.Score) health.Grade { return p.bounds().Grade(score.Value) }
 
-// notReady returns the clusters that are not ready, worst first.
 func notReady(clusters []Cluster) []*Cluster {
 	var found []*Cluster
 	for i := range clusters {

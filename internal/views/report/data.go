@@ -10,45 +10,42 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// data is the page for its script. A fleet of 20,000 assignments repeats most texts: each text occurs once in the table Strings,
-// and the objects of a kind are columns of numbers, which are indexes of Strings or of other tables. Strings[0] is "". Columns of
-// zeros are omitted.
+// data is the page for its script. Each text occurs once in Strings, and objects are columns of numbers, which are indexes of
+// Strings or of other tables. Strings[0] is "". Columns of zeros are omitted.
 type data struct {
-	// Time is the time of the evidence in seconds since Epoch, like all times; 0 means none.
+	// Epoch and all times are in seconds; times count from Epoch, and 0 means none.
 	Epoch int64  `json:"epoch"`
 	Time  int    `json:"time"`
 	Good  int    `json:"good"`
 	Poor  int    `json:"poor"`
 	Title string `json:"title"`
-	// Detail is 2 if the data have complete snapshots, 1 if they lack values, and 0 if they have only versions.
+	// Detail is the detail of the snapshots.
 	Detail int `json:"detail"`
 
 	Strings []string `json:"strings"`
-	// Sets has lists of texts: labels as "key=value", policies, containers. The first list is empty.
+	// Sets has lists of texts, such as labels "key=value". The first is empty.
 	Sets []column `json:"sets"`
-	// Values has pointer, container, set of overridden containers, set of schemas and text of each value, without trailing zeros.
+	// Values has pointer, container, set of overridden containers, set of schemas and text, without trailing zeros.
 	Values []column `json:"values"`
 
 	Hosts       map[string]column `json:"hosts"`
 	Targets     map[string]column `json:"targets"`
 	Assignments map[string]column `json:"assignments"`
 	Trees       []string          `json:"trees"`
-	// Runs has version, revision, chart, version of the application and images, and Running has lists of indexes of Runs, each
-	// with the number of clusters. The first list is empty. A number at the end of a list counts the clusters with other runs.
+	// Runs has version, revision, chart, version of the application and images. Running has pairs of an index of Runs and a
+	// number of clusters, and at the end the number of clusters with other runs. The first list is empty.
 	Runs     [][5]int          `json:"runs,omitempty"`
 	Running  []column          `json:"running"`
 	Counts   [][5]int          `json:"counts"`
 	Clusters map[string]column `json:"clusters"`
-	// Links has the patterns of addresses.
-	Links *linkData `json:"links,omitempty"`
-	// Snapshots has the index of the version, 1 if there is a schema, and the indexes of the values. The first one means none.
+	Links    *linkData         `json:"links,omitempty"`
+	// Snapshots has version, 1 if there is a schema, and indexes of values. The first means none.
 	Snapshots []column `json:"snapshots"`
 }
 
-// column has a number for each object.
 type column []int
 
-// MarshalJSON writes the numbers without reflection.
+// MarshalJSON avoids reflection.
 func (c column) MarshalJSON() ([]byte, error) {
 	text := make([]byte, 1, len(c)*5+2)
 	text[0] = '['
@@ -68,14 +65,14 @@ func withoutLastZeros(numbers column) column {
 	return numbers
 }
 
-// The detail of snapshots in the data.
+// The detail of snapshots.
 const (
 	withoutValues = iota // only versions
 	withoutTexts         // only the origin of each value
 	everything
 )
 
-// encode returns the data as JSON that is safe within an HTML element.
+// encode returns JSON that is safe within an HTML element.
 func encode(p *Page, detail int) ([]byte, error) {
 	e := &encoder{
 		detail:  detail,
@@ -123,7 +120,7 @@ type encoder struct {
 	epoch     time.Time
 }
 
-// index numbers keys in the order of their first use.
+// index numbers keys in order of use.
 type index[K comparable] map[K]int
 
 func (i index[K]) number(key K) int {
@@ -190,7 +187,7 @@ func (e *encoder) time(t time.Time) int {
 	return int(t.Unix() - e.epoch.Unix())
 }
 
-// earliest returns one second before the earliest time in the data.
+// earliest is one second before all times.
 func earliest(p *Page) time.Time {
 	first := p.Time
 	see := func(t time.Time) {
@@ -219,10 +216,9 @@ func oneIf(is bool) int {
 	return 0
 }
 
-// states has the states in the order of the script's numbers.
+// states has the order of the script.
 var states = []TargetState{"", UpToDate, New, Changed, Removed}
 
-// columns has the numbers of objects by attribute.
 type columns map[string]column
 
 func (c columns) add(name string, n int) { c[name] = append(c[name], n) }
@@ -271,7 +267,6 @@ func (e *encoder) objects(p *Page) {
 	e.d.Hosts, e.d.Targets, e.d.Clusters = hosts, targets, clusters.used()
 }
 
-// partTexts describes the parts of a score.
 func partTexts(score *health.Score) []string {
 	if score == nil {
 		return nil
@@ -303,7 +298,7 @@ func (e *encoder) assignments(p *Page) {
 	for i := range p.Targets {
 		targets[p.Targets[i].Name] = i
 	}
-	// The fleet may lack the host or target of a folder that is being removed.
+	// The fleet may lack the host or target of a removed folder.
 	find := func(of map[string]int, name string, objects columns) int {
 		at, ok := of[name]
 		if !ok {

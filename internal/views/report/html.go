@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The page's own files. The scripts are one script, in this order.
+// The scripts are one script, in this order.
 var (
 	//go:embed assets/page.html
 	pageHTML string
@@ -27,9 +27,8 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Funcs(functions).Parse(pageHTML))
 
-// HTML returns the page as one HTML file in UTF-8 that loads nothing: its content security policy allows only its own style and
-// script. The page is readable without scripts. A page over 8 MiB omits values of snapshots, and mentions that. Every page
-// succeeds; an error is a bug in this package.
+// HTML returns one HTML file in UTF-8 that loads nothing, by its content security policy, and is readable without scripts. A page
+// over 8 MiB omits values of snapshots. An error is a bug in this package.
 func HTML(p *Page) ([]byte, error) {
 	rows := listing(p)
 	encoded, err := encode(p, everything)
@@ -58,16 +57,15 @@ func HTML(p *Page) ([]byte, error) {
 	return visible(b.Bytes()), nil
 }
 
-// dataBytes limits data and rows before values are omitted. With the rest of the page, that is less than 8 MiB.
+// dataBytes keeps the whole page below 8 MiB.
 const dataBytes = 7<<20 + 1<<18
 
-// hash returns a text's hash for a content security policy.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// visible replaces characters that change the display of others, and invalid UTF-8, with U+FFFD.
+// visible replaces invisible characters and invalid UTF-8.
 func visible(text []byte) []byte {
 	bad := func(r rune) bool {
 		return r != '\n' && (r == utf8.RuneError || r == 0x2028 || r == 0x2029 || isHidden(r))

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Links has patterns of addresses of assignments and clusters by title. See [CheckLink] for patterns.
+// Links has patterns of addresses by title, as [CheckLink] accepts.
 type Links struct{ Assignments, Clusters map[string]string }
 
-// The placeholders of patterns. The script of the page inserts the values.
+// The placeholders of patterns, filled by the script.
 var (
 	OfAssignment = []string{
 		"environment", "host", "cluster_type", "cluster", "deployment_target", "workload", "workspace", "namespace", "commit", "folder",
@@ -21,7 +21,7 @@ var (
 	OfCluster = []string{"environment", "cluster", "cluster_type", "commit"}
 )
 
-// MaxLinks bounds how many patterns there are of each kind, and maxLink the bytes of one.
+// MaxLinks limits patterns of a kind, and maxLink the bytes of one.
 const (
 	MaxLinks = 20
 	maxLink  = 2000
@@ -29,8 +29,7 @@ const (
 
 var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// CheckLink returns an error if a pattern is not an https URL with known placeholders, such as {host}. The error is a clause
-// without a subject.
+// CheckLink returns an error, as a clause, unless a pattern is an https URL with known placeholders, such as {host}.
 func CheckLink(pattern string, placeholders []string) error {
 	for _, found := range placeholder.FindAllStringSubmatch(pattern, -1) {
 		if !slices.Contains(placeholders, found[1]) {
@@ -54,7 +53,7 @@ func CheckLink(pattern string, placeholders []string) error {
 	return nil
 }
 
-// linkData are links as the script reads them: pairs of a title and a pattern, by title.
+// linkData has pairs of a title and a pattern.
 type linkData struct {
 	Environment string      `json:"environment"`
 	Path        string      `json:"path"`

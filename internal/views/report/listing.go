@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// listing returns the list of all assignments by host for readers without scripts. It dominates the HTML of a large page, so its
-// rows are short.
+// listing is for readers without scripts. It dominates the HTML of a large page, so its rows are short.
 func listing(p *Page) template.HTML {
 	versions := map[string]string{}
 	for i := range p.Targets {

@@ -17,10 +17,8 @@ const (
 	markdownRunes = 200
 )
 
-// Markdown returns the page for a pull request: counts first, then problems. It has at most limit bytes: the last line counts the
-// omitted lines. A limit of 0 means none.
-//
-// Texts are code spans, the only form in which a Git host makes no links, mentions or pictures.
+// Markdown returns the page for a pull request: counts, then problems. The last line counts lines beyond limit bytes; 0 means no
+// limit. Texts are code spans, in which no Git host makes links, mentions or pictures.
 func Markdown(p *Page, limit int) string {
 	m := &markdown{page: p}
 	m.counts(p.Count())
@@ -38,7 +36,6 @@ func Markdown(p *Page, limit int) string {
 	return cut(m.lines, limit)
 }
 
-// cut joins as many lines as fit, and counts the others.
 func cut(lines []string, limit int) string {
 	size := 0
 	for _, line := range lines {
@@ -67,7 +64,7 @@ func cut(lines []string, limit int) string {
 	return text + note(kept)
 }
 
-// withoutTableHeads returns the number of lines to keep so that the last one is neither a heading nor the head of a table.
+// withoutTableHeads returns the number of lines to keep without a final heading or head of a table.
 func withoutTableHeads(lines []string, kept int) int {
 	for kept > 0 {
 		switch last := lines[kept-1]; {
@@ -86,14 +83,12 @@ func withoutTableHeads(lines []string, kept int) int {
 
 func isAre(n int) string { return wording.OneOrMany(n, "is", "are") }
 
-// Code returns text as a Markdown code span of one line and at most 200 characters, which fits into a table cell.
+// Code returns a code span of one line and at most 200 characters, which fits into a table cell.
 func Code(text string) string { return code(text) }
 
-// code returns text as a code span. A pipe would end the cell of a table, and Git hosts disagree about its escape: it becomes a
-// similar character.
+// code replaces pipes with a similar character: they end cells, and Git hosts disagree about their escape.
 func code(text string) string { return codeOf(text, markdownRunes) }
 
-// codeOf is code with a maximum length.
 func codeOf(text string, most int) string {
 	text = clean(text)
 	if runes := []rune(text); len(runes) > most {
@@ -140,7 +135,7 @@ func (m *markdown) table(title string, all int, heads []string, rows [][]string)
 	}
 }
 
-// heads begins a table. A head with a final colon has a column of numbers.
+// heads begins a table. A final colon marks a column of numbers.
 func (m *markdown) heads(heads []string) {
 	marks := make([]string, len(heads))
 	for i, head := range heads {
@@ -254,7 +249,6 @@ func (m *markdown) assignments(of verdict.Verdict) {
 	m.table(title, all, []string{"Deployment target", "Host", "Since", "Why"}, rows)
 }
 
-// rowsOf returns the cells of the first entries of a list.
 func rowsOf[T any](list []T, cells func(one *T) []string) [][]string {
 	var rows [][]string
 	for i := range first(list, markdownRows) {

@@ -1,5 +1,4 @@
-// Package report writes the page of a fleet as HTML and as Markdown. It has no Terraform, Git or clock: the same page gives the
-// same bytes.
+// Package report is the model of the page of a fleet, and writes it as HTML and Markdown. It has no Terraform, Git or clock.
 package report
 
 import (
@@ -16,19 +15,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// Page is the page of one owner's fleet. Lists appear in their order here: callers sort them. The matrix shows cluster types
-// before clusters. Unknown parts are zero and do not appear. Texts may have any content: HTML, Markdown and terminal codes appear
-// as text.
+// Page is the page of one owner, or of all. Callers sort its lists. Unknown parts are zero. Texts may have any content.
 type Page struct {
-	// Title is the name of the owner, and Environment that of its fleet.
+	// Title is the name of the owner.
 	Title, Environment string
-	// Recorded reports that the page is made of records: it shows deployed content, and the wanted content is unknown.
+	// Recorded: the page is made of records, and the wanted content is unknown.
 	Recorded bool
-	// Repository is the location of the owner, without credentials.
+	// Repository has no credentials.
 	Repository folder.Location
-	// Commit is the full id of the tip; "" without a branch.
+	// Commit is the full id of the tip.
 	Commit string
-	// Time is the time of the evidence; zero without evidence.
+	// Time is the time of the evidence.
 	Time time.Time
 
 	Hosts       []Host
@@ -36,9 +33,8 @@ type Page struct {
 	Assignments []Assignment
 	Clusters    []Cluster
 
-	Rollouts   []rollout.Progress
-	Promotions []Promotion
-	// Comparisons appear in this order, with their values.
+	Rollouts    []rollout.Progress
+	Promotions  []Promotion
 	Comparisons []Comparison
 	// History has the newest commits, newest first.
 	History gitops.History
@@ -48,36 +44,29 @@ type Page struct {
 	IdlePolicies []schedule.IdlePolicy
 	Excluded     []schedule.Excluded
 
-	// Rules has the results of the constraints, and Expressions their CEL by name.
+	// Rules has the results of the constraints, and Expressions their CEL.
 	Rules       []constraint.RuleResult
 	Expressions map[string]string
-	// Fleet counts the objects of the fleet.
-	Fleet FleetCounts
+	Fleet       FleetCounts
 
-	// Links lead from assignments and clusters to other pages.
 	Links Links
 
-	// Health is the score of the whole fleet; nil if unknown.
-	Health *health.Score
-	// Regions has the health of each region by name.
+	Health  *health.Score
 	Regions []Region
-	// Bounds has the bounds of grades; zero means the default.
+	// Bounds is zero for the default.
 	Bounds health.Bounds
 }
 
 // Host is a host of deployment targets.
 type Host struct {
-	// Name is the folder of the host: the name of a cluster type, or "clusters/<cluster>".
-	Name string
-	// IsCluster reports whether it is a single cluster.
+	// Name is a cluster type, or "clusters/<cluster>".
+	Name      string
 	IsCluster bool
 	Labels    map[string]string
-	// Region is the group of the host; "" for none.
-	Region string
-	// Clusters is the number of its clusters: all of the cluster type, or 1.
+	Region    string
+	// Clusters counts all of the cluster type, or 1.
 	Clusters int
-	// Health is nil if unknown.
-	Health *health.Score
+	Health   *health.Score
 }
 
 // Target is a deployment target.
@@ -85,14 +74,14 @@ type Target struct {
 	// Name is the full name, "<workload>-<target>".
 	Name, Workload, Workspace string
 	Labels                    map[string]string
-	// Version is the tag, ref or chart version of its manifests; "" if there is none.
+	// Version is the tag, ref or chart version; "" for none.
 	Version string
 }
 
-// TargetState compares the wanted content of an assignment with the deployed one.
+// TargetState compares wanted and deployed content.
 type TargetState string
 
-// The states of an assignment. "" means unknown.
+// The states; "" means unknown.
 const (
 	UpToDate TargetState = "up to date"
 	New      TargetState = "new"
@@ -102,46 +91,44 @@ const (
 
 // Assignment is one deployment target on one host.
 type Assignment struct {
-	// Host and Target are names. If Hosts or Targets lack them, as for a folder that is being removed, only the name appears.
+	// Host and Target are names, also of a removed folder that Hosts or Targets lack.
 	Host, Target string
 	Namespace    string
-	// Policies lists the target policies behind it; none if it is explicit.
+	// Policies is empty for an explicit assignment.
 	Policies []string
 
 	// Status is the worst of its clusters; zero without reports.
 	verdict.Status
-	// Clusters counts its clusters by verdict, in the order of verdict.All.
+	// Clusters counts by verdict, in the order of verdict.All.
 	Clusters [5]int
 
 	State TargetState
-	// Tree is the id of the wanted tree, and Deployed that of the tree at the tip; "" for none.
+	// Tree is the id of the wanted tree, and Deployed of that at the tip.
 	Tree, Deployed string
-	// Commit is its last commit, and Changed the time of that commit.
+	// Commit is its last commit, of the time Changed.
 	Commit  string
 	Changed time.Time
-	// Version is the version of the deployed manifests; "" if unknown. Target has the wanted one.
+	// Version is that of the deployed manifests.
 	Version string
-	// Running lists the versions on its clusters, most common first; empty if unknown.
+	// Running has the most common version first.
 	Running []Run
-	// Source is the origin of the last change: a URL and a commit.
-	Source string
-	// WaitsFor is the condition that a change waits for; "" for none.
+	// Source is the origin of the last change.
+	Source   string
 	WaitsFor string
-	// Snapshot has its values; nil if unknown. Assignments with the same values share one.
+	// Snapshot is shared by assignments with the same values; nil if unknown.
 	Snapshot *Snapshot
 }
 
 // Run is a version of an assignment on some clusters.
 type Run struct {
 	reconciler.Running
-	// Clusters is the number of clusters.
 	Clusters int
 }
 
 // Name returns the version, or else the short revision.
 func (r *Run) Name() string { return cmp.Or(r.Version, short(r.Revision)) }
 
-// Snapshot has the values of assignments. Checked reports whether there is a schema for them.
+// Snapshot has values of assignments. Checked: there is a schema.
 type Snapshot struct {
 	Version string
 	Checked bool
@@ -150,15 +137,12 @@ type Snapshot struct {
 
 // Value is one value of a snapshot with its origin.
 type Value struct {
-	// Pointer is the JSON pointer.
 	Pointer string
-	// Container is the config container of the value, or "" for a key that only a schema names. Overridden lists the containers
-	// that it overrides.
+	// Container is "" for a key that only a schema names.
 	Container  string
 	Overridden []string
-	// Schemas lists the schemas with the key.
-	Schemas []string
-	// Text is the value as JSON, or a reference to a secret as "secret <store>: <key>"; "" if values are hidden.
+	Schemas    []string
+	// Text is JSON, or "secret <store>: <key>"; "" if values are hidden.
 	Text string
 }
 
@@ -167,8 +151,7 @@ type Cluster struct {
 	Name, Type string
 	// Status is the worst of its assignments.
 	verdict.Status
-	// Commit is the commit on the cluster. Behind is the number of newer commits, and BehindSince the time of the first; -1 if
-	// unknown.
+	// Behind counts newer commits, the first of BehindSince; -1 if unknown.
 	Commit      string
 	Behind      int
 	BehindSince time.Time
@@ -177,7 +160,7 @@ type Cluster struct {
 // Promotion is a promotion to the next environment.
 type Promotion struct {
 	Name, Candidate, Promoted string
-	// WaitsFor is the condition that the candidate waits for, with its time; "" if it is promoted.
+	// WaitsFor is the condition since a time; "" if it is promoted.
 	WaitsFor string
 	Since    time.Time
 }

@@ -14,8 +14,7 @@ import (
 // shownRunes limits one text.
 const shownRunes = 1000
 
-// clean replaces characters that control a terminal or the direction of text with U+FFFD, and line breaks with spaces. It cuts
-// text after shownRunes.
+// clean replaces invisible characters with U+FFFD and line breaks with spaces, and cuts text.
 func clean(text string) string {
 	if isPlain(text) {
 		return text
@@ -53,8 +52,7 @@ func isPlain(text string) bool {
 	return true
 }
 
-// isHidden reports whether a rune changes the display of others: control characters, direction marks and overrides, annotations,
-// tags.
+// isHidden finds control characters, direction marks, annotations and tags.
 func isHidden(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
@@ -67,7 +65,6 @@ func isHidden(r rune) bool {
 	return false
 }
 
-// short returns the beginning of a Git id.
 func short(id string) string {
 	shown := 0
 	for at := range id {
@@ -92,12 +89,10 @@ func number(n int) string {
 	return sign + digits
 }
 
-// counted returns a number with its noun.
 func counted(n int, noun string) string {
 	return number(n) + " " + wording.OneOrMany(n, noun, noun+"s")
 }
 
-// moment writes a time for people, in UTC.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -105,7 +100,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// ago returns the time between t and the evidence, as in "3 h"; "" if either is unknown.
+// ago returns text such as "3 h"; "" if a time is unknown.
 func ago(t, evidence time.Time) string {
 	if t.IsZero() || evidence.IsZero() || t.After(evidence) {
 		return ""
@@ -122,7 +117,7 @@ func ago(t, evidence time.Time) string {
 	}
 }
 
-// percent returns a share: "0 %" only if part is 0, and "100 %" only if it is the whole.
+// percent returns "0 %" only for 0, and "100 %" only for all.
 func percent(part, whole int) string {
 	switch {
 	case whole == 0 || part == 0:
@@ -133,7 +128,6 @@ func percent(part, whole int) string {
 	return strconv.Itoa(part*100/whole) + " %"
 }
 
-// labelTexts returns labels as text, sorted by key.
 func labelTexts(labels map[string]string) []string {
 	texts := make([]string, 0, len(labels))
 	for key, value := range labels {

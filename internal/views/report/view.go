@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/views/health"
 )
 
-// The page limits lists outside of the matrix.
+// The page limits lists, except in the matrix.
 const (
 	shownRows       = 200
 	shownNames      = 1000
@@ -37,22 +37,19 @@ type view struct {
 	StyleHash, ScriptHash string
 }
 
-// Ago returns the time between an event and the evidence.
 func (v *view) Ago(t time.Time) string { return ago(t, v.Time) }
 
-// tile counts assignments with a verdict.
 type tile struct {
 	Verdict string
 	Count   int
 	Percent string
-	// From is the start of its part in a bar of length 100, and Width the length.
+	// From and Width are its part of a bar of length 100.
 	From, Width string
 }
 
-// Tiles counts the assignments by verdict, worst first. "No verdict" appears only if it occurs.
+// Tiles shows "none" only if it occurs.
 func (v *view) Tiles() []tile { return tiles(v.assignments, len(v.Assignments)) }
 
-// ClusterTiles counts the clusters by verdict.
 func (v *view) ClusterTiles() []tile { return tiles(v.clusters, len(v.Clusters)) }
 
 func tiles(counts [6]int, all int) []tile {
@@ -78,7 +75,7 @@ func share(part, whole int) float64 {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
-// verdictName returns a verdict as a word, which is also a class of the style sheet.
+// verdictName returns a class of the style sheet.
 func verdictName(v verdict.Verdict) string {
 	switch {
 	case v == "":
@@ -89,15 +86,12 @@ func verdictName(v verdict.Verdict) string {
 	return string(verdict.Unknown)
 }
 
-// Pending counts assignments with another content than the wanted one.
 func (v *view) Pending() int { return v.New + v.Changed + v.Removed }
 
-// Unassigned counts the entries of its section.
 func (v *view) Unassigned() int {
 	return len(v.Unscheduled) + len(v.IdleHosts) + len(v.IdlePolicies) + len(v.Excluded)
 }
 
-// Halted counts the halted rollouts.
 func (v *view) Halted() int {
 	n := 0
 	for i := range v.Rollouts {
@@ -110,20 +104,18 @@ func (v *view) Halted() int {
 type track struct {
 	*rollout.Progress
 	Steps []step
-	// Share is the length of the bar of hosts, of 100.
+	// Share is a length, of 100.
 	Share string
 }
 
-// step is a stage of a rollout.
 type step struct {
 	Number int
 	// State is "done", "now", "failed" or "next".
 	State string
-	// X is the position of its sign, and Before that of the previous one.
+	// X is the position, and Before that of the previous step.
 	X, Before int
 }
 
-// Tracks returns the rollouts with their pictures, halted ones first.
 func (v *view) Tracks() []track {
 	list := make([]track, 0, len(v.Rollouts))
 	for i := range v.Rollouts {
@@ -147,10 +139,9 @@ func (v *view) Tracks() []track {
 	return list
 }
 
-// Width returns the width of the picture.
 func (t track) Width() int { return max(28, len(t.Steps)*40-12) }
 
-// Worst returns the hosts with the lowest scores, without good ones.
+// Worst returns hosts that are not good.
 func (v *view) Worst() []*Host {
 	var hosts []*Host
 	for i := range v.Hosts {
@@ -162,7 +153,6 @@ func (v *view) Worst() []*Host {
 	return first(hosts, shownHosts)
 }
 
-// detail describes a part of a score.
 func detail(part health.Part) string {
 	text := fmt.Sprintf("%d of %d assignments on clusters", part.Count, part.Of)
 	if part.Verdict == verdict.Behind {
@@ -171,23 +161,20 @@ func detail(part health.Part) string {
 	return text
 }
 
-// NotReady returns the clusters that are not ready.
 func (v *view) NotReady() []*Cluster { return notReady(v.Clusters) }
 
-// functions has the functions of the template.
 var functions = template.FuncMap{
 	"broken": func(rule constraint.RuleResult) int { return broken(&rule) }, "number": number, "count": counted, "short": short,
 	"moment": moment, "verdict": verdictName, "shown": shown, "detail": detail,
 	"more": func(all int, list any) int { return all - reflect.ValueOf(list).Len() },
 }
 
-// bounds limits lists by type. The default is shownRows.
+// bounds limits lists by type; the default is shownRows.
 var bounds = map[reflect.Type]int{
 	reflect.TypeFor[Region](): shownNames, reflect.TypeFor[string](): shownNames,
 	reflect.TypeFor[constraint.RuleViolation](): shownViolations, reflect.TypeFor[gitops.HistoryChange](): shownChanges,
 }
 
-// shown returns the visible part of a list.
 func shown(list any) any {
 	all := reflect.ValueOf(list)
 	return all.Slice(0, min(all.Len(), cmp.Or(bounds[all.Type().Elem()], shownRows))).Interface()
@@ -195,10 +182,8 @@ func shown(list any) any {
 
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
-// Newest returns the commits in sight.
 func (v *view) Newest() []gitops.HistoryCommit { return first(v.History.Commits, shownCommits) }
 
-// Older returns the commits behind a click.
 func (v *view) Older() []gitops.HistoryCommit { return v.History.Commits[len(v.Newest()):] }
 
 // commitView is a commit for its template.
@@ -207,7 +192,7 @@ type commitView struct {
 	View *view
 }
 
-// CommitView returns a commit that lists each deployment target once before it repeats any.
+// CommitView lists each deployment target once before it repeats any.
 func (v *view) CommitView(c gitops.HistoryCommit) commitView {
 	var once, repeated []gitops.HistoryChange
 	seen := map[string]bool{}
@@ -223,5 +208,4 @@ func (v *view) CommitView(c gitops.HistoryCommit) commitView {
 	return commitView{c, v}
 }
 
-// ScoreView returns a score with its grade.
 func (v *view) ScoreView(score *health.Score) []any { return []any{score, v.Grade(score)} }
