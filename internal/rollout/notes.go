@@ -69,7 +69,7 @@ func (r *decider) notes() []Note {
 		notes = append(notes, Note{Kind: TimeProves, Hosts: hosts})
 	}
 	for i := range r.Settings.Stages {
-		if stage := &r.Settings.Stages[i]; stage.selects() && !r.isAnyIn(stage) {
+		if stage := &r.Settings.Stages[i]; stage.selects() && !stage.matchesAny(r.Hosts) {
 			notes = append(notes, Note{Kind: StageIsEmpty, Subject: stage.Name})
 		}
 	}
@@ -92,9 +92,9 @@ func (r *decider) withoutClusters() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func (r *decider) isAnyIn(stage *Stage) bool {
-	for name, host := range r.Hosts {
-		if stage.matches(name, host) {
+func (s *Stage) matchesAny(hosts map[string]*FleetHost) bool {
+	for name, host := range hosts {
+		if s.matches(name, host) {
 			return true
 		}
 	}

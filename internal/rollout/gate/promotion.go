@@ -11,7 +11,7 @@ type Promotion struct {
 	Now     time.Time
 	Missing bool
 	Open    bool
-	// Soak is the time for which the gate must be open without interruption.
+	// Soak is the time that the gate must stay open.
 	Soak          time.Duration
 	Windows       Windows
 	NeedsApproval bool

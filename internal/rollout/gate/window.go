@@ -28,7 +28,7 @@ type Window struct {
 	zone   *time.Location
 }
 
-// Windows allow changes if there are none of kind allow or one of them is open, and none of kind deny is.
+// Windows allow changes if one of kind allow is open, or there is none, and no window of kind deny is open.
 type Windows []Window
 
 // fields excludes seconds and "@every", which has no fixed times.
@@ -195,7 +195,7 @@ func Open(now time.Time, all ...Windows) bool {
 // maxSteps limits the search for an open time.
 const maxSteps = 2000
 
-// Opens returns the first time from now on at which all windows allow changes; zero if none was found.
+// Opens returns the first time when all windows allow changes; zero if none was found.
 func Opens(now time.Time, all ...Windows) time.Time {
 	for range maxSteps {
 		if Open(now, all...) {

@@ -36,7 +36,7 @@ const (
 // Grant holds the credentials and limits of an allowed request.
 type Grant struct {
 	Login Login
-	// Scope is the URL prefix outside of which the login is not sent.
+	// Scope is the URL prefix of the login, which is not sent elsewhere.
 	Scope Location
 	// Keeps allows the request to keep the credentials of the first URL in From, because both share origin and prefix.
 	Keeps bool
@@ -53,8 +53,8 @@ func deniedf(format string, arguments ...any) error {
 	return fmt.Errorf("%w: %w", ErrDenied, fmt.Errorf(format, arguments...))
 }
 
-// Decide decides whether a URL may be requested, and with which credentials. prefixes has their URL prefixes, in the order of
-// Login. Errors wrap [ErrDenied] and name the remedy.
+// Decide decides whether a URL may be requested, and chooses the credentials by their URL prefixes, in the order of Login. Errors
+// wrap [ErrDenied] and name the remedy.
 func Decide(request Request, prefixes []string) (Grant, error) {
 	if len(request.From) > 0 {
 		return decideAnswered(request, prefixes)

@@ -104,7 +104,7 @@ func checkFolder(root *os.Root) error {
 	return nil
 }
 
-// checkEntry refuses what this user did not write: a link, a pipe, or a file of another user.
+// checkEntry refuses links, pipes and files of another user.
 func checkEntry(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")

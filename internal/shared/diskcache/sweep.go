@@ -55,7 +55,7 @@ func (f *Folder) count(size int64) {
 	}
 }
 
-// makeRoom removes half of all entries, even those in use.
+// makeRoom removes half of all entries, in use or not.
 func (f *Folder) makeRoom() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

@@ -34,7 +34,7 @@ type Input struct {
 	Pairs       Pairs
 	// Values has the values by Folder.Config.
 	Values map[string]Values
-	// Files also compares files. Those of two owners always differ, by names and namespaces.
+	// Files also compares files, which always differ between owners, by names and namespaces.
 	Files bool
 }
 

@@ -14,7 +14,7 @@ type Result struct {
 	Left  Seen `json:"left"`
 	Right Seen `json:"right"`
 	Counts
-	// Targets lists those that differ, by name.
+	// Targets lists the differing ones by name.
 	Targets     []Target `json:"deployment_targets"`
 	MoreTargets int      `json:"more_deployment_targets,omitempty"`
 	// Notes has sentences about missing parts.

@@ -180,7 +180,7 @@ func (m *builder) setVerdict(a *report.Assignment, key folder.Key, counts bool) 
 	if !counts {
 		return
 	}
-	m.tallies.join(key.Host, found.tally)
+	m.join(key.Host, found.tally)
 	m.all.Join(found.tally)
 }
 

@@ -38,6 +38,7 @@ func (c Comparison) in(state comparison.State) []comparison.Target {
 	return slices.DeleteFunc(slices.Clone(c.Targets), func(t comparison.Target) bool { return t.State != state })
 }
 
+// Differences counts the targets that differ.
 func (c Comparison) Differences() int { return c.OnlyLeft + c.OnlyRight + c.Different }
 
 // versionsOf returns "v2 on 3 hosts, v1 on 1 host", or "v2". long adds everything in the manifests.
