@@ -204,7 +204,7 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		plan.addWarning(
 			"gitops_repo",
-			"Former location stays as it is",
+			"Former location stays",
 			"Branch %q at %s already has the commit that this assignment wrote to branch %q at %s. The assignment continues there, "+
 				"and nothing is removed at the former location.",
 			is.Branch,

@@ -172,7 +172,7 @@ func TestEvidenceOfOwnersIsReadStrictly(t *testing.T) {
 		"given twice":            {[]any{good, good}, 1, "Evidence is given twice", true},
 		"of another environment": {[]any{strings.Replace(good, `"environment":"dev"`, `"environment":"prod"`, 1)}, 0, "Evidence of another environment", true},
 		"of another repository":  {[]any{nil, strings.ReplaceAll(good, git(t, url, "rev-parse", "dev"), strings.Repeat("1", 40))}, 1, "Evidence of another repository", true},
-		"of nobody":              {[]any{strings.NewReplacer(`"owner":"east"`, `"owner":"north"`, `"owner":"west"`, `"owner":"north"`).Replace(good)}, 0, "Evidence of what is not there", false},
+		"of nobody":              {[]any{strings.NewReplacer(`"owner":"east"`, `"owner":"north"`, `"owner":"west"`, `"owner":"north"`).Replace(good)}, 0, "Evidence of an unknown owner", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -65,7 +65,7 @@ func (p *flotilla) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"clusters": connection.ClustersAttribute(),
 			definitionsAttribute: schema.DynamicAttribute{
 				Optional: true,
-				MarkdownDescription: "CustomResourceDefinitions that clusters have besides those among final objects: a text of YAML " +
+				MarkdownDescription: "CustomResourceDefinitions of the clusters, in addition to definitions among final objects: a text of YAML " +
 					"documents, or a list or map of such texts. Final objects are checked against their schemas. Objects of kinds without a " +
 					"definition are not checked.",
 			},

@@ -29,7 +29,7 @@ const (
 var cacheTable = &fleet.Table{
 	Name: "cache",
 	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. " +
-		"[Rendering](rendering.md#the-cache) says what is in it.",
+		"[Rendering](rendering.md#the-cache) lists its content.",
 	Attributes: []fleet.Attribute{
 		{
 			Name: "path",

@@ -30,13 +30,13 @@ var gitTable = &fleet.Table{
 		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
 		{
 			Name:    "ssh_known_hosts",
-			Meaning: "Host keys, as in a known_hosts file. Unset: those of the user and the machine. A host key is always checked.",
+			Meaning: "Host keys, as in a known_hosts file. Default: the files of the user and the machine. A host key is always checked.",
 		},
 		{
 			Name: "credentials",
 			Type: fleet.ObjectsType,
 			Of:   credentialsTable,
-			Meaning: "Credentials for repositories whose URL begins with a certain one, other than the GitOps repository, too: those of " +
+			Meaning: "Credentials for repositories whose URL begins with `url`, also for repositories other than the GitOps repository: of " +
 				"manifests, files, registrations and commit statuses. The attributes above are not used for them.",
 		},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
@@ -48,7 +48,7 @@ var gitTable = &fleet.Table{
 			EmptyElements: true,
 			Meaning: "Public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
 				"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
-				"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, of which it has the public key.",
+				"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, and must contain its public key.",
 		},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
 		{Name: "author_email", Meaning: "Their address."},
@@ -72,7 +72,7 @@ var credentialsTable = &fleet.Table{
 		appAttribute("A GitHub App in place of a token."),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh."},
 		{Name: "ssh_passphrase", Meaning: "Its passphrase."},
-		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Unset: those of the user and the machine."},
+		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Default: the files of the user and the machine."},
 	},
 }
 
@@ -86,7 +86,7 @@ var appTable = &fleet.Table{
 		{
 			Name: "url",
 			Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or `https://api.team.ghe.com`. Default: " +
-				"`https://api.github.com`. Only this server gets the App's tokens, and what asks for them.",
+				"`https://api.github.com`. Only this server gets the App's tokens, and requests for them.",
 		},
 	},
 }
@@ -101,7 +101,7 @@ var verificationTable = &fleet.Table{
 			Type:     fleet.ObjectsType,
 			Required: true,
 			Of:       trustedTable,
-			Meaning:  "Where content may come from, and who has to have signed it.",
+			Meaning:  "Sources of content, and the keys that must have signed it.",
 		},
 	},
 }
@@ -120,8 +120,8 @@ var trustedTable = &fleet.Table{
 			Name:          "keys",
 			Type:          fleet.TextsType,
 			EmptyElements: true,
-			Meaning: "Public keys, of which one has to have signed: for Git OpenPGP, armored, or ssh, the line of a `.pub` file; for " +
-				"registries those of cosign, in PEM. Required, unless `unsigned` is true.",
+			Meaning: "Public keys. One must have signed. For Git: OpenPGP, armored, or ssh, the line of a `.pub` file. For " +
+				"registries: keys of cosign, in PEM. Required, unless `unsigned` is true.",
 		},
 		{
 			Name:    "unsigned",

@@ -77,7 +77,7 @@ func TestRolloutSaysThatEvidenceIsOlderThanWhatIsDeployed(t *testing.T) {
 	r := newRings(t)
 	r.now = r.now.Add(-24 * time.Hour)
 	_, diagnostics := r.w.Plan(t.Context(), r.configuration("2"))
-	if diagnostics.Err() != nil || !strings.Contains(fmt.Sprint(diagnostics), "Evidence is older than what is deployed") {
+	if diagnostics.Err() != nil || !strings.Contains(fmt.Sprint(diagnostics), "Evidence is older than the deployed content") {
 		t.Errorf("%v", diagnostics)
 	}
 }

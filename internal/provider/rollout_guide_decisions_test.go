@@ -203,7 +203,7 @@ func TestTheGuideOnStagedRolloutsLetsPeopleDecide(t *testing.T) {
 		s.run("2 1 1 1")
 		s.edit(`hosts = ["canary"]`, `hosts = ["nowhere"]`)
 		s.run("2 1 1 1")
-		s.saysThat("Hold of what is not there")
+		s.saysThat("Hold matches nothing")
 		// Without until, it lasts until it is removed.
 		s.edit(`hosts = ["nowhere"]`, `hosts = ["canary"]`, fmt.Sprintf(", until = %q", until), "")
 		s.want("3")

@@ -229,7 +229,7 @@ func TestOnlyMeasurementsOrFactsProveWhatWasWrittenBefore(t *testing.T) {
 			}
 			l.measure = -10 * time.Hour // older than the content
 			alone("2", "2 1 1")
-			alone("2", "2 1 1", "Evidence is older than what is deployed")
+			alone("2", "2 1 1", "Evidence is older than the deployed content")
 			l.measure = 0
 			alone("2", "2 2 1")
 			alone("2", "2 2 2")

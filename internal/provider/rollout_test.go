@@ -447,7 +447,7 @@ func TestAHoldOfWhatIsNotThereIsAWarning(t *testing.T) {
 	holds := map[string]any{"holds": []any{map[string]any{"deployment_targets": []any{"app-cor"}, "hosts": []any{"canary"}}}}
 	_, said := providertest.New(startProvider).
 		Plan(t.Context(), assigned(bare(t), providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}, holds))
-	if said.Err() != nil || !said.Has("Hold of what is not there") || !strings.Contains(fmt.Sprint(said), `did you mean "app-core"?`) {
+	if said.Err() != nil || !said.Has("Hold matches nothing") || !strings.Contains(fmt.Sprint(said), `did you mean "app-core"?`) {
 		t.Errorf("%v", said)
 	}
 }

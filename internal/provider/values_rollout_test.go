@@ -263,13 +263,13 @@ func TestALostStateOfARolloutUpgradesNothing(t *testing.T) {
 	v.given, v.facts = map[string]any{"released": "1.30"}, map[string]evidence.ClusterFacts{}
 	for _, wanted := range []any{"1.31", tftypes.NewValue(tftypes.String, tftypes.UnknownValue)} {
 		_, said := v.w.Plan(t.Context(), v.configuration(wanted), providertest.Replace(kubernetes))
-		if !said.Has("A replacement forgets what clusters have") || !strings.Contains(said.String(), "3 clusters were given another value") {
+		if !said.Has("A replacement forgets the values of clusters") || !strings.Contains(said.String(), "3 clusters were given another value") {
 			t.Errorf("a replacement: %s", said)
 		}
 		delete(v.given, "released")
 	}
 	if _, said := v.w.Plan(t.Context(), v.configuration("1.31"), providertest.Replace(kubernetes)); !said.Has(
-		"A replacement forgets what clusters have",
+		"A replacement forgets the values of clusters",
 	) {
 		t.Errorf("a replacement: %s", said)
 	}

@@ -27,7 +27,7 @@ func TestAPlanThatIsAppliedLateCountsFromTheApply(t *testing.T) {
 	if said := w.ApplyPlan(t.Context(), plan); said.Err() != nil {
 		t.Fatal(said)
 	}
-	if _, said := w.Plan(t.Context(), v.configuration("1.31")); !said.Has("Evidence is older than what was given") {
+	if _, said := w.Plan(t.Context(), v.configuration("1.31")); !said.Has("Evidence is older than the last values") {
 		t.Errorf("said is %s", said)
 	}
 	for _, c := range []struct {

@@ -33,7 +33,7 @@ type listed struct{ connection *connection.Connection }
 
 // ListDefinition is the configuration. A test compares the documentation with it.
 var ListDefinition = listschema.Schema{
-	MarkdownDescription: "The agents in clusters, by their objects, in whichever state they are. Argo CD on a hub is not listed.",
+	MarkdownDescription: "The agents in clusters, by their objects, from all states. Argo CD on a hub is not listed.",
 	Attributes: map[string]listschema.Attribute{
 		"clusters": schemas.OptionalTexts("Names of clusters to ask, entries of the provider's `clusters`. Default: all of them."),
 	},

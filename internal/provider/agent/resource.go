@@ -57,7 +57,7 @@ func identify(m *agentModel) map[string]types.String {
 var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Makes a cluster follow its folders of a GitOps repository, that of its type and its own. It applies the " +
+	MarkdownDescription: "Lets a cluster follow two folders of a GitOps repository: the folder of its type and its own. It applies the " +
 		"objects of its agent by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that " +
 		"is changed or deleted there shows up in the next plan by name, and the next apply repairs it; a field with another manager is a " +
 		"conflict that names the manager. A cluster that cannot be reached, or is not known yet, is no error at plan. One that is " +
@@ -99,8 +99,8 @@ var definition = schema.Schema{
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
 			MarkdownDescription: schemas.Setting(
-				"Credentials with which the agent reads the repository, and those of `feedback` and `registration`. It is write-only: "+
-					"in no state and no plan. A change of it is applied with the next change of `credentials_wo_version`, or of anything else.",
+				"Credentials of the agent for the repository, `feedback` and `registration`. It is write-only: "+
+					"in no state and no plan. A change is applied with the next change of `credentials_wo_version`, or of anything else.",
 				fleet.ObjectType,
 				SecretsTable,
 			),
@@ -111,7 +111,7 @@ var definition = schema.Schema{
 		),
 		"feedback": schemas.OptionalDynamic(
 			schemas.Setting(
-				"The settings with which the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for "+
+				"How the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for "+
 					"`credentials_wo`.",
 				fleet.ObjectType,
 				agent.FeedbackTable,
@@ -119,24 +119,26 @@ var definition = schema.Schema{
 		),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
 			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it " +
-				"(`flotilla_cluster_type.edge.decryption`), by what you put into the agent's namespace; `{}` is what the agent itself may use. " +
+				"(`flotilla_cluster_type.edge.decryption`), by the Secret in the agent's namespace; `{}` uses the agent's own identity. " +
 				"For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
 		"wait": schemas.OptionalBool(
-			"Whether an apply waits until the agent runs, has applied the branch's commit, and what is in both folders is ready. Default: false: " +
-				"it waits only for definitions, and for what is being deleted.",
+			"Whether an apply waits until the agent runs, has applied the branch's commit, and all objects of both folders are ready. Default: " +
+				"false: " +
+				"it waits only for definitions and deletions.",
 		),
 		"on_destroy": schemas.OptionalText(
 			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and " +
-				"then removes them, the credentials and the feedback: workloads keep running. `delete` removes what the agent has applied, " +
-				"waits until that is gone, and then the agent itself, if it was installed by `install`. Neither changes what was there before, " +
-				"nor a namespace that a deployment target sets by name or in which others have objects. Apply a change of `on_destroy` before " +
+				"then removes them, the credentials and the feedback: workloads keep running. `delete` removes the objects that the agent has " +
+				"applied, " +
+				"waits until they are gone, and then the agent itself, if it was installed by `install`. Neither changes earlier objects, " +
+				"nor a namespace that a deployment target sets by name or that contains objects of others. Apply a change of `on_destroy` before " +
 				"the destroy.",
 		),
 		"on_unreachable": schemas.OptionalText(
 			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials " +
-				"may still be there; `forget` removes the agent from the state, with a warning that names what may be left on the cluster. It " +
+				"may still be there; `forget` removes the agent from the state, with a warning that names objects that may remain on the cluster. It " +
 				"is for clusters that come and go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not " +
 				"name any more is always forgotten, with the same warning.",
 		),
@@ -153,9 +155,9 @@ var definition = schema.Schema{
 		"objects": schemas.ComputedTextMap(
 			"The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
 		),
-		"found": schemas.ComputedTexts("Those of `objects` that were there before. A destroy leaves them."),
+		"found": schemas.ComputedTexts("Objects among `objects` that existed before. A destroy leaves them."),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people: removals first, then what follows from the configuration, then what was changed on the " +
+			"The changes of the plan, for people: removals first, then effects of the configuration, then manual changes on the " +
 				"cluster. Never a value.",
 		),
 	},

@@ -30,7 +30,7 @@ var secretParts = []fleet.Attribute{
 // SecretsTable describes the attribute credentials_wo.
 var SecretsTable = &fleet.Table{
 	Name: "secrets of an agent",
-	Meaning: "The attribute `credentials_wo` of `flotilla_agent`: credentials with which the agent reads the repository, and others. " +
+	Meaning: "The attribute `credentials_wo` of `flotilla_agent`: credentials of the agent for the repository, and others. " +
 		"It is write-only: in no state and no plan.",
 	Attributes: slices.Concat(agent.CredentialsTable.Attributes, secretParts),
 }

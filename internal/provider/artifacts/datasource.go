@@ -35,11 +35,13 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Pins what the manifests of workloads point to: branches and tags of Git as commits, tags and ranges of " +
+		MarkdownDescription: "Pins the manifests of workloads: branches and tags of Git as commits, tags and ranges of " +
 			"versions in registries and chart repositories as versions and digests. With `artifacts`, `provider::flotilla::fleet` makes a " +
-			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach repository " +
-			"is asked once. Its credentials are those of `git.credentials` of the provider with the longest URL that it begins with, " +
-			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get those in docker's `config.json` " +
+			"fleet whose manifests stay as they are until a plan changes them: see the guide [Pins](../guides/rendering.md#pins).\n\nEach " +
+			"repository " +
+			"is asked once. Its credentials are the entry of the provider's `git.credentials` with the longest matching URL, " +
+			"`https://registry.example.com/team` for `oci://registry.example.com/team/app`; registries get the credentials in docker's " +
+			"`config.json` " +
 			"otherwise (`auths`; credential helpers are not run). The plain credentials of `git` are for the GitOps repository alone. A " +
 			"registry on this machine is asked by http, any other by https.\n\nA URL that an `index.yaml`, a redirect, a next page or a " +
 			"registry's realm names must be within `sources`, too. It gets no credentials unless it has the same origin and the same entry " +
@@ -50,7 +52,7 @@ func definition() schema.Schema {
 				Meaning: "Workloads, as `provider::flotilla::fleet` takes them.", Type: fleet.CollectionType, Of: fleet.CollectionTable("workloads"),
 			}, "reference-fleet")),
 			"workspaces": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
-				Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. Their `sources` are checked before any request: what is " +
+				Meaning: "Workspaces, as `provider::flotilla::fleet` takes them. Their `sources` are checked before any request: a URL " +
 					"outside of them, and a workload of another workspace, is an error. Set it wherever teams write their workloads. Default: " +
 					"manifests may be anywhere.",
 				Type: fleet.CollectionType, Of: fleet.CollectionTable("workspaces"),
@@ -68,14 +70,14 @@ func definition() schema.Schema {
 			),
 			"name": schemas.OptionalText(
 				"The `name` of the `flotilla_assignment` that deploys the workloads, whose records have the pins that are deployed. Where hosts have " +
-					"different ones, as during a rollout, it is the one that was written last.",
+					"different ones, as during a rollout, it is the last written one.",
 			),
 			"gitops_repo": schemas.OptionalDynamic(schemas.Location("The `gitops_repo` of that assignment.")),
 			"timeouts":    timeouts.ReadAttribute(),
 			"artifacts":   schemas.ComputedText("All pins, as text for the key `artifacts` of `provider::flotilla::fleet`."),
 			"pins":        pins.MapAttribute("The pins by full name of the deployment target."),
 			"newest": schemas.ComputedTextMap(
-				"By full name of the deployment target, the newest version that its repository has by semantic versioning, whatever the " +
+				"By full name of the deployment target, the newest version of its repository by semantic versioning, regardless of the " +
 					"manifests ask for, without prereleases: a tag of Git or of a registry, or a version of the chart. Deployment targets whose " +
 					"repository has no such versions, or does not list them, are not in it. While a repository does not answer and the pin is " +
 					"kept, it is the version that is deployed.",
@@ -99,7 +101,7 @@ type artifactsModel struct {
 }
 
 var pins = table.Definition[*pinned]{
-	table.TextOrNull("commit", "Id of the commit; null for what is not in Git.", func(p *pinned) string { return p.Pin.Commit }),
+	table.TextOrNull("commit", "Id of the commit; null for other storage.", func(p *pinned) string { return p.Pin.Commit }),
 	table.TextOrNull("version", "Version of the chart, or tag of the artifact; null in Git.", func(p *pinned) string { return p.Pin.Version }),
 	table.TextOrNull(
 		"digest",

@@ -32,7 +32,7 @@ func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	}
 	for i, document := range s.config.evidence.List {
 		if at := document.Time(); at.Before(last) {
-			s.diagnostics.AddAttributeWarning(s.config.evidence.At[i], "Evidence is older than what is deployed", fmt.Sprintf(
+			s.diagnostics.AddAttributeWarning(s.config.evidence.At[i], "Evidence is older than the deployed content", fmt.Sprintf(
 				"The evidence is from %s and the last change from %s, so it says nothing about that change. Read it again, and check that the "+
 					"clocks are right.", at.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)))
 		}

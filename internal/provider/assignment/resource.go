@@ -134,7 +134,7 @@ var definition = schema.Schema{
 		"rolling_out": schema.MapAttribute{
 			Computed: true, ElementType: repository.RollingOut.Type(),
 			MarkdownDescription: fmt.Sprintf("A summary by deployment target, while its change is under way. If more than %d deployment "+
-				"targets are, those that are equally far share the object of the first of them, and the map has the %[1]d most urgent ones. "+
+				"targets are, deployment targets at the same stage share one object, and the map has the %[1]d most urgent ones. "+
 				"`rollouts` of `flotilla_compliance` always has an object for each deployment target.", rollout.MaxRollingOut) +
 				repository.RollingOut.Meanings(),
 		},
@@ -148,7 +148,7 @@ var definition = schema.Schema{
 			"Whether everything is as the fleet wants it after this apply, and proven if there is a `rollout`. Without a `rollout`, the plan " +
 				"that writes already shows `true`: let promotions wait for `proven`.",
 		),
-		"commit":       schemas.ComputedText("The last commit of this owner, or the commit at which everything was already as wanted."),
+		"commit":       schemas.ComputedText("The last commit of this owner, or the commit that already had the wanted content."),
 		"pull_request": schemas.ComputedText("URL of the pull request; null with `mode = \"push\"`."),
 	},
 }

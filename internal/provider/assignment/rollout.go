@@ -96,7 +96,7 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 	ofRollout, ofHolds := rollout.CheckNames(in.Settings, in.Holds, in.Hosts, in.Wanted, in.Deployed)
 	tfvalue.AddFindings(s.diagnostics, path.Root("rollout"), "Invalid rollout", tfvalue.Inner(ofRollout))
 	for _, finding := range ofHolds { // a held target may leave the fleet before its hold
-		s.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
+		s.diagnostics.AddAttributeWarning(path.Root("holds"), "Hold matches nothing", tfvalue.Sentence(finding.String()))
 	}
 	if s.checkEvidence(in); s.diagnostics.HasError() {
 		return decision{}, false

@@ -101,8 +101,7 @@ func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp 
 // Definition returns the configuration of a type. A test compares the documentation with it.
 func Definition(name string) schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: whats[name] + " that a branch of a GitOps repository has, of all owners, by their records, in whichever state " +
-			"they are.",
+		MarkdownDescription: whats[name] + " on a branch of a GitOps repository, of all owners and states, by their records.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schemas.RequiredDynamic(
 				schemas.Location(fmt.Sprintf("Where to look. They are found at the path and up to %d folders below it; without a path, from the root.",

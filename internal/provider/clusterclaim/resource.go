@@ -73,10 +73,10 @@ var definition = schema.Schema{
 			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
 		),
 		"clusters": schemas.ComputedTexts(
-			"Names of the clusters, in the order in which they were taken. A plan knows only the kept clusters, which come first. The push " +
+			"Names of the clusters, oldest first. A plan knows only the kept clusters, which come first. The push " +
 				"decides on new ones, so that a plan never promises clusters that others take in the meantime.",
 		),
-		"commit": schemas.ComputedText("The last commit of this claim, or the commit at which its record was already right."),
+		"commit": schemas.ComputedText("The last commit of this claim, or the commit that already had its record."),
 	},
 }
 

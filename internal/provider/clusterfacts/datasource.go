@@ -34,7 +34,7 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Asks clusters what they say of themselves: versions, nodes, capacity, where they are. It needs no fleet, " +
+		MarkdownDescription: "Asks clusters for facts about themselves: versions, nodes, capacity, location. It needs no fleet, " +
 			"and finds clusters that others have registered with Argo CD or as a ClusterProfile. A cluster that does not answer is no " +
 			"error: it is `unknown`, with a reason. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
@@ -42,7 +42,7 @@ func definition() schema.Schema {
 				schemas.Setting("Where clusters are found, one or both. Unset: `{clusters = true}`.", fleet.ObjectType, SourcesTable),
 			),
 			"requested": schemas.OptionalBool(
-				"Whether to read what pods request. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. " +
+				"Whether to read the requests of pods. All pods of a cluster are read for that, a few KiB each, and only their sums are kept. " +
 					"Default `false`.",
 			),
 			"ready_nodes_percent": schemas.OptionalWhole(
@@ -51,7 +51,7 @@ func definition() schema.Schema {
 			),
 			"labels_from": schemas.OptionalTextMap(
 				"Labels to make of facts, for scheduling: names of labels, each with the name of a fact, such as `region`, or of a map a point " +
-					"and a key, such as `labels.nvidia.com/gpu.present`. A list makes a label where it has one value. A fact that is no value of " +
+					"and a key, such as `labels.nvidia.com/gpu.present`. A list makes a label if it has one value. A fact that cannot be the value of " +
 					"a label of Kubernetes, such as a version with `+`, makes none; `without_labels` of the cluster says why.",
 			),
 			"label_defaults": schema.MapAttribute{
@@ -67,13 +67,13 @@ func definition() schema.Schema {
 			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
 			"summary":  summary.Attribute("All clusters in numbers."),
 			"clusters": clusters.PlainMap(
-				"The facts of each cluster, by its name: that of the provider's `clusters`, that in the Secret of Argo CD, that of the " +
-					"ClusterProfile. Two with the same name are the same cluster, and what it says itself goes before what a hub says.",
+				"The facts of each cluster, by its name in the provider's `clusters`, in the Secret of Argo CD, or of the " +
+					"ClusterProfile. Two with the same name are the same cluster. Its own facts override facts from a hub.",
 			),
 			"labels": schema.MapAttribute{
 				Computed: true, ElementType: types.MapType{ElemType: types.StringType},
 				MarkdownDescription: "The labels of `labels_from` of each cluster, by its name. While it is not known which clusters there " +
-					"are, as when the provider's `clusters` are not known yet, those of `label_defaults` are among them.",
+					"are, for example while the provider's `clusters` are unknown, the clusters of `label_defaults` are included.",
 			},
 			"evidence": schemas.ComputedText("All of it as JSON, for rollouts: verdicts, and facts for proofs."),
 		},

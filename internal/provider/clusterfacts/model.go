@@ -57,18 +57,18 @@ var clusters = table.Definition[*row]{
 	table.TextOrNull(
 		"since",
 		"since when: of `ready`, since when more than half of the ready nodes have been, so that the `soak` of a rollout ends where "+
-			"nodes come and go; else the last time that a node became not ready. Null where that is not known.",
+			"nodes come and go; else the last time that a node became not ready. Null if unknown.",
 		func(r *row) string { return tfvalue.TimeText(r.Since) },
 	),
 	table.Text("message", "the reason.", func(r *row) string { return r.Message }),
 	table.Texts(
 		"missing_rights",
-		"what the credentials are not allowed to do, such as `list nodes`. Facts that need it are null.",
+		"missing permissions of the credentials, such as `list nodes`. Facts that need it are null.",
 		func(r *row) []string { return r.Missing },
 	),
 	table.ObjectOrNull(
 		"facts",
-		"what is known, an attribute for each fact, null where it is not known. In brackets are its type, and the right that it needs at "+
+		"an attribute for each fact, null if unknown. In brackets are its type, and the permission that it needs at "+
 			"the cluster or where else it is known from:"+factsText(),
 		factsTable(),
 		func(r *row) *row {
@@ -154,10 +154,10 @@ var summary = table.Definition[totals]{
 	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
 	table.Number(
 		"progressing",
-		"How many are progressing, such as those with nodes that are not ready.",
+		"How many are progressing, for example with nodes that are not ready.",
 		func(t totals) int { return t.progressing },
 	),
-	table.Number("unknown", "How many are unknown, such as those that did not answer.", func(t totals) int { return t.unknown }),
+	table.Number("unknown", "How many are unknown, for example without an answer.", func(t totals) int { return t.unknown }),
 }
 
 func totalsOf(known map[string]facts.KnownFacts) totals {

@@ -24,7 +24,7 @@ var SourcesTable = &fleet.Table{
 			Name:    "hub",
 			Type:    fleet.TextOrObjectType,
 			Of:      hubTable,
-			Meaning: "The name of one of the provider's `clusters`, with which others have registered clusters, and what is read of it.",
+			Meaning: "The name of one of the provider's `clusters`, where others have registered clusters, and the parts to read.",
 		},
 	},
 }

@@ -58,12 +58,12 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan " +
 			"and each apply requests another one, through the provider's `clusters`, whose credentials need the permission to `create` " +
-			"`serviceaccounts/token`. It is for what works on one cluster with no more rights than the account has, such as a provider " +
+			"`serviceaccounts/token`. It is for work on one cluster with only the rights of the account, such as a provider " +
 			"block of its own.",
 		Attributes: map[string]schema.Attribute{
 			"cluster":         schemas.RequiredText("Name of the cluster, or of a hub: an entry of the provider's `clusters`."),
 			"namespace":       schemas.RequiredText("Namespace of the service account."),
-			"service_account": schemas.RequiredText("Name of the service account, such as that of an agent. It has to be there already."),
+			"service_account": schemas.RequiredText("Name of an existing service account, such as the agent's."),
 			"audiences":       schemas.OptionalTexts("For whom the token is. Default: the API server of the cluster."),
 			"duration": schemas.OptionalText(
 				"How long it is valid, a duration from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may give less, or " +
@@ -72,7 +72,7 @@ func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephe
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
 				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a " +
-					"`depends_on` of what makes it.",
+					"`depends_on` for the resource that makes it.",
 			},
 			"expires_at": schemas.ComputedText("When it ends, as the API server says, in RFC 3339."),
 		},

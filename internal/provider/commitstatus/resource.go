@@ -41,7 +41,7 @@ func New() resource.Resource {
 var identity = map[string]identityschema.Attribute{
 	"url":     identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the repository."},
 	"commit":  identityschema.StringAttribute{RequiredForImport: true, Description: "Full id of the commit."},
-	"context": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the status among those of the commit."},
+	"context": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the status."},
 	"forge": identityschema.StringAttribute{
 		OptionalForImport: true,
 		Description:       "Kind of the Git host, where the server's name does not tell.",
@@ -59,11 +59,11 @@ func identify(m *commitStatusModel) map[string]types.String {
 var states = []string{string(forge.Pending), string(forge.Success), string(forge.Failure), string(forge.Error)}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": that of a control plane says whether it is " +
-		"rolled out, that of a team whether its version runs. An entry of `git.credentials` of the provider, whose `url` the " +
+	MarkdownDescription: "Sets a status of a commit in any repository on " + titles() + ": for a control plane, whether it is " +
+		"rolled out; for a team, whether its version runs. An entry of `git.credentials` of the provider, whose `url` the " +
 		"repository's begins with, has the credentials, which may set statuses; the plain ones are for the GitOps repository alone.\n\nA " +
-		"status is set when it is not what the Git host has, and not again: it is read before it is set, and by each refresh, which " +
-		"shows what others have made of it. Where the credentials may set statuses and not read them, a refresh warns, and keeps what " +
+		"status is set once, if the Git host has a different one. Each refresh reads it and " +
+		"shows changes by others. If the credentials may not read statuses, a refresh warns and keeps the status that " +
 		"was set.\n\nNo Git host removes a status. Another `url`, `commit` or `context` makes another status, and the former one stays " +
 		"what it was; so does that of a resource that is destroyed. Of two resources with the same `url`, `commit` and `context`, the " +
 		"one that was applied last counts.",
@@ -71,15 +71,15 @@ var definition = schema.Schema{
 		"url":    schemas.RequiredText("Where the repository is, an http or https URL as one clones it."),
 		"commit": schemas.RequiredText("Full id of the commit, such as `flotilla_assignment.prod.commit`. GitLab wants one that a branch has."),
 		"context": schemas.RequiredText(
-			"Name of the status among those of the commit, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos " +
-				"what is before the first slash is the genre.",
+			"Name of the status, such as `flotilla/prod`: one line of at most 255 characters. On Azure Repos, " +
+				"the part before the first slash is the genre.",
 		),
 		"state": schemas.RequiredText(
 			"`pending`, `success`, `failure` or `error`. GitLab and Bitbucket have no `error`, which is a failure there, and GitLab may " +
 				"show one that is pending as running.",
 		),
 		"description": schemas.OptionalText(
-			"A text for people. It is written in one line, and cut at what the Git host takes: 140 characters on GitHub, 255 on the " +
+			"A text for people. It is written in one line, and cut at the limit of the Git host: 140 characters on GitHub, 255 on the " +
 				"others. Credentials of the provider in it are replaced by asterisks. Without one GitLab and Bitbucket show the state.",
 		),
 		"link": schemas.OptionalText(

@@ -38,13 +38,13 @@ func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Two sides next to each other, each an assignment on its branch, now or at a commit: stage and prod, today and " +
 			"last Tuesday, two commits " +
-			"of a rollout. It says by deployment target what only one side has, and where versions, values, hosts or target policies differ: " +
+			"of a rollout. It lists by deployment target additions of one side, and different versions, values, hosts or target policies: " +
 			"as data, as Markdown for a " +
 			"pull request, and for the page of `flotilla_overview`. It reads the records of both sides, no fleet and no cluster, and of values " +
 			"the files of folders that " +
 			fmt.Sprintf(
 				"may differ, of %d folders at most. A side that is not written yet, since its branch or its assignment does not exist yet, has "+
-					"nothing; `notes` says so.",
+					"nothing, and `notes` mentions it.",
 				comparison.MaxFolders,
 			),
 		Attributes: map[string]schema.Attribute{
@@ -60,7 +60,7 @@ func definition() schema.Schema {
 			"limit":              schemas.OptionalWhole(fmt.Sprintf("How many deployment targets are listed at most. Default %d.", defaultLimit)),
 			"markdown_limit":     schemas.MarkdownLimitAttribute(),
 			"timeouts":           timeouts.ReadAttribute(),
-			"summary":            summary.Attribute("The comparison in numbers, and what was looked at."),
+			"summary":            summary.Attribute("The comparison in numbers, and its scope."),
 			"notes":              schemas.ComputedTexts("Gaps of the comparison, in sentences; empty where it lacks nothing."),
 			"complete":           schemas.ComputedBool("Whether `deployment_targets` is complete, or was cut at `limit`."),
 			"deployment_targets": targets.ListAttribute("Deployment targets that are not the same on both sides, in the order of their names."),
@@ -90,7 +90,7 @@ func read(ctx context.Context, c *connection.Connection, m *comparisonModel, dia
 		return
 	}
 	for _, problem := range result.Unpaired {
-		diagnostics.AddAttributeWarning(path.Root("pairs"), "Pair of what is not there", tfvalue.Sentence(problem))
+		diagnostics.AddAttributeWarning(path.Root("pairs"), "Pair matches nothing", tfvalue.Sentence(problem))
 	}
 	document, err := result.Marshal(q.showValues)
 	if err != nil {

@@ -84,7 +84,7 @@ var targets = table.Definition[*comparison.Target]{
 	table.Texts(
 		"differs",
 		"The parts that differ, of `hosts`, `version`, `values`, `policies` and `files`: on a host that both sides have, or among all "+
-			"hosts. `files` is only told of one assignment at two commits, where nothing else tells why the files of a folder differ.",
+			"hosts. `files` is set only for one assignment at two commits, if no other reason explains the different files.",
 		func(t *comparison.Target) []string {
 			words := make([]string, len(t.Differs))
 			for i, aspect := range t.Differs {
@@ -108,7 +108,7 @@ var targets = table.Definition[*comparison.Target]{
 }
 
 var part = table.Definition[*comparison.Part]{
-	table.Objects("versions", "The manifests that it has, each with its hosts; that of the most hosts first.", versions,
+	table.Objects("versions", "Its manifests, each with its hosts; most hosts first.", versions,
 		func(p *comparison.Part) []*comparison.Version { return pointers(p.Versions) }),
 	table.Texts(
 		"only_hosts",

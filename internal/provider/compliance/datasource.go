@@ -41,9 +41,9 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Reads what clusters report of an assignment: which of them have it, which are ready, and why others are " +
+		MarkdownDescription: "Reads the reports of clusters about an assignment: whether they have it and are ready, and why others are " +
 			"not. A cluster that does not answer is no error: it is `unknown`, with a reason. This data source changes nothing.\n\nAn " +
-			"assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, is the one that " +
+			"assignment is up to date on a cluster when the tree of its folder, at the commit that the cluster has applied, equals the tree that " +
 			"the branch has, however many commits others have made since. Whether it is ready is read from the agent's own conditions, by " +
 			"the rules of kstatus.",
 		Attributes: map[string]schema.Attribute{
@@ -75,17 +75,18 @@ func definition() schema.Schema {
 			"summary":  summary.Attribute("All clusters of the fleet in numbers."),
 			"clusters": clusters.PlainMap("The report of each cluster of the fleet, by its name:"),
 			"assignments": assignments.PlainMap(
-				"Assignments that are not ready, by their keys `<host>/<deployment target>`, as far as they are on clusters of which " +
+				"Assignments that are not ready, by their keys `<host>/<deployment target>`, on clusters about which " +
 					"something is known:",
 			),
 			"running": running.PlainList(
 				"The versions that run of each deployment target, as the agents on clusters say, or on the hub: an element for each version of " +
-					"it, first the one that most clusters run. It changes when a cluster has applied something else, and not before: an upgrade " +
-					"that has failed leaves what ran. Where a Flux Kustomization waits for health, what it has applied last is what became " +
-					"healthy. A cluster that does not say what it runs is in no element; `reports` and `commit_statuses` do not say it.",
+					"it, most clusters first. It changes when a cluster has applied something else, and not before: an upgrade " +
+					"that has failed leaves the former version. If a Flux Kustomization waits for health, its last applied version is the last one " +
+					"that became " +
+					"healthy. A cluster that reports no version is in no element; `reports` and `commit_statuses` do not say it.",
 			),
 			"drift": drift.PlainList(
-				"Differences between what the fleet wants, what Git has and what clusters have. The changes that an apply would make in a " +
+				"Differences between the fleet, Git and the clusters. The changes that an apply would make in a " +
 					"folder are in `changes` of the assignment, and in `flotilla_diff`.",
 			),
 			"rollouts": repository.Rollouts.PlainMap(

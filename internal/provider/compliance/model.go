@@ -62,7 +62,7 @@ var clusters = table.Definition[cluster]{
 	),
 	table.TextOrNull(
 		"commit",
-		"commit of the branch that it has applied; null where that is not known.",
+		"commit of the branch that it has applied; null if unknown.",
 		func(c cluster) string { return c.Commit },
 	),
 	table.Number("commits_behind",
@@ -70,7 +70,7 @@ var clusters = table.Definition[cluster]{
 		OrNull(func(c cluster) bool { return c.Behind < 0 }),
 	table.TextOrNull(
 		"behind_since",
-		"when the first of those was made; null for none.",
+		"the time of the first such commit; null for none.",
 		func(c cluster) string { return tfvalue.TimeText(c.BehindSince) },
 	),
 	table.Text("since", "since when the cluster has this verdict.", func(c cluster) string { return tfvalue.TimeText(c.Since) }),
@@ -95,8 +95,8 @@ var running = table.Definition[*observe.TargetRun]{
 	table.Text("deployment_target", "its full name.", func(r *observe.TargetRun) string { return r.DeploymentTarget }),
 	table.TextOrNull(
 		"wanted",
-		"version, tag, commit or branch that the branch has for these hosts, the first of these that the manifests name; null where they "+
-			"name none. It is what the assignment has written last: hosts that a rollout has not reached have the former one.",
+		"version, tag, commit or branch that the branch has for these hosts, in this order; null if they "+
+			"name none. It is the last written version: hosts that a rollout has not reached have the former one.",
 		func(r *observe.TargetRun) string { return r.Wanted },
 	),
 	table.TextOrNull(
@@ -106,7 +106,8 @@ var running = table.Definition[*observe.TargetRun]{
 	),
 	table.TextOrNull(
 		"revision",
-		"commit, or digest as in `sha256:…`. Null where the agent does not say it, as of a chart in a chart repository. Those of several "+
+		"commit, or digest as in `sha256:…`. Null if the agent does not report it, for example for a chart in a chart repository. Revisions "+
+			"of several "+
 			"sources are joined by commas, as their versions are.",
 		func(r *observe.TargetRun) string { return r.Revision },
 	),

@@ -23,7 +23,7 @@ var FeedbackTable = &fleet.Table{
 		},
 		{
 			Name: "hub",
-			Meaning: "The name of one of the provider's `clusters`, whose Argo CD deploys to the others. Applications are those of a cluster " +
+			Meaning: "The name of one of the provider's `clusters`, whose Argo CD deploys to the others. An Application belongs to a cluster " +
 				"whose `destination.name` is its name.",
 		},
 		{Name: "reports", Type: fleet.ObjectsType, Of: reportTable, Meaning: "Reports from any other source."},
@@ -54,8 +54,9 @@ var reportTable = &fleet.Table{
 		{Name: "cluster", Required: true, Meaning: "Name of the cluster."},
 		{Name: "assignment", Meaning: "Key of the assignment, `<host>/<deployment target>`. Unset: the report is about all of the cluster."},
 		{
-			Name:    "commit",
-			Meaning: "The commit that the cluster has applied. Unset: that of the report about the cluster, for one about an assignment.",
+			Name: "commit",
+			Meaning: "The commit that the cluster has applied. Default for a report about an assignment: the commit of the report about its " +
+				"cluster.",
 		},
 		{Name: "ready", Type: fleet.BoolType, Meaning: "Whether it is ready, in place of `verdict`."},
 		{Name: "verdict", Allowed: reportVerdicts, Meaning: "The verdict. Whether a cluster is behind follows from its commit."},
@@ -78,7 +79,8 @@ var statusesTable = &fleet.Table{
 			Name: "creators",
 			Type: fleet.TextOrTextMapType,
 			Meaning: "The account of the Git host whose statuses count, as text for all clusters, or a map by cluster; without regard to case. " +
-				"The cluster is `unknown` while its newest status is by another one. Unset: those of all accounts count. " + forge.CreatorsText(),
+				"The cluster is `unknown` while its newest status is by a different account. Unset: statuses of all accounts count. " +
+				forge.CreatorsText(),
 		},
 		{
 			Name:    "commits",
@@ -97,7 +99,7 @@ var statusesTable = &fleet.Table{
 var WaitTable = &fleet.Table{
 	Name: "wait",
 	Meaning: "The attribute `wait` of `flotilla_compliance`: it is read again until so many clusters are ready. Running out of time is " +
-		"an error that names what is not ready.",
+		"an error that names the assignments that are not ready.",
 	Attributes: []fleet.Attribute{
 		{
 			Name:    "ready_percent",

@@ -33,13 +33,13 @@ var ClusterTable = &fleet.Table{
 		"`kubeconfig` has only that and `context`. The provider's `clusters` has them by the names of clusters.",
 	Attributes: []fleet.Attribute{
 		{Name: "host", Meaning: "URL of the API server, such as `https://api.example.com:6443`."},
-		{Name: "cluster_ca_certificate", Meaning: "PEM text of the certificates that are trusted. Unset: those of the machine."},
+		{Name: "cluster_ca_certificate", Meaning: "PEM text of trusted certificates. Default: the certificates of the machine."},
 		{Name: "token", Meaning: "Bearer token."},
 		{Name: "client_certificate", Meaning: "PEM text of a certificate."},
 		{Name: "client_key", Meaning: "PEM text of its private key."},
 		{Name: "exec", Type: fleet.ObjectType, Of: execTable, Meaning: "A command that prints a credential, as in a kubeconfig."},
 		{Name: "proxy_url", Meaning: "URL of a proxy for http, https or socks5. Unset: from the environment (`HTTPS_PROXY`, `NO_PROXY`)."},
-		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Unset: that of `host`."},
+		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Default: the name in `host`."},
 		{
 			Name: "kubeconfig",
 			Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. " +
@@ -56,7 +56,7 @@ var execTable = &fleet.Table{
 		{Name: "api_version", Meaning: "The version of the command's answers, such as `client.authentication.k8s.io/v1beta1`."},
 		{Name: "command", Meaning: "The command."},
 		{Name: "args", Type: fleet.TextsType, EmptyElements: true, Meaning: "Its arguments."},
-		{Name: "env", Type: fleet.TextMapType, NullElements: true, Meaning: "Environment variables for it, beside those of Terraform."},
+		{Name: "env", Type: fleet.TextMapType, NullElements: true, Meaning: "Environment variables for it, in addition to Terraform's."},
 	},
 }
 
@@ -75,7 +75,8 @@ func Asking(o *fleet.ObjectReader) kube.QueryOptions {
 
 // ClustersAttribute is the attribute clusters.
 func ClustersAttribute() schema.Attribute {
-	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only what asks clusters needs it, "+
+	attribute := schemas.OfProvider("How to reach the clusters of the fleet, by their names. Only resources and data sources that ask "+
+		"clusters need it, "+
 		"such as `flotilla_compliance`. It is in no state. A value that is not known yet, such as the host of a cluster that this apply "+
 		"creates, is no error: the cluster cannot be asked yet.", fleet.ObjectMapType, ClusterTable)
 	attribute.MarkdownDescription += "\n\n```terraform\nclusters = {\n  aks = { # azurerm_kubernetes_cluster\n    " +

@@ -52,15 +52,15 @@ func definition() schema.Schema {
 			"that steer a terminal or hide, it says only that it differs, as of a binary one.",
 	)
 	attributes["objects"] = schemas.ComputedText(
-		"Unified diff of the final objects of the folders that change and are in the fleet, where `render` asks for them: those of each " +
-			"as a file `objects.yaml`, which is not on the branch. A Secret, in whatever form, has `(hidden)` in place of values and " +
+		"Unified diff of the final objects of the folders that change and are in the fleet, if `render` is set: the objects of each " +
+			"as a file `objects.yaml`, which is not on the branch. A Secret in any form has `(hidden)` in place of values and " +
 			"annotations, or `(hidden, changed)`. It has at most as many bytes as `diff`.",
 	)
 	return schema.Schema{
-		MarkdownDescription: "Shows what an apply of a `flotilla_assignment` would change in the files on the branch, as text, values " +
-			"included: for those who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it " +
+		MarkdownDescription: "Shows the changes that an apply of a `flotilla_assignment` would make to files on the branch, as text, values " +
+			"included: for readers who may see them. Values of sensitive variables are shown, too: wrap the text in `sensitive()` where it " +
 			"has some. The assignment's `changes` says the same in a few lines without any value. The text is in the state: narrow it down " +
-			"where the fleet is large. It does not look at `delivery`: what an open pull request proposes is part of the difference.",
+			"where the fleet is large. It ignores `delivery`: the content of an open pull request is part of the difference.",
 		Attributes: attributes,
 	}
 }

@@ -47,8 +47,8 @@ func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: required, Optional: !required, MarkdownDescription: what,
 		Attributes: map[string]schema.Attribute{
-			"known":   schemas.RequiredText("JSON of those that are known, by name."),
-			"pending": schemas.OptionalTextMap("Those that are not known yet, by name."),
+			"known":   schemas.RequiredText("JSON of the known ones, by name."),
+			"pending": schemas.OptionalTextMap("Unknown ones, by name."),
 		},
 	}
 }

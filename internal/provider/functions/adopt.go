@@ -31,9 +31,10 @@ var adoptDefinition = function.Definition{
 		"Flotilla writes the same objects of it, with the same names, `metadata` and `spec`, and three labels of its own: " +
 		"`flotilla.dev/owner`, `flotilla.dev/host` and `flotilla.dev/deployment-target`.\n* `listed` is a list of `{file, object, " +
 		"reason, taken}`: everything that is not in the fleet, and why. Where `taken` is true, the object is in the fleet as it is, and " +
-		"`reason` says what a deployment target cannot say of it.\n\nAn object is a workload, with the sources that it alone has. Hosts " +
+		"`reason` names its parts that a deployment target cannot express.\n\nAn object is a workload, with the sources that it alone has. " +
+		"Hosts " +
 		"on which it is the same have one deployment target in common. `manifests` and `namespace` have the repository, the path, the " +
-		"branch, the chart and the namespace of the object, and decide them from then on; all else is in `parameters.objects`, in which " +
+		"branch, the chart and the namespace of the object, and decide them from then on; everything else is in `parameters.objects`, where " +
 		"`$(repo)`, `$(path)`, `$(chart)`, `$(version)`, `$(branch)`, `$(revision)`, `$(ref)` and `$(namespace)` stand for them. Target " +
 		"policies select cluster types by the fewest labels.\n\nA cluster type is a folder that a cluster of Flux follows, a folder " +
 		"below one called `clusters`, or the cluster that an Application names as its destination; objects of none are on a cluster type " +

@@ -21,8 +21,8 @@ func NewAgentManifests() function.Function {
 }
 
 var agentManifestsDefinition = function.Definition{
-	Summary: "Writes what a cluster's agent needs to follow its folders",
-	MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order in which " +
+	Summary: "Writes the objects that a cluster's agent needs to follow its folders",
+	MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order that " +
 		"they have to be applied: definitions of kinds, namespaces, the rest. For cloud-init, Azure Arc and templates of clusters, where " +
 		"Terraform does not reach the cluster itself.\n\nUnknown keys are errors. While any value is unknown, so is the list.",
 	Parameters: []function.Parameter{

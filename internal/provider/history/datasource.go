@@ -30,7 +30,7 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Who changed what, when, and from which version of the configuration to which: read from the commits of a GitOps " +
+		MarkdownDescription: "Changes of assignments with author, time and versions of the configuration, from the commits of a GitOps " +
 			"repository, newest first.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo":       schemas.RequiredDynamic(schemas.Location("Where to look.")),

@@ -42,8 +42,8 @@ const defaultInventory = 25_000
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Which assignments and claims a branch of a GitOps repository has, of all owners (`flotilla_assignment` " +
-			"resources, in whichever state), read from their records: what runs on a cluster, where a workload runs, since when; and which " +
-			"clusters are claimed; with `evidences`, what clusters report of it. No cluster is asked, and only the records are read. With " +
+			"resources of all states), from their records: assignments of a cluster, hosts of a workload, and times; claimed " +
+			"clusters; with `evidences`, the reports of clusters. No cluster is asked, and only the records are read. With " +
 			"`git.allowed_signers` of the provider, records that none of these keys has signed are named in a warning, with their commits.",
 		Attributes: map[string]schema.Attribute{
 			"gitops_repo": schemas.RequiredDynamic(
@@ -66,12 +66,12 @@ func definition() schema.Schema {
 			"evidences": repository.EvidencesAttribute("Reports of clusters, for the verdicts of the assignments"),
 			"limit":     schemas.OptionalWhole(fmt.Sprintf("How many assignments are listed at most. Default %d.", defaultInventory)),
 			"timeouts":  timeouts.ReadAttribute(),
-			"commit":    schemas.ComputedText("Id of the commit at which the branch was read; null where there is no such branch."),
+			"commit":    schemas.ComputedText("Id of the commit that was read; null if the branch does not exist."),
 			"complete":  schemas.ComputedBool("Whether `assignments` is complete, or was cut at `limit`."),
-			"owners":    owners.ListAttribute("All owners that were found, by path and name, whatever the filters are."),
+			"owners":    owners.ListAttribute("All owners, by path and name, regardless of filters."),
 			"claims": claims.ListAttribute(
-				"All claims (`flotilla_cluster_claim` resources, in whichever state) that were found, by path and name, " +
-					"whatever the filters are. A cluster that two of them list at one path is reported in a warning.",
+				"All claims (`flotilla_cluster_claim` resources of all states), by path and name, " +
+					"regardless of filters. A cluster in two claims at one path is reported in a warning.",
 			),
 			"assignments": assignments.ListAttribute("Assignments, ordered by path, owner, host and deployment target."),
 		},
@@ -109,7 +109,7 @@ var claims = table.Definition[gitops.Claim]{
 		"Name of the environment; null where the record does not say.",
 		func(c gitops.Claim) string { return c.Environment },
 	),
-	table.Texts("clusters", "Names of its clusters, in the order in which they were taken.", gitops.Claim.Names),
+	table.Texts("clusters", "Names of its clusters, oldest first.", gitops.Claim.Names),
 }
 
 // assignment is a folder in a record, with the reports of clusters about it.

@@ -104,7 +104,7 @@ var objectsTable = table.Definition[object]{
 	),
 	table.Text(
 		"yaml",
-		"The object, with its fields sorted. A Secret, in whatever form, has `(hidden)` in place of each value and annotation.",
+		"The object, with its fields sorted. A Secret in any form has `(hidden)` in place of each value and annotation.",
 		func(o object) string { return o.text },
 	),
 }

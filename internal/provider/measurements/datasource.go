@@ -34,16 +34,16 @@ func New() datasource.DataSource {
 func definition() schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: " +
-			"each is compared with what is allowed, or with the figure of those that do not have the change yet. A server that cannot be " +
-			"asked is no error: what the check is of is `unknown`, with a reason, and a rollout waits. This data source changes nothing.",
+			"each is compared with a limit, or with the figure of the clusters without the change. A server that cannot be " +
+			"asked is no error: the subject of the check is `unknown`, with a reason, and a rollout waits. This data source changes nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"checks": schemas.RequiredDynamic(
 				schemas.Setting(
-					fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
+					fmt.Sprintf("The checks, up to %d. All must pass.", evidence.MaxChecks),
 					fleet.ObjectsType,
 					CheckTable,
-				) + "\n\n`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at " +
+				) + "\n\n`rest` is the same figure of the clusters without the change, so that a canary is compared with the others at " +
 					"the same time: the mean of them; where none is left, of those on which the change is proven; null where there is neither. A " +
 					"check of the fleet has no `rest`.",
 			),
@@ -83,7 +83,7 @@ var results = table.Definition[*measure.Measurement]{
 	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Measurement) int { return r.Measured() }),
 	table.Number(
 		"passed_over",
-		"How many series are of nothing in the fleet, or do not say what they are of.",
+		"How many series have an unknown subject, or none.",
 		func(r *measure.Measurement) int { return r.Others + r.Unlabelled },
 	),
 	table.Texts(

@@ -17,7 +17,7 @@ var CheckTable = &fleet.Table{
 			Name:     "of",
 			Required: true,
 			Allowed:  evidence.OfNames(),
-			Meaning: "The subject of each figure: a cluster with all that it has, a host with all that is on it, one assignment on all clusters " +
+			Meaning: "The subject of each figure: a whole cluster, a whole host, one assignment on all clusters " +
 				"of its host, or the fleet. For a `flotilla_rollout` it is a cluster or the fleet.",
 		},
 		{
@@ -65,9 +65,9 @@ var (
 
 var prometheusTable = &fleet.Table{
 	Name: "prometheus",
-	Meaning: "A query. Each series of the result says by its labels its subject: `cluster`, `host` (`<cluster type>` or " +
-		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), for which `host` and `deployment_target` will do, too. " +
-		"Series of what the fleet does not have are passed over and counted. A figure without a series is `unknown`, and waited for. A " +
+	Meaning: "A query. The labels of each series of the result name its subject: `cluster`, `host` (`<cluster type>` or " +
+		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), or `host` and `deployment_target`. " +
+		"Series about unknown subjects are ignored and counted. A figure without a series is `unknown`, and waited for. A " +
 		"cluster without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
 	Attributes: []fleet.Attribute{
 		{Name: "url", Required: true, Meaning: "The part of the URL before `/api/v1`."},

@@ -35,14 +35,14 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "The page that people look at: what runs where and why, with which values, since which commit, whether it " +
-			"is healthy, what waits, and which rules it follows. As one file of HTML, as Markdown for a pull request, as numbers for " +
+		MarkdownDescription: "One page of a fleet: each assignment with its cause, values, commit and health, " +
+			"waiting changes, and results of rules. As one file of HTML, as Markdown for a pull request, as numbers for " +
 			"pipelines, and as a report for auditors. It changes nothing. A repository that cannot be read is a warning: the page then says " +
 			"what the fleet alone tells.",
 		Attributes: map[string]schema.Attribute{
 			"name": schemas.OptionalText(
-				"Name of the assignment. Without `name` and `fleet` the page is of all owners of the branch, in whichever state, and made of their " +
-					"records: what is deployed where, since which commit, and what clusters report of it, by owner. It does not know what is wanted.",
+				"Name of the assignment. Without `name` and `fleet`, the page shows all owners of the branch from their " +
+					"records: deployed assignments, their commits, and the reports of clusters, by owner. It does not know the wanted content.",
 			),
 			"fleet": overviewFleetAttribute(),
 			"gitops_repo": schemas.RequiredDynamic(
@@ -50,7 +50,7 @@ func definition() schema.Schema {
 			),
 			"evidence": schemas.OptionalText(
 				"Reports of clusters: `evidence` of a `flotilla_compliance` with the same name, fleet and repository. Without it no cluster was " +
-					"asked: there are no verdicts and no scores, and the page still says what runs where. The state keeps its hash.",
+					"asked: there are no verdicts and no scores, and the page still shows all assignments. The state keeps its hash.",
 			),
 			"evidences": repository.EvidencesAttribute("Reports of clusters, on a page of all owners"),
 			"progress": schemas.OptionalText(
@@ -59,7 +59,7 @@ func definition() schema.Schema {
 			"promotions": schemas.OptionalDynamic(
 				schemas.Setting(
 					"Promotions to show, by a name such as `\"dev to stage\"`: resources `flotilla_promotion`, or objects with some of their "+
-						"attributes. Their values are shown, whatever `show_values` says.",
+						"attributes. Their values are shown regardless of `show_values`.",
 					fleet.ObjectMapType,
 					PromotionTable,
 				),
@@ -87,7 +87,7 @@ func definition() schema.Schema {
 			"markdown_limit": schemas.MarkdownLimitAttribute(),
 			"timeouts":       timeouts.ReadAttribute(),
 			"html":           schemas.ComputedText("The page: one file that makes no request."),
-			"markdown":       schemas.ComputedText("The page in short, for a comment on a pull request: the counts, and then what needs attention."),
+			"markdown":       schemas.ComputedText("The page in short, for a comment on a pull request: the counts, then problems."),
 			"health_score": schemas.ComputedWhole("Health of the fleet, from 0 to 100; null where no cluster was asked or nothing is deployed. " +
 				"The guide to alerts has the formula."),
 			"health_grade": schemas.ComputedText("The same in a word: `good`, `fair` or `poor`; null where there is no score."),
@@ -97,7 +97,7 @@ func definition() schema.Schema {
 			},
 			"summary": summary.Attribute("The page in numbers."),
 			"audit": auditors.Attribute(
-				"Report for auditors: rule by rule what was looked at, what passed and what did not, when, and at which commit.",
+				"Report for auditors: for each rule the checked, passed and violating subjects, with time and commit.",
 			),
 		},
 	}
@@ -162,7 +162,7 @@ func validate(m *overviewModel, diagnostics *diag.Diagnostics) {
 func (q *question) lookAtBranch(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics) {
 	warn := func(why string) {
 		once.Warning(diagnostics, path.Root("gitops_repo"), "Repository cannot be read", tfvalue.Sentence(why)+
-			" The page says what runs where, and nothing of what is deployed.")
+			" The page shows the assignments of the fleet without the deployed content.")
 	}
 	if !c.CanAsk() {
 		warn("the credentials of the GitOps repository are not known yet")

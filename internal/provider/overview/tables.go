@@ -25,7 +25,7 @@ var HealthTable = &fleet.Table{
 var LinksTable = &fleet.Table{
 	Name: "links",
 	Meaning: "The attribute `links` of `flotilla_overview`: links of the page to an agent's UI, to logs or to the Git host, by their " +
-		"titles. Each is an https URL with placeholders, whose values are escaped. A link of which a placeholder has no value, as " +
+		"titles. Each is an https URL with placeholders, whose values are escaped. A link with a placeholder without a value, such as " +
 		"`{cluster}` of an assignment to a cluster type, is left out.",
 	Attributes: []fleet.Attribute{
 		{

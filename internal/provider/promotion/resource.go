@@ -40,14 +40,14 @@ func New() resource.Resource {
 var Schema = schema.Schema{
 	Description: "promotion",
 	MarkdownDescription: "Lets a value through to the next environment once it has proven itself: a commit of a control plane, a map " +
-		"of versions, or any other value. `candidate = flotilla_assignment.dev.proven` is what is on the branch of dev, and proven " +
-		"there. The plan after the one in which a candidate arrives shows `promoted = A -> B`, once `open` has been true for it, for the " +
+		"of versions, or any other value. `candidate = flotilla_assignment.dev.proven` is the content on the branch of dev that is proven " +
+		"there. A candidate arrives in one plan; the next plan shows `promoted = A -> B`, once `open` has been true for it, for the " +
 		"soak time, without a break. A gate that closes later reverts nothing; a new candidate starts again. It changes nothing but the " +
 		"state.",
 	Attributes: map[string]schema.Attribute{
 		"candidate": schemas.OptionalDynamic(
-			"The value that is to be let through, of any type: `flotilla_assignment.dev.proven` is what has proven itself on dev. " +
-				"While it is null, nothing is let through. A candidate is never let through in the plan in which it arrives.",
+			"The value to promote, of any type: `flotilla_assignment.dev.proven` is the proven content of dev. " +
+				"While it is null, nothing is promoted. A candidate is never promoted in the plan that it arrives in.",
 		),
 		"open": schemas.OptionalBool("Whether the gate is open, where more than the candidate decides. Default: `true`."),
 		"now": schema.StringAttribute{
@@ -60,9 +60,9 @@ var Schema = schema.Schema{
 		"approval":  schemas.OptionalBool("Whether each candidate needs an approval."),
 		"approvals": schemas.OptionalTexts("The candidates that are approved, by the short names that `waiting_for` gives them."),
 		"pin": schemas.OptionalDynamic(
-			"A value that is let through by hand, whatever the gate says. Without it the value stays until a candidate goes through.",
+			"A value that is promoted by hand, regardless of the gate. Without it, the value stays until a candidate is promoted.",
 		),
-		"hold":        schemas.OptionalBool("Whether the value stays what it is, whatever the gate says."),
+		"hold":        schemas.OptionalBool("Whether the value stays unchanged, regardless of the gate."),
 		"promoted":    schemas.ComputedDynamic("The value that was let through last; null until there is one."),
 		"waiting_for": schemas.ComputedText("The reason why the candidate waits; null once it is let through."),
 		"opened_at":   schemas.ComputedText("When the gate opened for the candidate; null while it is closed."),

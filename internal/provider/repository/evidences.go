@@ -25,7 +25,7 @@ const evidencesName = "evidences"
 func EvidencesAttribute(what string) schema.ListAttribute {
 	return schemas.OptionalTexts(
 		what + ": `evidence` of a `flotilla_compliance` for each owner, in any order, such as from the outputs of other states. Null " +
-			"stands for none yet. That of an owner which has nothing on the branch is a warning. The state keeps their hashes.",
+			"stands for none yet. Evidence of an owner without records on the branch is a warning. The state keeps their hashes.",
 	)
 }
 
@@ -66,7 +66,7 @@ func OwnersAt(
 		case owner == nil:
 			diagnostics.AddAttributeWarning(
 				element,
-				"Evidence of what is not there",
+				"Evidence of an unknown owner",
 				fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About),
 			)
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":

@@ -38,7 +38,7 @@ var Rollouts = table.Definition[rollout.Progress]{
 	table.Text("state", stateMeaning, func(p rollout.Progress) string { return string(p.Condition) }),
 	table.Text("waits_for", waitMeaning, func(p rollout.Progress) string { return string(p.WaitsFor) }),
 	table.TextOrNull("approval", approvalMeaning, rollout.Progress.Approval),
-	table.Number("stage", "number of its stage among those that have hosts of the change; 0 without a rollout.",
+	table.Number("stage", "number of its stage among the stages with hosts of the change; 0 without a rollout.",
 		func(p rollout.Progress) int { return p.Stage }),
 	table.Number("stages", "number of stages that have hosts of the change.", func(p rollout.Progress) int { return p.Stages }),
 	table.TextOrNull("stage_name", "name of its stage; null for the stage of the hosts that no stage names.",

@@ -63,9 +63,9 @@ func definition() schema.Schema {
 			"only files that match are fetched, where the server filters, as GitHub, GitLab, Gitea and every repository on this machine do. " +
 			"A server that filters files but not folders (GitLab) sends the names of all files of the commit, too; one that does not filter " +
 			"sends the whole commit, without its history.\n\nAll files that match have to be text. A file that is not UTF-8, one in Git " +
-			"LFS, a symbolic link and a submodule are errors that name it, so that no file is silently missing: narrow `include`, or name " +
-			"them in `exclude`. Files in submodules are not read.\n\nWhere the repository, or what is read of it, is known only after an " +
-			"apply, so are the files: then the plan does not show what depends on them.",
+			"LFS, a symbolic link and a submodule are errors that name it, because a file must not be missing silently: narrow `include`, or name " +
+			"them in `exclude`. Files in submodules are not read.\n\nIf the repository, or the selection of files, is known only after an " +
+			"apply, so are the files: then the plan does not show their effects.",
 		Attributes: map[string]schema.Attribute{
 			"url": schemas.RequiredText("Where the repository is: https, ssh, or a path on this machine."),
 			"ref": schemas.OptionalText(
@@ -77,10 +77,10 @@ func definition() schema.Schema {
 				"Patterns of the files to read, below `path`, as `fileset` has them: `*`, `?` and `[a-z]` within a name, `**` for any number of " +
 					"folders, `{yaml,yml}` for one or the other. Default: every file. That none matches is an error.",
 			),
-			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with all that is in them, to leave out."),
+			"exclude": schemas.OptionalTexts("Patterns of files, and of folders with their content, to leave out."),
 			"sources": schemas.OptionalTexts(
-				"Beginnings of URLs, such as those of the `sources` of a workspace: where `url` is not within them, nothing is requested, and " +
-					"neither is what a server redirects to. Set it wherever `url` follows from what a team writes, as from a registration. " +
+				"Beginnings of URLs, such as the `sources` of a workspace: a `url` outside of them is not requested, and " +
+					"neither is a redirect outside. Set it if a team decides `url`, for example by a registration. " +
 					"Default: any, on this machine too.",
 			),
 			"limits": schemas.OptionalDynamic(

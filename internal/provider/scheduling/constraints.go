@@ -24,7 +24,7 @@ import (
 const maxListed = 100
 
 func scheduledFleetAttribute() schema.SingleNestedAttribute {
-	attribute := fleetvalue.ModelAttribute(" The state keeps its hash: that of an assignment has the text.")
+	attribute := fleetvalue.ModelAttribute(" The state keeps its hash; the state of an assignment has the text.")
 	attribute.Attributes["constraints"] = fleetvalue.EntriesAttribute(false, "The constraints. The state does without.")
 	return attribute
 }
@@ -33,7 +33,7 @@ func contentsAttribute() schema.SingleNestedAttribute {
 	attribute := fleetvalue.RenderedAttribute()
 	attribute.Required, attribute.Optional = false, true
 	attribute.MarkdownDescription = "The fleet once more, for constraints over `config`, over `manifests` of a `target`, or over " +
-		"`object`: without it what these look at is pending. While a value in it is not known yet, the data source is read at apply. The " +
+		"`object`: without it, their subjects are pending. While a value in it is not known yet, the data source is read at apply. The " +
 		"state does without. Documents are rendered as for a `flotilla_assignment` that has the name of the environment, and without the " +
 		"location in the GitOps repository."
 	return attribute
@@ -41,7 +41,7 @@ func contentsAttribute() schema.SingleNestedAttribute {
 
 func constraintResultsAttribute() schema.MapNestedAttribute {
 	return results.MapAttribute(
-		"By name, what the fleet's constraints come to. `looked_at` is the sum of `passed`, `violated`, `failed` and `pending`.",
+		"The results of the fleet's constraints, by name. `looked_at` is the sum of `passed`, `violated`, `failed` and `pending`.",
 	)
 }
 
@@ -62,7 +62,7 @@ var results = table.Definition[rule]{
 	table.TextOrNull("error", "Why the rule as a whole could not be evaluated; null where it was.", func(r rule) string { return r.Error }),
 	table.Objects(
 		"violations",
-		"The first 100 that break the rule, or for which it could not be evaluated. Attributes that do not apply are null.",
+		"The first 100 subjects that break the rule, or whose evaluation failed. Attributes that do not apply are null.",
 		violations,
 		func(r rule) []constraint.RuleViolation { return r.Violations[:min(maxListed, len(r.Violations))] },
 	),

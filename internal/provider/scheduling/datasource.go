@@ -36,21 +36,23 @@ func definition() schema.Schema {
 		"contents":    contentsAttribute(),
 		"constraints": constraintResultsAttribute(),
 		"assignments": assignments.MapAttribute(
-			"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: those that `cluster_type`, `cluster` and " +
-				"`deployment_target` select, all where none of them is set. Each is in the state, so name what you look at in a large fleet. " +
-				"`deployment_targets` and `reconcilers` have what all assignments of a deployment target or on a cluster type have in common.",
+			"By key, `<host>/<deployment target>`, which is also the folder in the GitOps repository: the assignments that `cluster_type`, " +
+				"`cluster` and " +
+				"`deployment_target` select, or all. Each is in the state, so select a part of a large fleet. " +
+				"`deployment_targets` and `reconcilers` have the common attributes of all assignments of a deployment target or a cluster type.",
 		),
-		"deployment_targets": targets.MapAttribute("By full name, those that are assigned to any host."),
-		"reconcilers": schemas.ComputedTextMap("By cluster type to which, or to a cluster of which, anything is assigned, the name of the " +
+		"deployment_targets": targets.MapAttribute("Deployment targets with a host, by full name."),
+		"reconcilers": schemas.ComputedTextMap("For each cluster type with assignments, also to its clusters, the name of the " +
 			"reconciler's template."),
 		"unscheduled":            unscheduled.ListAttribute("Deployment targets of the environment that have no host."),
 		"excluded":               excluded.ListAttribute("Assignments that policies of effect `exclude` took away."),
-		"idle_hosts":             schemas.ComputedTexts("Hosts to which nothing is assigned."),
+		"idle_hosts":             schemas.ComputedTexts("Hosts without assignments."),
 		"idle_config_containers": schemas.ComputedTexts("Config containers that reach no assignment."),
 		"idle_policies":          idlePolicies.ListAttribute("Target policies that assign nothing."),
 	})
 	return schema.Schema{
-		MarkdownDescription: "Which deployment target goes to which host, and why; which have no host, and why not. Nothing is written or " +
+		MarkdownDescription: "The hosts of each deployment target with the reasons, and deployment targets without a host. Nothing is " +
+			"written or " +
 			"asked of any server.",
 		Attributes: attributes,
 	}

@@ -34,7 +34,7 @@ const (
 // MarkdownLimitAttribute is the attribute markdown_limit of a data source that has markdown.
 func MarkdownLimitAttribute() schema.Int64Attribute {
 	return OptionalWhole(
-		fmt.Sprintf("How many bytes `markdown` has at most, from %d to %d; what does not fit is left out and counted. Default %d, "+
+		fmt.Sprintf("The maximum size of `markdown` in bytes, from %d to %d. Further parts are left out and counted. Default %d, "+
 			"which is what GitHub takes for a comment. GitLab and Gitea take more.", minMarkdownLimit, maxMarkdownLimit, defaultMarkdownLimit),
 	)
 }

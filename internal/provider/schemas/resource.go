@@ -64,4 +64,4 @@ func DefaultAttribute(value, what string) schema.StringAttribute {
 
 // SelectorDescription describes selectors.
 const SelectorDescription = " A selector is `{match_labels = {…}, match_expressions = [{key, operator, values}], expression = \"…\"}`; " +
-	"all that it says must hold, `{}` matches everything."
+	"all its conditions must hold, `{}` matches everything."

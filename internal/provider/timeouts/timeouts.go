@@ -58,7 +58,8 @@ var (
 		Attributes: []fleet.Attribute{
 			row(
 				Read,
-				"How long reading may take, connecting included. All of a run shares it for what workloads name: repositories, and charts to render.",
+				"How long reading may take, connecting included. All resources of a run share it for repositories of workloads and for rendering "+
+					"charts.",
 			),
 		},
 	}

@@ -188,7 +188,7 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, 
 	ofRollout, ofHolds := rollout.CheckNames(s.rollout, s.holds, hosts, wanted, nil)
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", ofRollout)
 	for _, finding := range ofHolds { // a held cluster may leave the fleet before its hold
-		diagnostics.AddAttributeWarning(path.Root("holds"), "Hold of what is not there", tfvalue.Sentence(finding.String()))
+		diagnostics.AddAttributeWarning(path.Root("holds"), "Hold matches nothing", tfvalue.Sentence(finding.String()))
 	}
 	clusters := slices.Sorted(maps.Keys(hosts))
 	for attribute, of := range map[string]rollout.ByCluster{"wanted": s.wanted, "released": s.released} {

@@ -137,7 +137,7 @@ func (o *operation) checkBeginning(out *rollout.ValuesOutcome) {
 			out.Unplaced[0],
 		))
 	case len(o.forgotten(out)) > 0:
-		o.diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets what clusters have", fmt.Sprintf(
+		o.diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets the values of clusters", fmt.Sprintf(
 			"%s given another value than a replacement begins with: %s. Set released to what they have, or leave out -replace.",
 			wording.Count(len(o.forgotten(out)), "cluster was", "clusters were"), listed(o.forgotten(out))))
 	}
@@ -188,7 +188,7 @@ func (o *operation) warn() {
 		}
 	}
 	if now := o.evidence.Time(); now.Before(last) {
-		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than what was given", fmt.Sprintf(
+		o.diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than the last values", fmt.Sprintf(
 			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the "+
 				"clocks are right.",
 			tfvalue.TimeText(now),
