@@ -23,7 +23,7 @@ type Query struct {
 	URL string
 	// Ref is a branch, a tag or the full id of a commit. "" is the default branch.
 	Ref string
-	// Path is the folder to read, to which paths of files are relative. "" and "." are the root.
+	// Path is the folder to read, and the base of paths. "" and "." are the root.
 	Path string
 	// Include and Exclude are patterns of paths below Path. Default: every file.
 	Include []string

@@ -55,7 +55,7 @@ type User struct {
 	Token string
 }
 
-// shared is package state because tests of a binary share nothing else.
+// shared is package state, the only state that tests of a binary share.
 var shared struct {
 	once    sync.Once
 	managed bool
@@ -150,7 +150,7 @@ func newUser(prefix string) User {
 
 func (u User) email() string { return u.Name + "@example.com" }
 
-// token makes a user's first access token, for which Gitea takes only the password.
+// token makes a user's first access token, by password.
 func (s *Server) token(ctx context.Context, user User) (string, error) {
 	var token struct {
 		SHA1 string `json:"sha1"`

@@ -34,9 +34,9 @@ func Options() git.ConnectorOptions {
 	return git.ConnectorOptions{Local: Local}
 }
 
-// Local is a git.ConnectorOptions.Local that serves a repository on disk without git's processes, which take most of the time
-// of small tests. git may use it at the same time, and has to serve clones and repositories with hooks or unusual
-// configuration, for which Local returns nil.
+// Local is a git.ConnectorOptions.Local that serves a repository on disk without git's processes, the slowest part of small tests.
+// git may use it at the same time. Local returns nil for clones and repositories with hooks or unusual configuration: git has to
+// serve them.
 func Local(directory string) transport.Transport {
 	for name, folder := range map[string]bool{"objects": true, "refs": true, "HEAD": false} {
 		if info, err := os.Stat(filepath.Join(directory, name)); err != nil || info.IsDir() != folder {

@@ -20,7 +20,7 @@ import (
 // for concurrent use.
 type StandIn struct {
 	Upload, Receive string
-	// Insists are capabilities of which a fetch needs one, else the answer is Refusal.
+	// Insists are capabilities. A fetch needs one of them, else the answer is Refusal.
 	Insists []string
 	Refusal string
 	// Filters are the supported filters.

@@ -28,7 +28,7 @@ func (d Diagnostic) String() string {
 	return fmt.Sprintf("%s: %s (%s %s): %s", severity, d.Summary, d.Address, d.At, d.Detail)
 }
 
-// Diagnostics are those of one operation.
+// Diagnostics belong to one operation.
 type Diagnostics []Diagnostic
 
 // Err returns nil for warnings only.

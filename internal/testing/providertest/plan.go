@@ -54,7 +54,7 @@ func (c *Change) plain() *Change {
 type Plan struct {
 	Changes       []*Change // by address
 	Configuration Configuration
-	// ExitCode is that of `plan -detailed-exitcode`: 2 with changes, else 0. In a refresh-only plan, a changed object or
+	// ExitCode is the result of `plan -detailed-exitcode`: 2 with changes, else 0. In a refresh-only plan, a changed object or
 	// private state counts.
 	ExitCode int
 	Drifted  []string // in a refresh-only plan; with Terraform, by attributes only

@@ -40,8 +40,8 @@ var (
 // Now returns the state.
 func (w *Workspace) Now() State { return w.State.Clone() }
 
-// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, to record its requests
-// and compare them with those of the stand-in.
+// Terraform is a workspace with a real Terraform or OpenTofu. The provider runs in the test's process, to record its requests and
+// compare them with the stand-in's.
 type Terraform struct {
 	tool, folder, source string
 	environment          []string

@@ -302,7 +302,7 @@ func correlate(a, b tftypes.Value, fits func(a, b tftypes.Value) bool) bool {
 	return true
 }
 
-// sameKind reports whether two types are of one kind, whatever their elements.
+// sameKind reports whether two types are of one kind, ignoring elements.
 func sameKind(a, b tftypes.Type) bool {
 	for _, kind := range []tftypes.Type{
 		tftypes.Object{}, tftypes.Map{}, tftypes.List{}, tftypes.Set{}, tftypes.Tuple{}, tftypes.String, tftypes.Number, tftypes.Bool,
