@@ -11,15 +11,14 @@ const (
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )
 
-// The commit statuses of Argo CD's notifications, as templates: the synced commit, and the commit of the last attempt
-// to sync.
+// The commit statuses of Argo CD's notifications, as templates.
 const (
 	syncedRevision = "{{.app.status.sync.revision}}"
 	triedRevision  = "{{.app.status.operationState.operation.sync.revision}}"
 	argoStatus     = "{{.app.status.sync.status}}, {{.app.status.health.status}}"
 )
 
-// argocd is Argo CD 3.1 and later on each cluster. Applications name repositories; there are no source objects.
+// argocd is Argo CD 3.1 and later on each cluster.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
 	Deployers: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
@@ -64,7 +63,7 @@ var argocdHub = Reconciler{
 	},
 }
 
-// argoRefresh uses a normal refresh, which resolves the branch again instead of using Argo CD's cache.
+// argoRefresh uses a normal refresh, which resolves the branch again instead of reading Argo CD's cache.
 var argoRefresh = Refresh{Kind: "Application", Annotation: "argocd.argoproj.io/refresh", Value: "normal", reads: applicationReads}
 
 var argoKinds = []ObjectKind{
@@ -119,7 +118,7 @@ var (
 		}},
 	}
 
-	// argoOwn requires names: Argo CD's web server also creates Secrets and projects on behalf of users.
+	// argoOwn requires names, because Argo CD's web server also creates Secrets and projects for users.
 	argoOwn = []Own{
 		{Kind: "Secret", Name: "argocd-initial-admin-secret", Managers: []string{"argocd-server"}},
 		{Kind: "Secret", Name: "argocd-redis", Managers: []string{"argocd"}},

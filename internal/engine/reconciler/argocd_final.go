@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,9 +23,9 @@ var applicationFinal = &Final{
 		f.none("source.plugin", "a plugin is a program of the agent")
 		into.Namespace = f.text("destination.namespace")
 		into.Hooks = argocdHooks
-		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + action.ReplaceAllString(name, "*") + ".yaml"}
+		into.Overrides = []string{".argocd-source.yaml", ".argocd-source-" + parameter.ReplaceAllString(name, "*") + ".yaml"}
 		helm, kustomize, directory := f.object("source.helm"), f.object("source.kustomize"), f.object("source.directory")
-		// Argo CD uses the tool that the source names, else the one that it detects in the folder.
+		// Argo CD detects the tool from the folder unless the source names one.
 		isFound := helm == nil && kustomize == nil && directory == nil
 		if helm != nil || isFound {
 			into.Helm = f.helm(into, name)
@@ -51,32 +50,17 @@ var applicationFinal = &Final{
 	},
 }
 
-// argocdHooks lists the hooks that Argo CD runs. It runs neither Helm's tests nor its rollback hooks.
+// argocdHooks excludes Helm's tests and rollback hooks, which Argo CD does not run.
 var argocdHooks = &objects.Hooks{
 	Helm: []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-delete", "post-delete"},
 	Own:  "argocd.argoproj.io/hook", OwnSkip: "Skip",
 	OwnEvents: []string{"PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete"},
 }
 
-var action = regexp.MustCompile(`\{\{.*?\}\}`)
-
 func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 	f.only(
-		"source.helm",
-		"releaseName",
-		"namespace",
-		"values",
-		"valuesObject",
-		"valueFiles",
-		"ignoreMissingValueFiles",
-		"parameters",
-		"fileParameters",
-		"skipCrds",
-		"skipTests",
-		"skipSchemaValidation",
-		"kubeVersion",
-		"apiVersions",
-		"passCredentials",
+		"source.helm", "releaseName", "namespace", "values", "valuesObject", "valueFiles", "ignoreMissingValueFiles", "parameters",
+		"fileParameters", "skipCrds", "skipTests", "skipSchemaValidation", "kubeVersion", "apiVersions", "passCredentials",
 		"version",
 	)
 	f.none("source.helm.fileParameters", "files are not read as values; use parameters or valuesObject")
@@ -106,10 +90,8 @@ func (f *fields) helm(into *objects.Request, application string) *objects.Helm {
 		}
 	}
 	f.each("source.helm.parameters", func(one *fields) {
-		helm.Parameters = append(
-			helm.Parameters,
-			objects.Parameter{Name: one.text("name"), Value: one.text("value"), IsText: one.flag("forceString")},
-		)
+		parameter := objects.Parameter{Name: one.text("name"), Value: one.text("value"), IsText: one.flag("forceString")}
+		helm.Parameters = append(helm.Parameters, parameter)
 	})
 	return helm
 }
@@ -138,15 +120,15 @@ func (f *fields) kustomize() *objects.Kustomize {
 	return kustomize
 }
 
-// versions returns the Kubernetes version and APIs that a source sets instead of the cluster's; "" and nil if unset.
+// versions returns the Kubernetes version and APIs that a source sets instead of the cluster's.
 func (f *fields) versions(path string) (kubernetes string, apis []string) {
 	apis = f.texts(path + ".apiVersions")
 	slices.Sort(apis)
 	return f.text(path + ".kubeVersion"), slices.Compact(apis)
 }
 
-// imageOf parses an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", with all but one
-// name optional.
+// imageOf parses an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", of which only one
+// name is required.
 func imageOf(text string) objects.Image {
 	name, rest, renames := strings.Cut(text, "=")
 	if !renames {

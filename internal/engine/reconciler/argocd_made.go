@@ -3,6 +3,7 @@ package reconciler
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,17 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// The conditions of an ApplicationSet cover all its Applications and do not name a generation. Each Application is
-// therefore compared with the ApplicationSet's template.
+// The conditions of an ApplicationSet cover all its Applications and name no generation. Each Application is
+// therefore compared with the template.
 
-// applicationSetStatus reports whether an ApplicationSet could create its Applications.
 func applicationSetStatus(_ *Listing, set *ListedObject) verdict.Status {
-	return applicationSetOutcome(set)
-}
-
-func applicationSetOutcome(set *ListedObject) verdict.Status {
-	if at := set.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return set.say(verdict.Progressing, at, "is being deleted")
+	if stopped := set.stopped(time.Time{}); stopped.Verdict != "" {
+		return stopped
 	}
 	if wrong, is := set.condition("ErrorOccurred"); is && wrong.status == "True" {
 		return set.say(verdict.Failed, wrong.changed, "cannot make its Applications: %s", whyOf(wrong.message, wrong.reason))
@@ -35,9 +31,8 @@ func applicationSetOutcome(set *ListedObject) verdict.Status {
 	return set.say(verdict.Ready, done.changed, "has made its Applications")
 }
 
-// compareApplication reports whether an Application has the content that its ApplicationSet wants.
 func compareApplication(set *ListedObject, application *ListedObject) verdict.Status {
-	status := applicationSetOutcome(set)
+	status := applicationSetStatus(nil, set)
 	same, exact := matchesTemplate(set, application)
 	switch {
 	case status.Verdict == verdict.Failed && same && exact: // another Application caused the failure
@@ -45,19 +40,14 @@ func compareApplication(set *ListedObject, application *ListedObject) verdict.St
 	case status.Verdict == verdict.Failed:
 		return status
 	case isPatching(set):
-		return set.say(
-			verdict.Unknown,
-			time.Time{},
-			"changes what it makes by more than its template, so %s cannot be compared with it",
-			application,
-		)
+		const format = "changes what it makes by more than its template, so %s cannot be compared with it"
+		return set.say(verdict.Unknown, time.Time{}, format, application)
 	case !same:
 		return set.say(verdict.Progressing, time.Time{}, "has not given %s its present content yet", application)
 	}
 	return status
 }
 
-// isPatching reports whether generated Applications may differ from the template.
 func isPatching(set *ListedObject) bool {
 	return set.has("spec", "templatePatch") || set.has("spec", "ignoreApplicationDifferences") ||
 		deep.Holds(set.value("spec", "generators"), hasTemplate)
@@ -65,8 +55,8 @@ func isPatching(set *ListedObject) bool {
 
 func hasTemplate(generator any) bool { return len(asObject(generator).object("template", "spec")) > 0 }
 
-// matchesTemplate reports whether an Application has the content of the ApplicationSet's template. exact means that
-// the template has no parameters outside of the destination.
+// matchesTemplate reports whether an Application has the content of its ApplicationSet's template. exact means that
+// only the destination has parameters.
 func matchesTemplate(set *ListedObject, application *ListedObject) (same, exact bool) {
 	same, exact = !isPatching(set), true
 	for _, field := range []string{"project", "source", "sources", "sourceHydrator", "destination"} {
@@ -101,8 +91,7 @@ func hasParametricKey(object map[string]any) bool {
 	return false
 }
 
-// isMadeOf reports whether a template can produce the value. In text with parameters, it compares only the text
-// around them.
+// isMadeOf reports whether a template can produce the value. Parameters match any text.
 func isMadeOf(value, template any) bool {
 	switch template := template.(type) {
 	case string:
@@ -134,15 +123,7 @@ func isMadeOf(value, template any) bool {
 		return true
 	case []any:
 		list, is := value.([]any)
-		if !is || len(list) != len(template) {
-			return false
-		}
-		for i := range list {
-			if !isMadeOf(list[i], template[i]) {
-				return false
-			}
-		}
-		return true
+		return is && slices.EqualFunc(list, template, isMadeOf)
 	}
 	return sameValue(value, template)
 }

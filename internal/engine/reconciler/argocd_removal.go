@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// argoFinalizer is the prefix of the finalizers that make Argo CD delete an Application's resources.
+// argoFinalizer makes Argo CD delete an Application's resources. "/background" and "/foreground" may follow it.
 const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
 var (
@@ -62,7 +62,6 @@ const (
 	templateFinalizers = "spec.template.metadata.finalizers"
 )
 
-// withoutFinalizer returns the finalizers without Argo CD's; nil if there are none to remove.
 func withoutFinalizer(finalizers any) any {
 	list, _ := finalizers.([]any)
 	left := slices.DeleteFunc(slices.Clone(list), func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) })
@@ -72,7 +71,6 @@ func withoutFinalizer(finalizers any) any {
 	return left
 }
 
-// withFinalizer returns the finalizers with one of Argo CD's; nil if it is already present.
 func withFinalizer(finalizers any) any {
 	list, _ := finalizers.([]any)
 	if slices.ContainsFunc(list, func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) }) {

@@ -12,15 +12,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applicationStatus returns the status of an Application: ready when it is healthy and synced, both for the current
-// spec and both determined after the last sync.
+// applicationStatus requires that an Application is healthy and synced with its current spec, both determined after
+// the last sync.
 func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
 	since := a.time("status", "health", "lastTransitionTime")
 	if since.IsZero() {
 		since = a.time("metadata", "creationTimestamp")
 	}
-	if at := a.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return a.say(verdict.Progressing, at, "is being deleted")
+	if stopped := a.stopped(time.Time{}); stopped.Verdict != "" {
+		return stopped
 	}
 	sync, health := a.text("status", "sync", "status"), a.text("status", "health", "status")
 	if wrong, at := applicationError(a); wrong != "" {
@@ -51,23 +51,29 @@ func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
 	if message != "" {
 		message = ": " + message
 	}
-	switch health {
-	case "Healthy":
+	if health == "Healthy" {
 		return a.say(verdict.Ready, verdict.Latest(since, lastDeployed(a)), "is healthy")
-	case "Degraded":
-		return a.say(verdict.Failed, since, "is degraded%s%s", message, resourcesIn(a, "health", "Degraded"))
-	case "Progressing":
-		return a.say(verdict.Progressing, since, "is progressing%s%s", message, resourcesIn(a, "health", "Progressing"))
-	case "Suspended":
-		return a.say(verdict.Progressing, since, "is suspended%s%s", message, resourcesIn(a, "health", "Suspended"))
-	case "Missing":
-		return a.say(verdict.Progressing, since, "has objects that do not exist%s%s", message, resourcesIn(a, "health", "Missing"))
 	}
-	return a.say(verdict.Unknown, since, "does not know its health%s", message)
+	state, isKnown := unhealthy[health]
+	if !isKnown {
+		return a.say(verdict.Unknown, since, "does not know its health%s", message)
+	}
+	return a.say(state.is, since, "%s%s%s", state.says, message, resourcesIn(a, "health", health))
 }
 
-// applicationError returns the first error condition of an Application. It ignores warnings, and the message that a
-// sync would remove everything, because running objects are unaffected.
+// unhealthy has the health of Applications that are not healthy.
+var unhealthy = map[string]struct {
+	is   verdict.Verdict
+	says string
+}{
+	"Degraded":    {verdict.Failed, "is degraded"},
+	"Progressing": {verdict.Progressing, "is progressing"},
+	"Suspended":   {verdict.Progressing, "is suspended"},
+	"Missing":     {verdict.Progressing, "has objects that do not exist"},
+}
+
+// applicationError returns the first error condition of an Application. It ignores the refusal of a sync that would
+// remove everything, because running objects are unaffected.
 func applicationError(a *ListedObject) (string, time.Time) {
 	for _, one := range a.list("status", "conditions") {
 		if kind := one.text("type"); strings.HasSuffix(kind, "Error") && !strings.Contains(one.text("message"), "auto-sync will wipe out") {
@@ -91,12 +97,8 @@ func lastOperation(a *ListedObject) (verdict.Status, bool) {
 		}
 		return a.say(verdict.Progressing, started, "could not be synced, and is tried again (%s): %s", attempt, whyOf(message, phase)), true
 	case phase == "Failed" || phase == "Error" || phase == "Running" && retries > 1:
-		return a.say(
-			verdict.Failed,
-			verdict.Latest(started, a.time("status", "operationState", "finishedAt")),
-			"cannot be synced: %s",
-			whyOf(message, phase),
-		), true
+		since := verdict.Latest(started, a.time("status", "operationState", "finishedAt"))
+		return a.say(verdict.Failed, since, "cannot be synced: %s", whyOf(message, phase)), true
 	case phase == "Running" || phase == "Terminating":
 		return a.say(verdict.Progressing, started, "is being synced: %s", whyOf(message, phase)), true
 	case a.has("operation"):
@@ -119,7 +121,7 @@ func isCompared(a *ListedObject) bool {
 	return was == nil || sameValue(withoutDefaults(is), withoutDefaults(was))
 }
 
-// withoutDefaults removes empty values: Argo CD writes an empty `jsonnet` where the user has none.
+// withoutDefaults removes empty values, because Argo CD adds some, such as an empty `jsonnet`.
 func withoutDefaults(value any) any {
 	switch within := value.(type) {
 	case map[string]any:
@@ -147,7 +149,6 @@ func withoutDefaults(value any) any {
 
 func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// resourcesIn lists the resources of an Application in a state, as ": <names>"; "" if there are none.
 func resourcesIn(a *ListedObject, field, state string) string {
 	var names []string
 	for _, resource := range a.list("status", "resources") {
@@ -182,7 +183,8 @@ func lastDeployed(a *ListedObject) time.Time {
 	return last
 }
 
-// applicationRunning returns the synced sources, else those of the last successful sync. History omits failed syncs.
+// applicationRunning returns the synced sources, else those of the last successful sync, which is the last in the
+// history.
 func applicationRunning(_ *Listing, a *ListedObject) Running {
 	if a.text("status", "sync", "status") == "Synced" {
 		return applicationRevisions(a, a.object("status", "sync"), a.object("status", "sync", "comparedTo"))
@@ -196,7 +198,6 @@ func applicationRunning(_ *Listing, a *ListedObject) Running {
 	return applicationRevisions(a, last, last)
 }
 
-// applicationRevisions combines the revisions of an Application's sources with its container images.
 func applicationRevisions(a *ListedObject, revisions, sources jsonObject) Running {
 	texts, list := revisions.texts("revisions"), sources.list("sources")
 	if len(texts) == 0 {
@@ -259,8 +260,6 @@ func readsBranch(source jsonObject, branch string) bool {
 
 const noFolderArgo = "app path does not exist"
 
-// applicationApplied returns the content that a root Application has applied. Its sync status may be about a newer
-// commit.
 func applicationApplied(l *Listing, a *ListedObject, source int, several bool) Applied {
 	revision := func(of jsonObject) string {
 		text := of.text("revision")

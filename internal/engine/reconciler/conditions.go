@@ -32,8 +32,7 @@ func (o *ListedObject) condition(of string) (condition, bool) {
 	return condition{}, false
 }
 
-// say builds a status. Clusters control the object's name, which may exceed Kubernetes' limits or contain terminal
-// escapes.
+// say builds a status. It cleans names too, because a cluster controls them.
 func (o *ListedObject) say(is verdict.Verdict, since time.Time, format string, arguments ...any) verdict.Status {
 	return verdict.Status{
 		Verdict: is,
@@ -42,22 +41,18 @@ func (o *ListedObject) say(is verdict.Verdict, since time.Time, format string, a
 	}
 }
 
-// waitingReasons are the reasons of conditions that are false because the object waits for something.
+// waitingReasons are the reasons of objects that wait.
 var waitingReasons = []string{
 	"Progressing", "ProgressingWithRetry", "DependencyNotReady", "SourceNotReady", "ArtifactNotReady", "NewRevision",
 	"HealthCheckCanceled", "Initializing",
 }
 
-// ready evaluates an object's conditions like kstatus, but more strictly: an object without the condition Ready is
-// not ready, and an error of the latest generation is a failure even if it will be retried. waits reports whether a
-// condition waits for another object.
+// ready evaluates conditions like kstatus, but requires the condition Ready, and an error of the latest generation is
+// a failure even if it will be retried. waits recognizes conditions that wait for another object.
 func (o *ListedObject) ready(waits func(condition) bool) verdict.Status {
-	ready, ok := o.condition("Ready")
-	if o.text("metadata", "deletionTimestamp") != "" {
-		return o.say(verdict.Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
-	}
-	if o.flag("spec", "suspend") || o.flag("spec", "paused") {
-		return o.say(verdict.Progressing, ready.changed, "is suspended")
+	ready, has := o.condition("Ready")
+	if stopped := o.stopped(ready.changed); stopped.Verdict != "" {
+		return stopped
 	}
 	if stalled, is := o.condition("Stalled"); is && stalled.status == "True" && o.isCurrent(stalled) {
 		said := whyOf(stalled.message, stalled.reason)
@@ -66,11 +61,9 @@ func (o *ListedObject) ready(waits func(condition) bool) verdict.Status {
 		}
 		return o.say(verdict.Failed, stalled.changed, "has stalled: %s", said)
 	}
-	switch {
-	case !ok:
-		return o.say(verdict.Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
-	case !o.isCurrent(ready):
-		return o.say(verdict.Progressing, ready.changed, "was changed after its status was written")
+	switch pending := o.pending(ready, has); {
+	case pending.Verdict != "":
+		return pending
 	case ready.status == "False" && !slices.Contains(waitingReasons, ready.reason) && (waits == nil || !waits(ready)):
 		return o.say(verdict.Failed, ready.changed, "is not ready: %s", whyOf(ready.message, ready.reason))
 	case ready.status != "True":
@@ -84,6 +77,28 @@ func (o *ListedObject) ready(waits func(condition) bool) verdict.Status {
 		return o.say(verdict.Progressing, ready.changed, "is not ready yet: %s", result.Message)
 	}
 	return o.say(verdict.Ready, ready.changed, "is ready")
+}
+
+// stopped returns the status of an object that is being deleted or suspended, else none.
+func (o *ListedObject) stopped(since time.Time) verdict.Status {
+	switch {
+	case o.has("metadata", "deletionTimestamp"):
+		return o.say(verdict.Progressing, o.time("metadata", "deletionTimestamp"), "is being deleted")
+	case o.flag("spec", "suspend") || o.flag("spec", "paused"):
+		return o.say(verdict.Progressing, since, "is suspended")
+	}
+	return verdict.Status{}
+}
+
+// pending returns the status of an object whose condition is absent or outdated, else none.
+func (o *ListedObject) pending(c condition, has bool) verdict.Status {
+	switch {
+	case !has:
+		return o.say(verdict.Progressing, o.time("metadata", "creationTimestamp"), "has no status yet")
+	case !o.isCurrent(c):
+		return o.say(verdict.Progressing, c.changed, "was changed after its status was written")
+	}
+	return verdict.Status{}
 }
 
 func (o *ListedObject) isCurrent(c condition) bool {

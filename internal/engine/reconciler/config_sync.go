@@ -12,7 +12,7 @@ const (
 	syncFinalizer = "configsync.gke.io/reconciler"
 )
 
-// configSync is Config Sync 1.20 and later on each cluster. Sources are fields of its objects.
+// configSync is Config Sync 1.20 and later on each cluster.
 var configSync = Reconciler{
 	Name: "config-sync", Product: "Config Sync", NoSecretValues: "Config Sync deploys no charts of Flotilla",
 	Namespace: "config-management-system",
@@ -21,7 +21,7 @@ var configSync = Reconciler{
 	NoSOPS:    "Config Sync decrypts nothing",
 	NoObjects: noObjects,
 	OneImage:  true,
-	// The value of a label is "config-management-system_<name>".
+	// The name is part of a label: "config-management-system_<name>".
 	LongestName: 38,
 	Decisive:    syncDecisive, Deployers: []string{"RootSync"}, ReadsJSON: true, RejectsDuplicates: true, NoFolder: noFolderSync,
 	Agent: Agent{
@@ -81,7 +81,8 @@ var rootSyncSettings = slices.Concat(
 	),
 )
 
-// syncRemoval has no inventory: the applied objects are listed in the ResourceGroup, not in the status.
+// syncRemoval has no inventory, because only the ResourceGroup lists the applied objects. Pruning adds the finalizer
+// too: the controller adds it only some time after the annotation.
 var syncRemoval = Removal{Keeping: keepSync, Pruning: pruneSync, Waits: true}
 
 func keepSync(live *unstructured.Unstructured) map[string]any {
@@ -92,7 +93,6 @@ func keepSync(live *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{syncDeletion: "Orphan"}, "finalizers": anyOf(left)}}
 }
 
-// pruneSync also adds the finalizer, because the controller does so only some time after it sees the annotation.
 func pruneSync(live *unstructured.Unstructured) map[string]any {
 	finalizers := live.GetFinalizers()
 	if live.GetAnnotations()[syncDeletion] == "Foreground" && slices.Contains(finalizers, syncFinalizer) {

@@ -12,11 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// syncStages are the stages of a sync, in order. The status has a commit and errors for each.
+// syncStages are in order. The status has a commit and errors for each.
 var syncStages = []string{"source", "rendering", "sync"}
 
-// syncStatus returns the status of a RootSync or RepoSync. Its own status says only whether everything was applied;
-// its ResourceGroup says whether that is ready. Applying the same content again leaves it ready.
+// syncStatus combines the status, which reports what was applied, with the ResourceGroup, which reports whether that
+// is ready.
 func syncStatus(l *Listing, s *ListedObject) verdict.Status {
 	syncing, hasSynced := s.condition("Syncing")
 	if at := s.time("metadata", "deletionTimestamp"); !at.IsZero() {
@@ -57,7 +57,6 @@ func syncStatus(l *Listing, s *ListedObject) verdict.Status {
 	return verdict.Worst(own, resourceGroupStatus(l, group))
 }
 
-// syncedCurrentSource reports whether the last sync read the source in the current spec.
 func syncedCurrentSource(s *ListedObject) bool {
 	source := cmp.Or(s.text("spec", "sourceType"), "git")
 	for _, field := range []string{"repo", "branch", "revision", "image", "dir"} {
@@ -76,8 +75,8 @@ func newestSync(s *ListedObject) string {
 	return cmp.Or(s.text("status", "source", "commit"), s.text("status", "rendering", "commit"), s.text("status", "sync", "commit"))
 }
 
-// syncError returns the first error of the newest commit and the number of errors; "" if there are none. A failure to
-// read the source has no effect while the newest known commit is synced.
+// syncError returns the first error of the newest commit and the number of errors. Failing to read the source is none
+// while the newest known commit is synced.
 func syncError(s *ListedObject) string {
 	last, newest := s.text("status", "lastSyncedCommit"), newestSync(s)
 	for _, stage := range syncStages {
@@ -145,8 +144,6 @@ func resourcesInStates(g *ListedObject, states ...string) []string {
 	return names
 }
 
-// rootSyncRoot returns the root of a RootSync that follows dir. Content being synced, or that failed to sync, is
-// newer than the synced content.
 func rootSyncRoot(l *Listing, s *ListedObject, at folder.Location, dir string) (Root, bool) {
 	branch := s.text("spec", "git", "branch")
 	if revision := s.text("spec", "git", "revision"); revision != "" && revision != "HEAD" {
@@ -187,7 +184,7 @@ func rootSyncRoot(l *Listing, s *ListedObject, at folder.Location, dir string) (
 	return Root{Applied: is, SameRepository: SameRepository(s.text("spec", "git", "repo"), at.URL)}, true
 }
 
-// syncRunning returns the synced content. The status has the branch, image or chart only of the commit being synced.
+// syncRunning returns the synced content. The status has branch, image or chart only of the commit being synced.
 func syncRunning(_ *Listing, s *ListedObject) Running {
 	is := Running{Revision: s.text("status", "lastSyncedCommit")}
 	if is.Revision == "" || s.text("status", "sync", "commit") != is.Revision {

@@ -6,25 +6,23 @@ import (
 	"strings"
 )
 
-// Decisive lists fields of a kind that decide whether an object does its work, and on what content. Flotilla does not
-// set them, so server-side apply leaves them to other managers. The agent behaves as wanted only without them.
+// Decisive lists fields that change what an object does or applies. Flotilla does not set them, so server-side apply
+// leaves them to other managers.
 type Decisive struct {
 	Group, Kind string
 	Fields      []DecisiveField
-	// Diverting lists more fields. They make an object that follows a folder apply other content, or apply it
-	// elsewhere.
+	// Diverting lists the fields that make an object apply other content than its folder's, or elsewhere.
 	Diverting []DecisiveField
 }
 
-// DecisiveField is a field that another manager may add.
+// DecisiveField is a field that other managers must not set.
 type DecisiveField struct {
-	// Path is the path of the field, as in "spec.suspend". A last key that contains dots is in brackets.
+	// Path is written like "spec.suspend". A last key with dots is in brackets.
 	Path string
-	// Value is the only decisive value; nil for every non-zero, non-empty value.
+	// Value is the only decisive value; nil means every value that is not zero or empty.
 	Value any
 }
 
-// Steps splits the path into keys.
 func (f *DecisiveField) Steps() []string {
 	path, key, hasKey := strings.Cut(strings.TrimSuffix(f.Path, "]"), "[")
 	steps := strings.Split(path, ".")
@@ -34,7 +32,7 @@ func (f *DecisiveField) Steps() []string {
 	return steps
 }
 
-// IsDecisive reports whether a value of the field changes what the object does.
+// IsDecisive reports whether a value of the field has an effect.
 func (f *DecisiveField) IsDecisive(value any) bool {
 	if f.Value != nil {
 		return reflect.DeepEqual(value, f.Value)

@@ -11,29 +11,28 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Final describes how Flotilla renders the objects that a reconciler's object deploys, and how that object then
-// follows the rendered objects in the GitOps repository.
+// Final describes how Flotilla renders the objects that an object deploys, and how that then follows them in the
+// GitOps repository.
 type Final struct {
-	// Request adds the settings of an object to a request that has artifact, path and the cluster type's versions.
-	// Each setting that cannot be rendered is a problem, which begins with the path of the field.
+	// Request adds the settings of an object to a request that has artifact, path and versions. Each problem begins
+	// with a field.
 	Request func(object map[string]any, into *objects.Request) (problems []string)
-	// Follow returns the edits of the object's spec that make it follow a place and drop the rendered settings.
+	// Follow returns the edits that make the object follow a place and drop the rendered settings.
 	Follow func(at Place) []Edit
-	// Path, Repository and Branch are the fields of the spec that locate the place. If the object names no branch,
-	// Branch is "" and Repository names a source object.
+	// Path, Repository and Branch are the fields that locate the place. Without Branch, Repository names a source
+	// object.
 	Path, Repository, Branch string
-	// Has returns the content that an object following a place has applied, with its status.
+	// Has returns the content and status of an object that follows a place.
 	Has func(all *Listing, one *ListedObject) Applied
 	// Wraps reports that the place must be a chart.
 	Wraps bool
-	// Drops reports whether an object with this spec may lose unknown fields of deployed objects instead of rejecting
-	// them; nil if never.
+	// Drops reports whether such an object may lose unknown fields of deployed objects instead of rejecting them.
 	Drops func(spec map[string]any) bool
 }
 
 // Place is a folder of final objects in the GitOps repository.
 type Place struct {
-	// Repository and Branch identify the GitOps repository for the agent: a URL, or the name of an object.
+	// Repository and Branch identify the GitOps repository to the agent: a URL or the name of an object.
 	Repository, Branch string
 	Path               string // path of the folder without leading or trailing slash
 	Digest             string // digest of the objects, in hex
@@ -45,8 +44,8 @@ type Edit struct {
 	Value any    // JSON value; nil removes the field
 }
 
-// RequestOf completes a request from the objects that Flotilla renders into an assignment's folder. The request has
-// artifact, path and the cluster type's versions. Each problem is a sentence without a full stop that names a field.
+// RequestOf completes a request that has artifact, path and versions from the objects in an assignment's folder. A
+// problem is a sentence without a full stop that names a field.
 func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request) (problems []string) {
 	for _, object := range rendered {
 		name, _ := object["kind"].(string)
@@ -69,8 +68,7 @@ func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request)
 	return problems
 }
 
-// FinalOf returns how Flotilla renders objects deployed by a kind, and the path of the spec to edit; nil for other
-// kinds.
+// FinalOf returns how Flotilla renders objects deployed by a kind, and the path of the spec to edit.
 func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 	if !slices.Contains(r.Deployers, kind) {
 		return nil, ""
@@ -82,7 +80,7 @@ func (r *Reconciler) FinalOf(kind string) (final *Final, spec string) {
 	return of.Final, "spec"
 }
 
-// FinalOfKind is [Reconciler.FinalOf] for the reconciler that deploys with this kind.
+// FinalOfKind calls [Reconciler.FinalOf] of the reconciler that deploys with the kind.
 func FinalOfKind(kind string) (final *Final, spec string) {
 	for _, one := range all {
 		if final, spec := one.FinalOf(kind); final != nil {
@@ -95,7 +93,7 @@ func FinalOfKind(kind string) (final *Final, spec string) {
 // IsSource reports whether objects of a kind fetch content for others.
 func IsSource(kind string) bool { return KindNamed(kind).Is(Source) }
 
-// unescaped reverts the escaping that keeps an ApplicationSet from reading a value as a template.
+// unescaped reverts the escaping of templates in an ApplicationSet.
 func unescaped(part any) any {
 	if text, isText := part.(string); isText {
 		return strings.ReplaceAll(text, `{{ "{{" }}`, "{{")
@@ -126,7 +124,7 @@ func (f *fields) problem(path, format string, arguments ...any) {
 	f.problems = append(f.problems, f.prefix+path+" "+fmt.Sprintf(format, arguments...))
 }
 
-// none reports a field that has a value other than false or empty.
+// none refuses a field that is set.
 func (f *fields) none(path, why string) {
 	if isEmpty(f.value(path)) {
 		return
@@ -134,7 +132,7 @@ func (f *fields) none(path, why string) {
 	f.problem(path, "cannot be rendered: %s", why)
 }
 
-// only reports unknown fields below a path, because a newer reconciler may use them to render.
+// only refuses unknown fields, because a newer reconciler may render them.
 func (f *fields) only(path string, known ...string) {
 	object := f.object(path)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -175,7 +173,6 @@ func (f *fields) texts(path string) []string {
 	return all
 }
 
-// textMap reads a map of strings; nil if it is empty.
 func (f *fields) textMap(path string) map[string]string {
 	object := f.object(path)
 	if len(object) == 0 {
@@ -249,6 +246,6 @@ func (f *fields) images(path string) (all []objects.Image) {
 
 const noObjects = "final objects are rendered for Flux and Argo CD alone"
 
-// DigestName is an image name that no manifest uses. It puts the digest of final objects into the spec of the object
-// that follows them. Changed objects then give it a new generation, so an old status cannot count for new objects.
+// DigestName is an image name that no manifest uses. It puts the digest into the spec of the object that follows
+// final objects, so an old status cannot count for new objects.
 const DigestName = "flotilla.dev/objects"

@@ -7,25 +7,22 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// FinalStatus is the status that an object reports about the final objects of an assignment's folder. Every commit on
-// the branch is a new revision for the object, regardless of author and content.
+// FinalStatus is the reported status of the final objects in an assignment's folder.
 type FinalStatus struct {
-	// Folder is the key of the assignment.
 	Folder string
-	// Commit is the commit that the status is about; "" if unknown. NoFolder reports that the object did not find the
-	// folder, because it has seen only older commits.
+	// Commit is the commit that the status is about, Applied the applied commit; "" if unknown. NoFolder means that
+	// the object has seen only older commits, without the folder.
 	Commit   string
 	NoFolder bool
-	// Applied is the commit whose content is applied; "" if unknown.
-	Applied string
-	// OfChart reports that the object itself names the running chart version.
+	Applied  string
+	// OfChart reports that the object names the running chart version.
 	OfChart bool
-	// Status ignores newer revisions of the source.
+	// Status ignores newer revisions of the source: every commit on the branch is one.
 	verdict.Status
 }
 
-// FinalStatus returns the status of the final objects that an object follows at a location. If the location has no
-// such folder, the object follows the same path elsewhere. ok is false if the object follows no final objects.
+// FinalStatus returns the status of the final objects that an object follows at a location, or at the same path
+// elsewhere.
 func (l *Listing) FinalStatus(one *ListedObject, at folder.Location) (status FinalStatus, ok bool) {
 	final := one.of.Final
 	if final == nil {
@@ -54,8 +51,7 @@ func kustomizationHas(l *Listing, k *ListedObject) Applied {
 	return kustomizationApplied(l, k, l.source(k))
 }
 
-// helmReleaseHas returns the content that a HelmRelease has from a GitRepository: the commit of its HelmChart, whose
-// version contains the digest of the objects.
+// helmReleaseHas returns the commit of the HelmChart, whose version contains the digest of the objects.
 func helmReleaseHas(l *Listing, h *ListedObject) Applied {
 	has := Applied{Status: helmReleaseStatus(l, h)}
 	if chart := l.source(h); chart != nil {

@@ -5,7 +5,7 @@ const (
 	repoLabel  = "fleet.cattle.io/repo-name"
 )
 
-// fleet is Rancher Fleet 0.12 and later, installed in each cluster. Sources are fields of its objects.
+// fleet is Rancher Fleet 0.12 and later, installed in each cluster.
 var fleet = Reconciler{
 	Name: "fleet", Product: "Rancher Fleet", Namespace: "fleet-local",
 	Reserved:     []string{"cattle-fleet-system", "cattle-fleet-local-system"},
@@ -49,12 +49,8 @@ var fleet = Reconciler{
 			Status: bundleStatus,
 		},
 		{
-			Group:    fleetGroup,
-			Kind:     "BundleDeployment",
-			Versions: "v1alpha1",
-			Resource: "bundledeployments",
-			Role:     Consumer,
-			Status:   bundleDeploymentStatus,
+			Group: fleetGroup, Kind: "BundleDeployment", Versions: "v1alpha1", Resource: "bundledeployments", Role: Consumer,
+			Status: bundleDeploymentStatus,
 		},
 	},
 }
@@ -70,8 +66,7 @@ var fleetDecisive = []Decisive{
 	}, Diverting: []DecisiveField{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
 }
 
-// fleetOwn includes the Bundles that GitRepos create through the fleet CLI. Users run that CLI too, but their Bundles
-// have no GitRepo.
+// fleetOwn includes the Bundles that GitRepos create through the fleet CLI. Users' Bundles have no label.
 var fleetOwn = []Own{
 	{Managers: []string{"fleetcontroller", "fleetagent", "gitjob"}},
 	{Group: fleetGroup, Kind: "Bundle", Label: repoLabel, Managers: []string{"fleet", "fleetcontroller", "fleetagent", "gitjob"}},

@@ -2,7 +2,7 @@ package reconciler
 
 import "slices"
 
-// The following tables list the fields of Rancher Fleet 0.15's definitions.
+// The tables list the fields of Rancher Fleet 0.15's definitions.
 
 var gitRepoSettings = slices.Concat(
 	decided(byManifests, "repo", "branch", "revision", "paths"),
@@ -27,11 +27,8 @@ var helmOpSettings = slices.Concat(
 	reaching(Secrets, "helmSecretName", "helmOpOptions.helmOpSecretName", "helm.valuesFrom", "downstreamResources"),
 	reaching(Accounts, "serviceAccount"),
 	reaching(Clusters, "targets", "targetRestrictions", "rolloutStrategy"),
-	reaching(
-		Namespaces,
-		"helm.valuesFrom.secretKeyRef.namespace",
-		"helm.valuesFrom.configMapKeyRef.namespace",
-		"deleteNamespace",
+	reaching(Namespaces,
+		"helm.valuesFrom.secretKeyRef.namespace", "helm.valuesFrom.configMapKeyRef.namespace", "deleteNamespace",
 		"allowedTargetNamespaceSelector",
 	),
 	reaching(Objects, "labels", "overwrites", "contentsId", "valuesHash"),

@@ -12,8 +12,8 @@ import (
 
 const fleetCommitLabel = "fleet.cattle.io/commit"
 
-// gitRepoStatus returns the status of a GitRepo or HelmOp together with its Bundles. A GitRepo names a commit before
-// its Bundles have it, and a Bundle is ready before its BundleDeployments are.
+// gitRepoStatus evaluates a GitRepo or HelmOp with its Bundles, which get a commit later, and are ready before their
+// BundleDeployments.
 func gitRepoStatus(l *Listing, g *ListedObject) verdict.Status {
 	own := g.ready(func(condition) bool { return !hasApplyErrors(g) })
 	for _, name := range []string{"Accepted", "GitPolling"} {
@@ -47,8 +47,8 @@ func gitRepoStatus(l *Listing, g *ListedObject) verdict.Status {
 	return own
 }
 
-// hasChartOf reports whether a Bundle has the chart and values of its HelmOp. A Bundle does not record the HelmOp's
-// generation. If the wanted version is a range, the HelmOp's status has the exact version.
+// hasChartOf compares charts and values, because a Bundle records no generation of its HelmOp, whose status has the
+// exact version for a range.
 func hasChartOf(bundle *ListedObject, helmOp *ListedObject) bool {
 	chart := func(of *ListedObject) any {
 		fields := maps.Clone(of.object("spec", "helm"))
@@ -78,7 +78,6 @@ func bundleStatus(l *Listing, b *ListedObject) verdict.Status {
 	return own
 }
 
-// hasApplyErrors reports whether a Bundle, or any Bundle of a GitRepo, failed to apply on some cluster.
 func hasApplyErrors(b *ListedObject) bool {
 	refused, _ := b.number("status", "summary", "errApplied")
 	return refused > 0
@@ -118,8 +117,7 @@ func gitRepoRoot(l *Listing, g *ListedObject, at folder.Location, dir string) (R
 	return Root{Applied: gitRepoApplied(l, g), SameRepository: SameRepository(g.text("spec", "repo"), at.URL)}, true
 }
 
-// gitRepoApplied returns the content that a root GitRepo has applied. Its status names the commit it has read; the
-// applied content is that of its deployed Bundles.
+// gitRepoApplied compares the commit that a GitRepo has read with its deployed Bundles.
 func gitRepoApplied(l *Listing, g *ListedObject) Applied {
 	is := Applied{Root: g.ObjectName, Status: gitRepoStatus(l, g), Hindered: g.hindered()}
 	read := g.text("status", "commit")
@@ -142,8 +140,7 @@ func isDeployed(l *Listing, b *ListedObject) bool {
 	})
 }
 
-// gitRepoRunning returns the deployed content of a GitRepo. It is empty while a commit arrives: a Bundle gets new
-// content before its BundleDeployments do, and no field names their previous content.
+// gitRepoRunning is empty while a commit arrives, because no field names the previous content of BundleDeployments.
 func gitRepoRunning(l *Listing, g *ListedObject) Running {
 	is := Running{Revision: g.text("status", "commit")}
 	if ref := cmp.Or(g.text("spec", "revision"), g.text("spec", "branch")); ref != is.Revision && g.isCurrent(condition{}) {
@@ -175,7 +172,6 @@ func helmOpRunning(l *Listing, h *ListedObject) Running {
 	return MergeRunning(all...)
 }
 
-// showsDeployments reports whether there are Bundles and each has listed BundleDeployments.
 func showsDeployments(l *Listing, bundles []*ListedObject) bool {
 	return len(bundles) > 0 && !slices.ContainsFunc(bundles, func(b *ListedObject) bool { return len(l.madeBy(b)) == 0 })
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// AppliedByFlux is the label that Flux sets on applied objects, with the name of the Kustomization.
+// AppliedByFlux is the label of applied objects with the name of the Kustomization.
 const AppliedByFlux = "kustomize" + ofFlux + "/name"
 
 const (
@@ -22,7 +22,7 @@ const (
 var flux = Reconciler{
 	Name: "flux", Product: "Flux", Namespace: "flux-system", Decisive: fluxDecisive, Own: fluxOwn,
 	Deployers: []string{"Kustomization", "HelmRelease"}, Repository: AgentName, NoVariable: noVariable, NoFolder: noFolderFlux,
-	// Flux 2.7 and later read the label. Earlier versions read the Secret when they reconcile the HelmRelease.
+	// Flux 2.7 and later read the label. Earlier versions read the Secret at the next reconciliation.
 	SecretValues: &SecretValues{Namespace: "flux-system", Labels: map[string]string{"reconcile.fluxcd.io/watch": "Enabled"}},
 	// Kustomizations watch their source and see its new revision at once.
 	Refresh: &Refresh{Kind: "GitRepository", Annotation: "reconcile.fluxcd.io/requestedAt", reads: gitRepositoryReads},
@@ -68,10 +68,8 @@ var flux = Reconciler{
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName",
 			Extended: []string{"dependsOn", "valuesFrom"},
-			Either: [2]string{
-				"chartRef",
-				"chart",
-			}, EitherFor: OCI, InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
+			Either:   [2]string{"chartRef", "chart"}, EitherFor: OCI,
+			InPlace: `is for charts of storage "helm" and "git": use oci_repository`, Applies: "helm" + ofFlux + "/name",
 			Final: helmReleaseFinal, Status: helmReleaseStatus, Running: helmReleaseRunning,
 		},
 		{
@@ -127,13 +125,11 @@ var fluxDecisive = []Decisive{
 	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []DecisiveField{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
 }
 
-// fluxOwn excludes objects applied by kustomize-controller and the objects of charts: these belong to users.
+// fluxOwn excludes objects that Flux applies for users.
 var fluxOwn = []Own{
-	{
-		Group:    fluxSources,
-		Kind:     "HelmChart",
-		Managers: []string{"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller"},
-	},
+	{Group: fluxSources, Kind: "HelmChart", Managers: []string{
+		"helm-controller", "source-controller", "gotk-helm-controller", "gotk-source-controller",
+	}},
 	{Kind: "Secret", Name: "sh.helm.release.v1.*", Managers: []string{"helm-controller"}},
 }
 
@@ -151,12 +147,10 @@ func noVariable(key, value string, isText bool) string {
 	return ""
 }
 
-// enoughConcurrency is a number of workers that unready workloads rarely block all at once.
 const enoughConcurrency = 10
 
-// checkConcurrency returns a warning if a kustomize-controller Deployment may apply changes too late; "" if it has
-// enough workers. A Kustomization that waits for health blocks a worker. With few workers, a few unready workloads
-// can prevent the root objects from applying the next commit.
+// checkConcurrency warns if a kustomize-controller may apply changes too late. A Kustomization that waits for health
+// blocks a worker, so a few unready workloads can keep the root objects from the next commit.
 func checkConcurrency(deployment *unstructured.Unstructured) string {
 	workers := 4
 	for _, container := range jsonObject(deployment.Object).list("spec", "template", "spec", "containers") {
@@ -174,8 +168,7 @@ func checkConcurrency(deployment *unstructured.Unstructured) string {
 	if workers >= enoughConcurrency {
 		return ""
 	}
-	return "the Deployment kustomize-controller has " + strconv.Itoa(
-		workers,
-	) + " workers, and waits for health with them: a workload that does not get " +
-		"ready keeps newer commits from arriving. Give it the argument --feature-gates=CancelHealthCheckOnNewRevision=true, or --concurrent=20"
+	return "the Deployment kustomize-controller has " + strconv.Itoa(workers) +
+		" workers, and waits for health with them: a workload that does not get ready keeps newer commits from arriving. " +
+		"Give it the argument --feature-gates=CancelHealthCheckOnNewRevision=true, or --concurrent=20"
 }

@@ -2,13 +2,13 @@ package reconciler
 
 import "strings"
 
-// Copy is a folder of a source that a Flux ArtifactGenerator copies into an artifact. From and To are paths without
-// leading or trailing slash.
+// Copy is a folder of a source that a Flux ArtifactGenerator copies into an artifact. From and To have no leading or
+// trailing slash.
 type Copy struct {
 	Kind, Name, From, To string
 }
 
-// IsGenerator reports whether objects of a kind create ExternalArtifacts from folders of sources.
+// IsGenerator reports whether objects of a kind create ExternalArtifacts.
 func IsGenerator(group, kind string) bool {
 	return group == "source.extensions.fluxcd.io" && kind == "ArtifactGenerator"
 }
@@ -16,7 +16,7 @@ func IsGenerator(group, kind string) bool {
 // IsGenerated reports whether a generator creates the objects of the kind.
 func (k *ObjectKind) IsGenerated() bool { return k.Kind == "ExternalArtifact" }
 
-// CopiesOf returns the whole folders that a generator copies into the named artifact.
+// CopiesOf returns the whole folders that a generator copies into an artifact.
 func CopiesOf(spec map[string]any, artifact string) (copies []Copy) {
 	read := readFields(map[string]any{"spec": spec}, "spec")
 	sources := map[string]Copy{}

@@ -10,19 +10,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Confinement lists the arguments that confine the controllers of an agent. Without them, a user who may create the
-// agent's objects in one namespace gets the controllers' permissions on the whole cluster.
+// Confinement lists the arguments that confine an agent's controllers. Without them, permission to create the agent's
+// objects in one namespace gives the controllers' permissions on the whole cluster.
 type Confinement struct {
-	// Selector selects the controllers' Deployments by label. In the agent's namespace, images identify them.
-	Selector string
-	// Arguments maps the name of a controller to the arguments it needs.
+	// Selector selects the controllers' Deployments. In the agent's namespace, images identify them.
+	Selector  string
 	Arguments map[string][]Argument
 }
 
-// Argument is an argument of a controller.
+// Argument is a flag with its required value; "" permits any and sets the controller's own account.
 type Argument struct {
-	Flag string
-	// Value is the required value of the flag; "" for any. In that case Flotilla sets the controller's own account.
+	Flag  string
 	Value string
 }
 
@@ -44,8 +42,7 @@ var fluxConfinement = func() *Confinement {
 	}
 }()
 
-// Missing returns the arguments that a Deployment lacks, as they must be given; none if it is not a controller of the
-// agent.
+// Missing returns the arguments that a Deployment of the agent lacks, with values.
 func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
 	name, container := c.controller(deployment)
 	if container == nil {
@@ -61,7 +58,7 @@ func (c *Confinement) Missing(deployment *unstructured.Unstructured) []string {
 	return missing
 }
 
-// Add appends the arguments that a Deployment lacks, and returns them. A later argument overrides an earlier one.
+// Add appends and returns the missing arguments. A later argument overrides an earlier one.
 func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
 	missing := c.Missing(deployment)
 	if len(missing) == 0 {
@@ -77,8 +74,7 @@ func (c *Confinement) Add(deployment *unstructured.Unstructured) []string {
 	return missing
 }
 
-// controller returns the name and container of the controller that a Deployment runs; nil if it runs none. A mirror
-// may use another name for the image.
+// controller returns the controller that a Deployment runs. A mirror may rename the image.
 func (c *Confinement) controller(deployment *unstructured.Unstructured) (string, jsonObject) {
 	containers := jsonObject(deployment.Object).list("spec", "template", "spec", "containers")
 	for _, container := range containers {
@@ -97,9 +93,8 @@ func (c *Confinement) controller(deployment *unstructured.Unstructured) (string,
 	return "", nil
 }
 
-// valueFor returns the value that Flotilla sets. The default is the controller's own account, which exists only in
-// the controllers' namespace: objects there keep working, and objects in other namespaces get the permissions of an
-// account of their namespace.
+// valueFor returns the value to set. The controller's own account exists only in its namespace, so objects elsewhere
+// get the permissions of an account of their namespace.
 func (a Argument) valueFor(controller string, deployment *unstructured.Unstructured) string {
 	if a.Value != "" {
 		return a.Value
@@ -110,7 +105,7 @@ func (a Argument) valueFor(controller string, deployment *unstructured.Unstructu
 	return controller
 }
 
-// flagIn returns the last value of a flag in arguments; "" if it is absent. A flag without a value is "true".
+// flagIn returns the last value of a flag; "true" if it has none.
 func flagIn(arguments []string, flag string) string {
 	value := ""
 	for i, argument := range arguments {
@@ -130,7 +125,7 @@ func flagIn(arguments []string, flag string) string {
 	return value
 }
 
-// DescribeMissing is a clause that lists the arguments a Deployment lacks.
+// DescribeMissing lists the arguments a Deployment lacks, as a clause.
 func DescribeMissing(deployment *unstructured.Unstructured, missing []string) string {
 	return "Deployment " + deployment.GetNamespace() + "/" + deployment.GetName() + " lacks " + wording.List(missing, wording.Named)
 }

@@ -101,7 +101,7 @@ func (f *fields) helmHooks() *objects.Hooks {
 }
 
 // versionMetadata returns the build metadata that Flux adds to a chart's version: the start of the commit or of the
-// image's digest. With valuesFiles, Flux adds the generation of the HelmChart too, which only the cluster knows.
+// image's digest. With valuesFiles it adds a generation too, which only the cluster knows.
 func (f *fields) versionMetadata(into *objects.Request) string {
 	const length = 12
 	revision := ""
@@ -126,7 +126,6 @@ func fetchGit(object map[string]any, into *objects.Request) []string {
 
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// fetchOCI reads the settings of an OCIRepository. For charts, Flux copies the archive.
 func fetchOCI(object map[string]any, into *objects.Request) []string {
 	f := readFields(object, "spec")
 	ignore, layer := f.text("ignore"), f.text("layerSelector.mediaType")

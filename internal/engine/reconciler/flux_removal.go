@@ -15,7 +15,7 @@ var fluxRemoval = Removal{
 		}
 		return "Orphan"
 	}}),
-	// The finalizer of a suspended Kustomization removes nothing.
+	// A suspended Kustomization removes nothing.
 	Pruning: patching(
 		change{"spec.prune", to(true)},
 		change{"spec.deletionPolicy", from("Orphan", "Delete")},

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// kustomizationStatus returns the status of a Kustomization. Without a health check, the condition Ready means only
-// that its manifests are applied.
+// kustomizationStatus is unknown without a health check: Ready then means only that the manifests are applied.
 func kustomizationStatus(l *Listing, k *ListedObject) verdict.Status {
 	own := k.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && (strings.HasPrefix(c.message, "Source artifact not found") ||
@@ -22,18 +22,14 @@ func kustomizationStatus(l *Listing, k *ListedObject) verdict.Status {
 	own.Since = readySince(k, own)
 	own = l.linked(k, own, 0)
 	if own.Verdict == verdict.Ready && !checksHealth(k) {
-		return k.say(
-			verdict.Unknown,
-			own.Since,
-			"has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready",
-		)
+		const message = "has applied its manifests; it has neither `wait` nor health checks, so it is not known whether they are ready"
+		return k.say(verdict.Unknown, own.Since, message)
 	}
 	return own
 }
 
-// readySince returns the start of a Kustomization's status. The condition Ready moves at every interval and every
-// revision of the source. Flux 2.7 and later record in the history when each content and outcome was first and last
-// seen. Earlier versions do not.
+// readySince returns the start of a status from the history, which Flux 2.7 and later record. Ready moves at every
+// interval and revision.
 func readySince(k *ListedObject, own verdict.Status) time.Time {
 	history := k.list("status", "history")
 	if len(history) == 0 || history[0].text("metadata", "revision") != k.text("status", "lastAppliedRevision") {
@@ -45,8 +41,7 @@ func readySince(k *ListedObject, own verdict.Status) time.Time {
 	}
 	since := last.time("firstReconciled")
 	for _, other := range history[1:] {
-		// Other content, or an unhealthy state, was last seen here: the content was ready at the latest after the
-		// next look.
+		// The content was ready at the latest one look after another state was last seen.
 		if ended := other.time("lastReconciled"); !ended.Before(since) {
 			since = ended.Add(longestInterval(k))
 		}
@@ -57,7 +52,6 @@ func readySince(k *ListedObject, own verdict.Status) time.Time {
 	return since
 }
 
-// longestInterval returns the longest time until Flux has reconciled a Kustomization again.
 func longestInterval(k *ListedObject) time.Duration {
 	duration := func(field string, otherwise time.Duration) time.Duration {
 		if given, err := time.ParseDuration(k.text("spec", field)); err == nil {
@@ -69,9 +63,8 @@ func longestInterval(k *ListedObject) time.Duration {
 	return max(interval, duration("retryInterval", interval)) + duration("timeout", interval)
 }
 
-// judgeAttempts considers how often Flux has tried the current revision, which Flux 2.7 and later record. Flux never
-// gives up, so content that could not be applied once is progressing, and has failed after the second failure. A
-// failed health check counts at once, because it has waited for its timeout. A failure lasts while it is retried.
+// judgeAttempts counts the attempts at the current revision, which Flux 2.7 and later record. Flux never gives up, so
+// content has failed after the second failure, or after one failed health check, which has waited for its timeout.
 func judgeAttempts(k *ListedObject, own verdict.Status) verdict.Status {
 	history := k.list("status", "history")
 	if own.Verdict != verdict.Failed && own.Verdict != verdict.Progressing || len(history) == 0 {
@@ -92,13 +85,8 @@ func judgeAttempts(k *ListedObject, own verdict.Status) verdict.Status {
 	case own.Verdict == verdict.Failed && ready.reason == outcome:
 		own.Since = last.time("firstReconciled")
 	case own.Verdict == verdict.Progressing && ready.reason == "Progressing" && isLasting && observed == generation && k.isCurrent(ready):
-		return k.say(
-			verdict.Failed,
-			last.time("firstReconciled"),
-			"has failed %s, and is tried again: %s",
-			wording.Count(int(attempts), "time", "times"),
-			k.progress(ready),
-		)
+		times := wording.Count(int(attempts), "time", "times")
+		return k.say(verdict.Failed, last.time("firstReconciled"), "has failed %s, and is tried again: %s", times, k.progress(ready))
 	}
 	return own
 }
@@ -107,7 +95,6 @@ func checksHealth(k *ListedObject) bool {
 	return k.flag("spec", "wait") || len(k.list("spec", "healthChecks")) > 0
 }
 
-// helmReleaseStatus returns the status of a HelmRelease. Its revision is the version of a chart.
 func helmReleaseStatus(l *Listing, h *ListedObject) verdict.Status {
 	own := h.ready(func(c condition) bool {
 		return c.reason == "ArtifactFailed" && strings.HasSuffix(c.message, "is not ready")
@@ -123,8 +110,8 @@ func helmReleaseStatus(l *Listing, h *ListedObject) verdict.Status {
 	return own
 }
 
-// judgeRetries considers the retries of a failed install or upgrade. With a limited number of retries, Flux reports
-// Stalled when it gives up. Without a limit, the release has failed after the first failed retry.
+// judgeRetries considers retries of an install or upgrade. Flux reports Stalled after the last one; unlimited ones
+// have failed after the first.
 func judgeRetries(h *ListedObject, own verdict.Status) verdict.Status {
 	ready, _ := h.condition("Ready")
 	again, is := h.condition("Reconciling")
@@ -141,41 +128,34 @@ func judgeRetries(h *ListedObject, own verdict.Status) verdict.Status {
 	return h.say(verdict.Progressing, ready.changed, "could not be installed, and is tried again: %s", whyOf(ready.message, ready.reason))
 }
 
-// hasVersion reports whether the artifact of a HelmChart certainly has the version in its current spec.
+// hasVersion reports whether the artifact of a HelmChart certainly has the version of the current spec.
 func hasVersion(chart *ListedObject) bool {
 	version := chart.text("spec", "version")
 	return isExact(version) && strings.TrimPrefix(chart.text("status", "artifact", "revision"), "v") == strings.TrimPrefix(version, "v") &&
 		chart.text("status", "observedChartName") == chart.text("spec", "chart")
 }
 
-// hasRef reports whether the artifact of a source certainly has the ref in its current spec.
+// hasRef reports whether the artifact of a source certainly has the ref of the current spec.
 func hasRef(source *ListedObject) bool {
 	revision := source.text("status", "artifact", "revision")
 	name, digest, _ := strings.Cut(revision, "@")
 	ref := func(field string) string { return source.text("spec", "ref", field) }
 	switch {
-	case revision == "":
-		return false
 	case ref("digest") != "":
 		return digest == ref("digest")
 	case ref("commit") != "":
 		return strings.HasSuffix(revision, ":"+ref("commit"))
 	case ref("semver") != "", ref("name") != "":
 		return false
-	case ref("tag") != "":
-		return name == ref("tag")
-	case ref("branch") != "":
-		return name == ref("branch")
 	}
-	return false
+	wanted := cmp.Or(ref("tag"), ref("branch"))
+	return wanted != "" && name == wanted
 }
 
-// isOCI reports whether a HelmRepository is for an OCI registry. Such a HelmRepository has neither status nor
-// artifact.
+// isOCI reports whether a HelmRepository is for a registry, without status and artifact.
 func isOCI(repository *ListedObject) bool { return repository.text("spec", "type") == "oci" }
 
-// commitOf returns the commit in a Flux revision such as main@sha1:<commit> or the older main/<commit>; "" for chart
-// versions and image digests.
+// commitOf returns the commit in a Flux revision such as main@sha1:<commit> or the older main/<commit>.
 func commitOf(revision string) string {
 	if strings.Contains(revision, "sha256:") {
 		return ""
@@ -191,8 +171,7 @@ func kustomizationRunning(_ *Listing, k *ListedObject) Running {
 	return fluxRunning(k.text("status", "lastAppliedRevision"))
 }
 
-// fluxRunning parses a Flux revision: main@sha1:<commit>, sha1:<commit>, 1.2.3@sha256:<digest>, or the older
-// main/<commit>.
+// fluxRunning also parses the revisions sha1:<commit> and 1.2.3@sha256:<digest>.
 func fluxRunning(revision string) Running {
 	at := strings.LastIndexByte(revision, '@')
 	if commit := commitOf(revision); at < 0 && commit != "" && !strings.Contains(revision, ":") {
@@ -201,8 +180,7 @@ func fluxRunning(revision string) Running {
 	return Running{Version: revision[:max(at, 0)], Revision: strings.TrimPrefix(revision[at+1:], "sha1:")}
 }
 
-// helmReleaseRunning returns the newest deployed release in the history. A failed upgrade leaves the previous release
-// deployed.
+// helmReleaseRunning returns the newest deployed release, which a failed upgrade does not change.
 func helmReleaseRunning(_ *Listing, h *ListedObject) Running {
 	for _, release := range h.list("status", "history") {
 		if release.text("status") != "deployed" {
@@ -212,7 +190,7 @@ func helmReleaseRunning(_ *Listing, h *ListedObject) Running {
 			Version: release.text("chartVersion"), Revision: release.text("ociDigest"),
 			Chart: release.text("chartName"), AppVersion: release.text("appVersion"),
 		}
-		// Flux appends the first digits of the chart's origin to its version: of an image digest or a commit.
+		// Flux appends the first digits of an image digest or a commit to the version.
 		version, source, added := strings.Cut(is.Version, "+")
 		_, digest, _ := strings.Cut(is.Revision, ":")
 		switch {
@@ -242,8 +220,8 @@ func kustomizationRoot(l *Listing, k *ListedObject, at folder.Location, dir stri
 	return Root{Applied: kustomizationApplied(l, k, source), SameRepository: SameRepository(source.text("spec", "url"), at.URL)}, true
 }
 
-// kustomizationApplied returns the content that a root Kustomization has applied. Its status names a revision as
-// applied only after everything it waits for is ready, which is later than the apply.
+// kustomizationApplied returns the applied content. The status names a revision as applied only after everything is
+// ready.
 func kustomizationApplied(l *Listing, k, source *ListedObject) Applied {
 	revision := func(field, origin string) string {
 		commit := commitOf(k.text("status", field))
@@ -288,8 +266,8 @@ func kustomizationApplied(l *Listing, k, source *ListedObject) Applied {
 	return a
 }
 
-// fluxHindered returns why a root Kustomization does not keep the cluster in line with its branch. An unreadable
-// source does not affect a workload that pins one version, but a root must receive new commits.
+// fluxHindered returns why a root does not keep the cluster in line with its branch. Unlike a pinned workload, it
+// needs a readable source.
 func fluxHindered(k, source *ListedObject) verdict.Status {
 	if own := k.hindered(); own.Verdict != "" {
 		return own
@@ -310,7 +288,7 @@ func fluxHindered(k, source *ListedObject) verdict.Status {
 
 var fluxObject = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]*)/(?:([a-z0-9-]+)/)?([a-z0-9][a-z0-9.:-]*)`)
 
-// namedIn returns the objects that a Flux message names, as in "ConfigMap/web/settings dry-run failed".
+// namedIn returns the objects in a message such as "ConfigMap/web/settings dry-run failed".
 func namedIn(message string) []ObjectName {
 	var names []ObjectName
 	for _, found := range fluxObject.FindAllStringSubmatch(message, -1) {
@@ -319,7 +297,7 @@ func namedIn(message string) []ObjectName {
 	return names
 }
 
-// isExact reports whether a chart version is a single version rather than a range.
+// isExact reports whether a chart version is no range.
 func isExact(version string) bool {
 	version = strings.TrimPrefix(version, "v")
 	core, _, _ := strings.Cut(version, "-")

@@ -15,7 +15,7 @@ func verifiedGit(f *fields) (isRequired bool) {
 	})
 }
 
-// verifiedCosign is verifiedGit for signatures of artifacts and charts in registries, configured at path.
+// verifiedCosign is verifiedGit for artifacts and charts in registries.
 func verifiedCosign(f *fields, path string) (isRequired bool) {
 	return f.verification(path, func(verify *fields) {
 		verify.only("", "provider", "secretRef", "matchOIDCIdentity", "trustedRootSecretRef")
@@ -28,7 +28,6 @@ func verifiedCosign(f *fields, path string) (isRequired bool) {
 	})
 }
 
-// verification reads a field that requires signatures, unless it is absent or null.
 func (f *fields) verification(path string, read func(verify *fields)) (isRequired bool) {
 	if f.value(path) == nil {
 		return false
@@ -41,8 +40,8 @@ func (f *fields) verification(path string, read func(verify *fields)) (isRequire
 	return true
 }
 
-// fluxUnverified returns why a source is not verified although parameters require it for its kind; "" if it is
-// verified or verification is not required. Two kinds read registries, and the team chooses which.
+// fluxUnverified returns why a source is not verified although parameters require it for its kind. Two kinds read
+// registries, and the team chooses which.
 func fluxUnverified(parameters map[string]any, from Manifests, isRegistry bool) string {
 	requires := func(path string) bool { return jsonObject(parameters).value(strings.Split(path, ".")...) != nil }
 	const ofCharts, ofArtifacts, ofGit = "helm_release.chart.spec.verify", "oci_repository.verify", "git_repository.verify"

@@ -1,6 +1,6 @@
 package reconciler
 
-// The labels of objects that Flotilla creates. Package render shortens the names in their values.
+// Labels of objects that Flotilla creates. Package render shortens the names in their values.
 const (
 	LabelPrefix      = "flotilla.dev/"
 	OwnerLabel       = LabelPrefix + "owner"

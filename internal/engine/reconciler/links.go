@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// An object, its sources and the objects it creates form a chain of links. It is ready if each link has the output of
-// the previous one. A link that cannot be read makes it unknown.
+// An object, its sources and the objects it creates form a chain. It is ready if each link has the output of the
+// previous one.
 
 func (o *ListedObject) sources() []ObjectName {
 	for _, reference := range o.of.Sources {
@@ -40,7 +40,7 @@ func (o *ListedObject) sources() []ObjectName {
 	return nil
 }
 
-// valuesAt returns the values at a path. A step that ends with "[]" matches each element of a list.
+// valuesAt returns the values at a path. A step "<field>[]" matches each element of a list.
 func valuesAt(value any, path []string) []any {
 	if len(path) == 0 {
 		if value == nil {
@@ -61,7 +61,6 @@ func valuesAt(value any, path []string) []any {
 	return values
 }
 
-// source returns the only source of an object, if it was listed; else nil.
 func (l *Listing) source(of *ListedObject) *ListedObject {
 	if names := of.sources(); len(names) == 1 {
 		return l.byName[names[0]]
@@ -69,11 +68,10 @@ func (l *Listing) source(of *ListedObject) *ListedObject {
 	return nil
 }
 
-// longestChain limits how many objects can get their content from one another in a row. A cluster may report a cycle.
+// longestChain stops at cycles, which a cluster may report.
 const longestChain = 8
 
-// linked combines the status of an object with the status of its sources. depth is the number of objects between it
-// and the start of the chain.
+// linked adds the status of an object's sources to its own. before is the number of links before it.
 func (l *Listing) linked(of *ListedObject, own verdict.Status, before int) verdict.Status {
 	switch {
 	case l.alone:
@@ -106,7 +104,7 @@ func (o *ListedObject) needsSource() bool {
 	return slices.ContainsFunc(o.of.Sources, func(reference Reference) bool { return !reference.Optional })
 }
 
-// absent returns the status of an object that depends on an object that was not listed.
+// absent returns the status of an object whose dependency was not listed.
 func (l *Listing) absent(of *ListedObject, name ObjectName) verdict.Status {
 	reason, unlisted := l.unlisted[name.Kind]
 	switch {
@@ -118,7 +116,6 @@ func (l *Listing) absent(of *ListedObject, name ObjectName) verdict.Status {
 	return of.say(verdict.Progressing, time.Time{}, "depends on %s, which does not exist", name)
 }
 
-// compared reports whether an object has the current output of its source.
 func (o *ListedObject) compared(source *ListedObject) verdict.Status {
 	gives := source.gives()
 	if gives == "" {
@@ -142,7 +139,6 @@ func (o *ListedObject) compared(source *ListedObject) verdict.Status {
 	return o.say(verdict.Progressing, source.time("status", "artifact", "lastUpdateTime"), "has %s, and its source has %s", has[0], gives)
 }
 
-// gives returns the revision that a source provides; "" if none.
 func (o *ListedObject) gives() string {
 	if o.of.Gives == "" {
 		return ""
@@ -150,8 +146,8 @@ func (o *ListedObject) gives() string {
 	return o.text(strings.Split(o.of.Gives, ".")...)
 }
 
-// sourceStatus returns the effect of a source on its consumer. A source that cannot be reached has no effect while it
-// has an artifact of the wanted ref.
+// sourceStatus returns the effect of a source on its consumer: none if it is unreachable but has an artifact of the
+// wanted ref.
 func (l *Listing) sourceStatus(source *ListedObject, otherwise verdict.Status, before int) verdict.Status {
 	if source.of.Silent != nil && source.of.Silent(source) {
 		return otherwise
@@ -172,8 +168,7 @@ func (l *Listing) sourceStatus(source *ListedObject, otherwise verdict.Status, b
 	return own
 }
 
-// madeBy returns the objects that a maker created, according to their labels. Makers in different namespaces may
-// share a name.
+// madeBy returns the objects that a maker created. Makers in different namespaces may share a name.
 func (l *Listing) madeBy(maker *ListedObject) []*ListedObject {
 	var made []*ListedObject
 	for _, one := range l.All {

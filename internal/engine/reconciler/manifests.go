@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Manifests is a set of forms that the manifests of deployment targets can have: charts or not, in each storage.
+// Manifests is a set of forms of manifests: charts or not, in each storage.
 type Manifests int
 
-// The sets. The manifests of a deployment target are in one of the first three and in one of Plain and Charts.
+// The manifests of a deployment target are in one of the first three sets and in Plain or Charts.
 const (
 	Git Manifests = 1<<iota | 8<<iota
 	Helm
@@ -19,7 +19,7 @@ const (
 	Any              = Plain | Charts
 )
 
-// ManifestsOf returns the set for a storage, with or without charts.
+// ManifestsOf returns the set of a storage and form.
 func ManifestsOf(storage string, isChart bool) Manifests {
 	form, in := Plain, OCI
 	if isChart {
@@ -46,7 +46,7 @@ func (m Manifests) String() string {
 	}[m]
 }
 
-// KindFor returns the kind of the object that deploys manifests; nil if Flotilla renders none.
+// KindFor returns the kind that deploys manifests; nil if Flotilla renders none.
 func (r *Reconciler) KindFor(manifests Manifests) *ObjectKind {
 	for i := range r.Kinds {
 		if kind := &r.Kinds[i]; kind.For.Has(manifests) && slices.Contains(r.Deployers, kind.Kind) {
@@ -56,7 +56,7 @@ func (r *Reconciler) KindFor(manifests Manifests) *ObjectKind {
 	return nil
 }
 
-// Deploying returns the reconciler that deploys with one of the objects of a folder; nil if there is none.
+// Deploying returns the reconciler that deploys with one of a folder's objects; nil if there is none.
 func Deploying(objects []map[string]any) *Reconciler {
 	for _, object := range objects {
 		of := (&unstructured.Unstructured{Object: object}).GroupVersionKind()
@@ -81,7 +81,7 @@ func (r *Reconciler) DeployedManifests() Manifests {
 	return all
 }
 
-// HasParameter reports whether a parameter is merged over the spec of one of the reconciler's kinds.
+// HasParameter reports whether a parameter changes the spec of one of the kinds.
 func (r *Reconciler) HasParameter(name string) bool {
 	return r != nil && slices.ContainsFunc(r.Kinds, func(kind ObjectKind) bool { return kind.Parameter == name })
 }
@@ -91,7 +91,7 @@ func Substituting() *Reconciler {
 	return first(all, func(one *Reconciler) bool { return one.NoVariable != nil })
 }
 
-// HasProjects reports whether objects of a reconciler belong to projects.
+// HasProjects reports whether the reconciler's objects belong to projects.
 func (r *Reconciler) HasProjects() bool {
 	return r != nil && slices.ContainsFunc(r.Kinds, func(kind ObjectKind) bool { return kind.Project != "" })
 }

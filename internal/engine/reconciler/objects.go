@@ -18,32 +18,29 @@ func (n ObjectName) String() string {
 	return n.Kind + " " + n.Namespace + "/" + n.Name
 }
 
-// CompareNames orders names by kind, namespace and name.
+// CompareNames orders by kind, namespace and name.
 func CompareNames(a, b ObjectName) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Answer is the result of listing an agent's objects on a cluster.
+// Answer has an agent's objects on a cluster. Unlisted has the kinds that could not be listed, with the reason.
 type Answer struct {
-	// Objects has objects of reconcilers' kinds, in any order.
-	Objects []*unstructured.Unstructured
-	// Unlisted maps kinds that could not be listed to the reason: not served, or forbidden.
+	Objects  []*unstructured.Unstructured
 	Unlisted map[string]string
 }
 
 // Listing indexes the objects of one cluster, sorted and without duplicates.
 type Listing struct {
-	All    []*ListedObject
-	byName map[ObjectName]*ListedObject
-	// unlisted maps kinds that could not be listed to the reason.
+	All      []*ListedObject
+	byName   map[ObjectName]*ListedObject
 	unlisted map[string]string
-	// alone means that an object was read without its dependencies.
-	alone bool
-	// anyRevision skips the comparison with the revision of a GitRepository, which is compared by folder instead.
+	// alone means that one object was read without its dependencies. anyRevision accepts every revision of a
+	// GitRepository, because final objects are compared by folder.
+	alone       bool
 	anyRevision bool
 }
 
-// ListedObject is an object of a cluster whose kind is in the tables.
+// ListedObject is an object whose kind is in the tables.
 type ListedObject struct {
 	ObjectName
 	jsonObject
@@ -55,7 +52,7 @@ func newObject(u *unstructured.Unstructured) *ListedObject {
 	return &ListedObject{nameOf(u), u.Object, kindOf(u), u}
 }
 
-// NewListing indexes the listed objects and drops objects of other kinds.
+// NewListing indexes the objects of known kinds.
 func NewListing(listed Answer) *Listing {
 	o := &Listing{byName: map[ObjectName]*ListedObject{}, unlisted: listed.Unlisted}
 	sorted := slices.DeleteFunc(slices.Clone(listed.Objects), func(u *unstructured.Unstructured) bool {
@@ -74,7 +71,7 @@ func NewListing(listed Answer) *Listing {
 	return o
 }
 
-// kindOf returns the kind of an object; nil if its status does not affect verdicts.
+// kindOf returns the kind of an object; nil if it does not affect verdicts.
 func kindOf(u *unstructured.Unstructured) *ObjectKind {
 	of := u.GroupVersionKind()
 	if kind := KindOf(of.Group, of.Kind); kind.Is(anyRole) {
@@ -90,10 +87,9 @@ func nameOf(u *unstructured.Unstructured) ObjectName {
 // Labels returns the labels of an object.
 func (o *ListedObject) Labels() map[string]string { return o.from.GetLabels() }
 
-// jsonObject is an object, or a part of one. Fields of an unexpected type read as absent.
+// jsonObject is an object or a part of one. Fields of an unexpected type read as absent.
 type jsonObject map[string]any
 
-// asObject returns a value that is an object; nil for other values.
 func asObject(value any) jsonObject {
 	fields, _ := value.(map[string]any)
 	return fields
@@ -135,7 +131,6 @@ func (e jsonObject) flag(fields ...string) bool {
 	return flag
 }
 
-// number reads an integer decoded as either number type.
 func (e jsonObject) number(fields ...string) (int64, bool) {
 	switch number := e.value(fields...).(type) {
 	case int64:

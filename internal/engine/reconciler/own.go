@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// Own describes objects that an agent's controllers create for their own use. It excludes objects that users create
-// through the agent's web server, or that controllers apply for users. An empty field matches everything.
+// Own describes objects that an agent's controllers create for their own use, not for users. An empty field matches
+// everything.
 type Own struct {
 	Group, Kind string
-	// Name is a pattern.
-	Name string
-	// Label is the key of a required label.
-	Label string
-	// Managers are the only field managers that the object may have.
+	// Name is a pattern, Label the key of a required label, and Managers the only permitted field managers.
+	Name     string
+	Label    string
 	Managers []string
 }
 
-// IsOwn reports whether an agent created an object for its own use. managers lists all field managers of the object.
+// IsOwn reports whether an agent created an object for its own use. managers are all its field managers.
 func IsOwn(group, kind, name string, labels map[string]string, managers []string) bool {
 	if len(managers) == 0 {
 		return false

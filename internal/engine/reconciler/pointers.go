@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Pointer links a field of a spec to an attribute of a deployment target, so that one can be read from the other.
+// Pointer links a field of a spec to an attribute of a deployment target.
 type Pointer struct {
 	Field string // path of the field; "0" is the only element of a list
 	Is    TargetAttribute
@@ -16,7 +16,6 @@ type Pointer struct {
 // TargetAttribute is an attribute of a deployment target's manifests, or its namespace.
 type TargetAttribute string
 
-// The attributes that fields can contain.
 const (
 	Repo      TargetAttribute = "repo"
 	Path      TargetAttribute = "path"
@@ -30,7 +29,7 @@ const (
 
 var (
 	kustomizationPointers = []Pointer{{"path", Path}, {"targetNamespace", Namespace}}
-	// The chart of a GitRepository or a Bucket is a path.
+	// The chart in a GitRepository or a Bucket is a path.
 	helmReleasePointers = []Pointer{{"chart.spec.chart", Chart}, {"chart.spec.version", Version}, {"targetNamespace", Namespace}}
 	sourcePointers      = []Pointer{{"url", Repo}, {"ref", Ref}}
 	chartsPointers      = []Pointer{{"url", Repo}}
@@ -46,12 +45,11 @@ var (
 	}
 )
 
-// DigestAnnotation has the digest of an artifact, on objects without a field for it. Templates set it so that
-// republishing a version changes the object.
+// DigestAnnotation has an artifact's digest on objects without a field for it, so that republishing a version changes
+// them.
 const DigestAnnotation = "flotilla.dev/digest"
 
-// IsRevision reports whether a field selects the part of a repository to use: a commit, a branch, a tag, a version or
-// a digest. path has the steps of the field in an object that deploys or fetches.
+// IsRevision reports whether a field of an object selects a commit, branch, tag, version or digest.
 func IsRevision(kind string, path []string) bool {
 	of, above := KindNamed(kind), ""
 	if of != nil && of.Template != "" {
@@ -69,7 +67,7 @@ func IsRevision(kind string, path []string) bool {
 	})
 }
 
-// AttributeAt returns the attribute that sets a field of the spec or one of its parents; "" if there is none.
+// AttributeAt returns the attribute that sets a field or one of its parents; "" if there is none.
 func (k *ObjectKind) AttributeAt(steps []string) TargetAttribute {
 	field := strings.NewReplacer("[", "", "]", "").Replace(strings.Join(steps, ".")) + "."
 	for _, pointer := range k.Pointers {
@@ -80,7 +78,7 @@ func (k *ObjectKind) AttributeAt(steps []string) TargetAttribute {
 	return ""
 }
 
-// Attribute returns the name of the manifests' attribute. For a revision, it is the one that takes precedence.
+// Attribute returns the name of the attribute. For a revision, it is the one that takes precedence.
 func (s TargetAttribute) Attribute(of *folder.Manifests) string {
 	if s != Revision && s != Ref {
 		return string(s)

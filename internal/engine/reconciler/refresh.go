@@ -8,12 +8,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Refresh describes how to make a reconciler read a branch before its interval has passed: by an annotation on the
-// objects that name the branch.
+// Refresh is the annotation that makes objects read their branch at once.
 type Refresh struct {
-	// Kind is the kind of these objects.
+	// Kind is the kind of the objects.
 	Kind string
-	// Annotation is set to Value. If Value is "", any new value triggers a refresh, so the current time is used.
+	// Annotation is set to Value, or to the current time if Value is "", because any new value triggers a refresh.
 	Annotation, Value string
 	reads             func(o *ListedObject, at folder.Location) bool
 }

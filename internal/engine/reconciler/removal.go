@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Removal describes the effect of deleting an object on the objects it has applied.
+// Removal describes the effect of deletion on applied objects.
 type Removal struct {
-	// Keeping and Pruning implement [KeepPatch] and [PrunePatch] for a kind.
+	// Keeping and Pruning return the patches of [KeepPatch] and [PrunePatch].
 	Keeping, Pruning func(live *unstructured.Unstructured) map[string]any
 	// Removes reports whether deletion removes the objects of the inventory on this cluster.
 	Removes func(live *unstructured.Unstructured) bool
-	// Inventory returns the applied objects in an object's status; nil for kinds that have none.
+	// Inventory returns the applied objects in an object's status.
 	Inventory func(live *unstructured.Unstructured) []InventoryEntry
 	// Waits reports that an object is gone only after its applied objects are.
 	Waits bool
-	// Kept reports whether a mark keeps an applied object when its owner goes. Mark returns the annotation that does
-	// so. Delay is how long the controller may act on the state before the mark.
+	// Kept reports whether the annotation of Mark keeps an applied object. Delay is how long the controller may
+	// overlook it.
 	Kept  func(applied *unstructured.Unstructured) bool
 	Mark  func(applied *unstructured.Unstructured) (annotation, value string)
 	Delay time.Duration
@@ -28,7 +28,7 @@ type Removal struct {
 // InventoryEntry identifies an applied object in the status of another.
 type InventoryEntry struct{ Group, Version, Kind, Namespace, Name string }
 
-// RemovalOf returns the removal of a kind; it is empty if deleting its objects removes nothing else.
+// RemovalOf returns the removal of a kind, which may be empty.
 func RemovalOf(kind string) Removal {
 	if found := KindNamed(kind); found != nil {
 		return found.Removal
@@ -36,8 +36,7 @@ func RemovalOf(kind string) Removal {
 	return Removal{}
 }
 
-// KeepPatch returns the merge patch after which deleting the object keeps the objects it has applied; nil if none is
-// needed.
+// KeepPatch returns the merge patch after which deletion keeps applied objects; nil if none is needed.
 func KeepPatch(live *unstructured.Unstructured) map[string]any {
 	if removal := RemovalOf(live.GetKind()); removal.Keeping != nil {
 		return removal.Keeping(live)
@@ -45,8 +44,7 @@ func KeepPatch(live *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// PrunePatch returns the merge patch after which deleting the object removes the objects it has applied; nil if none
-// is needed.
+// PrunePatch returns the merge patch after which deletion removes applied objects; nil if none is needed.
 func PrunePatch(live *unstructured.Unstructured) map[string]any {
 	if removal := RemovalOf(live.GetKind()); removal.Pruning != nil {
 		return removal.Pruning(live)
@@ -54,7 +52,7 @@ func PrunePatch(live *unstructured.Unstructured) map[string]any {
 	return nil
 }
 
-// RetainPatch returns the merge patch that keeps every agent from removing an object together with its owner.
+// RetainPatch returns the merge patch that keeps every agent from removing an object with its owner.
 func RetainPatch(live *unstructured.Unstructured) map[string]any {
 	annotations := map[string]any{}
 	for _, kind := range kinds {
@@ -66,8 +64,7 @@ func RetainPatch(live *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": annotations}}
 }
 
-// Applied returns the object of this kind that applied another object, according to its label or annotation. Only
-// labels give a namespace.
+// Applied returns the object of this kind that applied another. Only labels give a namespace.
 func (k *ObjectKind) Applied(object *unstructured.Unstructured) (namespace, name string, applied bool) {
 	labels := object.GetLabels()
 	name = cmp.Or(labels[k.Applies], object.GetAnnotations()[k.Applies])
@@ -79,7 +76,6 @@ type change struct {
 	value func(is any) any
 }
 
-// from replaces one value.
 func from(old, value any) func(any) any {
 	return func(is any) any {
 		if is == old {
@@ -98,7 +94,7 @@ func to(value any) func(any) any {
 	}
 }
 
-// patching returns a function that builds a merge patch from changes; the patch is nil if no field changes.
+// patching builds merge patches from changes; nil if no field changes.
 func patching(changes ...change) func(live *unstructured.Unstructured) map[string]any {
 	return func(live *unstructured.Unstructured) map[string]any {
 		patch := map[string]any{}

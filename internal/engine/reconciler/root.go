@@ -3,6 +3,7 @@ package reconciler
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,40 +12,35 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Applied is the content that a cluster has applied from a folder.
+// Applied is the content that a cluster has applied from a folder. Unknown commits are "".
 type Applied struct {
 	// Root is the object that follows the folder; zero if unknown.
 	Root ObjectName
-	// Commit is the commit whose content is applied; "" if none.
-	Commit string
-	// Attempted is the commit that is being applied or could not be; "" if none.
+	// Commit is applied. Attempted is being applied, or could not be.
+	Commit    string
 	Attempted string
-	// Compared is the commit that OutOfSync refers to; "" if none.
-	Compared string
-	// OutOfSync are the objects that differ from that commit.
+	// Compared is the commit that OutOfSync differs from and that no longer has ToPrune.
+	Compared  string
 	OutOfSync []ObjectName
-	// ToPrune are the objects on the cluster that the commit no longer has.
-	ToPrune []ObjectName
+	ToPrune   []ObjectName
 	// Arrived are the objects already applied from Attempted.
 	Arrived []ObjectName
 	// Failing are the objects that the root reports as not applied or unhealthy.
 	Failing []ObjectName
-	// NoFolder reports that the root did not find the folder. A cluster may have no folder of its own while nothing
-	// is assigned to it.
+	// NoFolder reports that the root did not find the folder, which a cluster may not have while nothing is assigned
+	// to it.
 	NoFolder bool
 	// OnHub are the objects that apply the folder to the hub itself. They must have the wanted content, too.
 	OnHub []Applied
-	// Makers are the objects of the folder, on a hub, that create Applications for clusters.
+	// Makers are the objects of the folder, on a hub, that create Applications.
 	Makers []ObjectName
-	// Others are further objects that follow the folder. The worst of all statuses counts, so no user who may create
-	// such an object can hide the others.
+	// Others are further objects that follow the folder. The worst status counts, because users may create such
+	// objects.
 	Others []Applied
-	// History lists previously applied commits with their start time, oldest first.
+	// History lists previously applied commits, oldest first.
 	History []Moment
-	// Status is the status of the root: of everything in the folder and its results.
 	verdict.Status
-	// Hindered is why the root does not keep the cluster in line with the branch, other than a failure; for example,
-	// it is suspended. The verdict is empty if nothing hinders it.
+	// Hindered is why the root does not keep the cluster in line with the branch, other than a failure.
 	Hindered verdict.Status
 }
 
@@ -54,23 +50,18 @@ type Moment struct {
 	Time   time.Time
 }
 
-// Root is an object that follows a folder.
+// Root is an object that follows a folder. SameRepository reports that its repository certainly matches the location,
+// ToHub that it applies to a hub the objects that deploy to clusters.
 type Root struct {
 	Applied
-	// SameRepository reports that its repository is certainly that of the location.
 	SameRepository bool
-	// ToHub reports that it applies to the hub the objects that deploy to clusters.
-	ToHub bool
+	ToHub          bool
 }
 
-// hindered returns why an object does not keep the cluster in line with the folder it follows; the verdict is empty
-// if it does.
+// hindered returns why an object does not keep the cluster in line with its folder; the verdict is "" if it does.
 func (o *ListedObject) hindered() verdict.Status {
-	if at := o.time("metadata", "deletionTimestamp"); !at.IsZero() {
-		return o.say(verdict.Progressing, at, "is being deleted")
-	}
-	if o.flag("spec", "suspend") || o.flag("spec", "paused") {
-		return o.say(verdict.Progressing, time.Time{}, "is suspended")
+	if stopped := o.stopped(time.Time{}); stopped.Verdict != "" {
+		return stopped
 	}
 	var fields []string
 	for _, field := range decisiveOf(o.of.Group, o.Kind).Diverting {
@@ -98,16 +89,10 @@ func (l *Listing) Roots(at folder.Location, host string) []Root {
 	return roots
 }
 
-// ChooseRoot returns the roots of our repository, else the only root. Clusters may know the repository by another
-// address. If it is a different repository, our branch does not have its commits. The first root by name has the
-// others in Others.
+// ChooseRoot returns the first root of our repository with the others, or the only root, because clusters may know
+// the repository by another address.
 func ChooseRoot(roots []Root) (Root, bool) {
-	var ours []Root
-	for _, r := range roots {
-		if r.SameRepository {
-			ours = append(ours, r)
-		}
-	}
+	ours := slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return !r.SameRepository })
 	if len(ours) == 0 && len(roots) == 1 {
 		ours = roots
 	}
@@ -124,13 +109,26 @@ func ChooseRoot(roots []Root) (Root, bool) {
 // All returns the root and the others.
 func (a *Applied) All() []Applied { return append([]Applied{*a}, a.Others...) }
 
-// SameRepository reports whether two URLs certainly identify one repository, regardless of spelling.
+// SameRepository reports whether two URLs certainly identify one repository.
 func SameRepository(a, b string) bool {
 	a, b = plainURL(a), plainURL(b)
 	return a != "" && a == b
 }
 
-// plainURL reduces a URL to server and path, which identify a repository.
+// WithScheme converts Git's short form user@host:path to ssh://user@host/path, which Flux and Zarf require. See
+// https://git-scm.com/docs/git-clone#_git_urls.
+func WithScheme(repository string) string {
+	if strings.Contains(repository, "://") {
+		return repository
+	}
+	host, path, isShort := strings.Cut(repository, ":")
+	if !isShort || len(host) < 2 || strings.ContainsAny(host, `/\`) { // a path, or a Windows drive
+		return repository
+	}
+	return "ssh://" + host + "/" + strings.TrimPrefix(path, "/")
+}
+
+// plainURL reduces a URL to server and path.
 func plainURL(address string) string {
 	address = WithScheme(strings.TrimSpace(address))
 	parsed, err := url.Parse(address)
@@ -141,5 +139,5 @@ func plainURL(address string) string {
 	return strings.ToLower(parsed.Hostname()) + "/" + path
 }
 
-// clean normalizes a path in a repository: no "." segments, no surrounding slashes.
+// clean removes "." segments and surrounding slashes from a path.
 func clean(p string) string { return strings.Trim(path.Clean("/"+p), "/") }

@@ -8,18 +8,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Running is the content that an object has brought onto a cluster according to its reconciler: applied content, not
-// wanted or attempted content. Unknown fields are "". Strings are bounded single lines, whatever the cluster reports.
-// Equal values mean equal content.
+// Running is the applied content of an object. Unknown fields are "". Strings are bounded single lines. Equal values
+// mean equal content.
 type Running struct {
 	// Version is the version of a chart, or the tag or branch of other content.
 	Version string `json:"version,omitempty"`
 	// Revision is the commit in hex, or a digest such as "sha256:<hex>".
 	Revision string `json:"revision,omitempty"`
-	// Chart is the name of a Helm chart, and AppVersion the version of its application.
+	// Chart is the name of a Helm chart, AppVersion the version of its application.
 	Chart      string `json:"chart,omitempty"`
 	AppVersion string `json:"app_version,omitempty"`
-	// Images are the images of the running containers, sorted and separated by spaces.
+	// Images are the images of running containers, sorted and separated by spaces.
 	Images string `json:"images,omitempty"`
 }
 
@@ -33,7 +32,7 @@ func (r *Running) Compare(other *Running) int {
 	)
 }
 
-// Running returns the content that an object has brought onto the cluster; zero for kinds that do not report it.
+// Running returns the content of an object; zero if its kind does not report it.
 func (l *Listing) Running(one *ListedObject) Running {
 	if one.of.Running == nil {
 		return Running{}
@@ -41,7 +40,7 @@ func (l *Listing) Running(one *ListedObject) Running {
 	return MergeRunning(one.of.Running(l, one))
 }
 
-// MergeRunning combines several values: distinct strings in their order, separated by commas.
+// MergeRunning joins the distinct strings of several values.
 func MergeRunning(all ...Running) Running {
 	join := func(of func(*Running) string) string {
 		if len(all) == 1 {

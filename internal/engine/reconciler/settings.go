@@ -6,34 +6,26 @@ import (
 	"strings"
 )
 
-// Reach is the access that a field can grant beyond the workload's own content and the permissions of the team's
+// Reach is the access that a field grants beyond the workload's own content and the permissions of the team's
 // account.
 type Reach int
 
-// The kinds of access.
 const (
-	// Nothing grants no further access.
 	Nothing Reach = iota
-	// Decided fields are set by Flotilla and cannot be set by users.
+	// Decided fields are set by Flotilla, never by users.
 	Decided
-	// Secrets fields name Secrets or ConfigMaps in the namespace of the reconciler's objects, in the field or in its
-	// "name".
+	// Secrets fields name Secrets or ConfigMaps in the namespace of the reconciler's objects.
 	Secrets
 	// Accounts fields choose an account, or make the reconciler use its own.
 	Accounts
-	// Clusters fields choose clusters.
 	Clusters
-	// Namespaces fields choose or change namespaces.
 	Namespaces
-	// Objects fields name other objects of the reconciler.
 	Objects
 	// Content fields add content from outside of the manifests' source.
 	Content
-	// URLs fields have paths or URLs. Only URLs grant access.
+	// URLs fields have paths or URLs, of which only URLs grant access.
 	URLs
-	// Programs fields run programs of the agent.
 	Programs
-	// Unknown fields are in no table.
 	Unknown
 )
 
@@ -46,20 +38,17 @@ func (r Reach) String() string {
 	}[r]
 }
 
-// Setting is a field of a kind's spec, including all fields below it that have no entry of their own.
+// Setting is a field of a spec, including fields below it without an entry.
 type Setting struct {
-	// Path is the path without list indexes: "postBuild.substituteFrom". Below a path that ends in ".*" are the
-	// user's own keys.
+	// Path has no list indexes: "postBuild.substituteFrom". Below ".*" are the user's own keys.
 	Path  string
 	Reach Reach
-	// By explains who sets a field that is Decided.
+	// By explains who sets a Decided field.
 	By string
-	// Trust reports that the field decides which content or server is trusted: signatures, certificates, proxies.
-	// Such fields belong to the platform, in addition to their Reach.
+	// Trust reports that the field decides which content or server is trusted. It belongs to the platform.
 	Trust bool
 }
 
-// Reasons for Decided fields.
 const (
 	byManifests = "the deployment target's manifests set this"
 	byNamespace = "the deployment target's namespace sets this"
@@ -91,7 +80,7 @@ func decided(by string, paths ...string) []Setting {
 	return fields
 }
 
-// KindOfParameter returns the kind whose spec a parameter is merged over; nil if there is none.
+// KindOfParameter returns the kind whose spec a parameter changes; nil if there is none.
 func KindOfParameter(name string) *ObjectKind {
 	return first(kinds, func(kind *ObjectKind) bool { return name != "" && kind.Parameter == name })
 }
@@ -118,19 +107,18 @@ func (k *ObjectKind) FieldNames() []string {
 	return slices.Compact(names)
 }
 
-// suspicious matches names of fields for Secrets, accounts, namespaces, clusters or sources.
+// suspicious matches names of fields that may grant access. They need an entry of their own, or below one that grants
+// access.
 var suspicious = regexp.MustCompile(
 	`(?i)(ref|refs|from|provider|server)$|secret|account|kubeconfig|namespace|cluster|` +
 		`credential|token|password|repo|url|source|project|plugin`,
 )
 
-// isSuspicious reports whether the last step of a path has the name of a field that grants access. Such a field needs
-// an entry of its own, or below one that grants access.
 func isSuspicious(path string) bool {
 	return suspicious.MatchString(path[strings.LastIndex(path, ".")+1:])
 }
 
-// ReachOf returns the reach of a field of the spec by its path without indexes.
+// ReachOf returns the reach of a field by its path without indexes.
 func (k *ObjectKind) ReachOf(path string) Reach {
 	for at := path; ; {
 		for i := range k.Settings {
@@ -160,8 +148,7 @@ func below(above, path string) []string {
 	return append(paths, path)
 }
 
-// ReachBelow returns the reach of the first user-settable field below a path that grants access; Nothing if there is
-// none. The path "" is the spec itself.
+// ReachBelow returns the first reach that grants access below a path; "" is the spec itself.
 func (k *ObjectKind) ReachBelow(path string) Reach {
 	for i := range k.Settings {
 		field := &k.Settings[i]
@@ -172,8 +159,8 @@ func (k *ObjectKind) ReachBelow(path string) Reach {
 	return Nothing
 }
 
-// DecidesTrust reports whether a value at a path decides trust: through the field itself, a parent, or a child that
-// the value replaces. The path "" is the spec itself.
+// DecidesTrust reports whether a value at a path decides trust through the field, a parent, or a child that it
+// replaces; "" is the spec itself.
 func (k *ObjectKind) DecidesTrust(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
 		return field.Trust &&
@@ -181,7 +168,7 @@ func (k *ObjectKind) DecidesTrust(path string) bool {
 	})
 }
 
-// HasField reports whether a path belongs to a field with an entry, or to a parent or child of one.
+// HasField reports whether a path leads to a known field, or to a parent or child of one.
 func (k *ObjectKind) HasField(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
 		known := strings.TrimSuffix(field.Path, ".*")

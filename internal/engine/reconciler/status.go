@@ -16,7 +16,7 @@ func (l *Listing) Status(one *ListedObject) verdict.Status {
 	return one.of.Status(l, one)
 }
 
-// StatusOf returns the status of a single object, without its dependencies.
+// StatusOf returns the status of a single object.
 func StatusOf(one *unstructured.Unstructured) verdict.Status {
 	found := NewListing(Answer{Objects: []*unstructured.Unstructured{one}})
 	found.alone = true
@@ -26,11 +26,10 @@ func StatusOf(one *unstructured.Unstructured) verdict.Status {
 	return found.Status(found.All[0])
 }
 
-// IsReconciled reports whether the object's status shows the verdict of the assignment whose folder has the object or
-// its maker.
+// IsReconciled reports whether the object shows the verdict of the assignment whose folder has it or its maker.
 func (o *ListedObject) IsReconciled() bool { return o.of.isReconciled() && o.of.Template == "" }
 
-// Maker returns the object that created this one from a template, which is in a folder; else the object itself.
+// Maker returns the object that created this one from a template, or else itself.
 func (o *ListedObject) Maker() (name ObjectName, generated bool) {
 	for _, owner := range o.from.GetOwnerReferences() {
 		if IsTemplated(owner.Kind) && KindNamed(owner.Kind).MakesKind(o.Kind) {
@@ -60,7 +59,7 @@ func (l *Listing) Makers() map[ObjectName]verdict.Status {
 	return makers
 }
 
-// ByDestination groups the objects on a hub by the name of the cluster they apply to.
+// ByDestination groups the objects on a hub by the cluster they apply to.
 func (l *Listing) ByDestination() map[string]*Listing {
 	byCluster := map[string]*Listing{}
 	for _, one := range l.All {

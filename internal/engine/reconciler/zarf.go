@@ -1,6 +1,6 @@
 package reconciler
 
-// zarf deploys packages. It has no objects on a cluster that report the running content.
+// zarf deploys packages. No object on a cluster reports the running content.
 var zarf = Reconciler{
 	Name: "zarf", Product: "Zarf", Reserved: []string{"zarf"}, NoSecretValues: "the values of a Zarf package are given when it is deployed",
 	NoSOPS:    "Zarf decrypts nothing",
