@@ -1,6 +1,7 @@
-// Package adopt converts the reconciler objects of an existing repository to a fleet that writes equal objects:
-// workloads, cluster types, clusters, target policies and a template. It lists everything that it leaves out, with
-// the reason. It is pure.
+// Package adopt converts the reconciler objects of an existing repository to a fleet that writes equal objects, and
+// lists everything that it leaves out. Values go from step to step: decode reads the documents, placer assigns
+// objects to hosts, applier replaces them by what a reconciler applies, and builder makes workloads and the fleet.
+// The package is pure.
 package adopt
 
 import (
@@ -26,19 +27,22 @@ type Listed struct {
 	Taken  bool   // the object is in the fleet unchanged
 }
 
-// options holds facts that the documents lack.
+type notes []Listed
+
+func (n *notes) add(o *manifestObject, taken bool, reason string) {
+	*n = append(*n, Listed{File: o.file, Object: o.String(), Reason: reason, Taken: taken})
+}
+
 type options struct {
 	repository manifests // repository of the documents; repo may be ""
 	hosts      []string  // segments of the folder pattern, or nil
 }
 
-// templateName is the name of the adopted templates.
 const templateName = "adopted"
 
 //go:embed template.yaml
 var template string
 
-// configTemplate writes configuration if there is any.
 const configTemplate = `{{- if .ConfigData -}}
 apiVersion: v1
 kind: ConfigMap
@@ -54,7 +58,7 @@ data:
 
 // Adopt converts the arguments of provider::flotilla::adopt: an environment, a list or map of YAML texts, and the
 // options {repository = {url, branch}, hosts} or nil. It calls render for kustomizations and charts. While an
-// argument is unknown, it returns nil and known = false.
+// argument is unknown, known is false.
 func Adopt(environment, texts, given any, render Render) (result *Adoption, known bool, findings fleet.Findings) {
 	reader := &fleet.Reader{}
 	var root *fleet.Path
@@ -72,15 +76,14 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 	if known = textsKnown && !reader.Unknown; !known || len(findings) > 0 {
 		return nil, known, findings
 	}
-	d := &documents{environment: name, options: settings}
-	d.read(parsed)
-	d.keepTexts(texts)
-	d.all = slices.Clone(d.objects)
-	slices.SortFunc(d.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
-	d.locate()
-	p := &placer{kustomizations: newKustomizations(d, render), hosts: map[string]*host{}}
-	p.place()
-	a := &applier{placer: p}
+	d := decode(parsed, texts)
+	if settings.repository.Repo == "" {
+		settings.repository.Repo = d.agentsRepository()
+	}
+	p := newPlacer(d, settings, name)
+	p.place(d.objects)
+	p.place(d.generators)
+	a := newApplier(d, p, settings.repository, render)
 	a.apply()
 	if settings.hosts != nil && !p.isMatched && len(d.files) > 0 {
 		reader.Report(root.Attribute("options").Attribute("hosts"),
@@ -88,13 +91,14 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 			strings.Join(settings.hosts, "/"), slices.Min(d.files))
 		return nil, true, reader.Findings
 	}
-	a.sift()
-	b := &builder{documents: d, hosts: p.hosts}
-	b.build()
-	slices.SortStableFunc(d.listed, func(a, b Listed) int {
-		return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object)
-	})
-	return &Adoption{b.fleet(), d.listed}, true, nil
+	kept := a.sift()
+	b := &builder{environment: name, repository: settings.repository, sources: a.owners.sources, selectorLabels: a.selectorLabels}
+	units := b.units(kept)
+	b.listMarkers(units, d.texts)
+	workloads := b.group(units)
+	listed := slices.Concat(d.listed, a.listed, b.listed)
+	slices.SortStableFunc(listed, func(a, b Listed) int { return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object) })
+	return &Adoption{b.fleet(workloads, p.hosts), listed}, true, nil
 }
 
 // OptionsTable describes the options.
@@ -154,11 +158,8 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 		case isLabel && label != clusterType && fleet.CheckLabelKey(label) != "":
 			o.Report("hosts", "has %q, which is no key of a label", label)
 		case isLabel && schedule.IsReserved(label):
-			o.Report(
-				"hosts",
-				"has {%s}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-%[1]s}",
-				label,
-			)
+			const format = "has {%s}, a label that Flotilla itself gives to hosts and deployment targets: name it otherwise, such as {in-%[1]s}"
+			o.Report("hosts", format, label)
 		case isLabel:
 			labels[label] = true
 		}
@@ -169,7 +170,7 @@ func readOptions(reader *fleet.Reader, given any) (read options) {
 	return read
 }
 
-// clusterType is the placeholder for the name of a cluster type in a folder pattern, clusterTypeLabel its label.
+// clusterType is the placeholder for a cluster type's name in a folder pattern, clusterTypeLabel its label.
 const (
 	clusterType      = "cluster_type"
 	clusterTypeLabel = "cluster-type"
@@ -179,28 +180,4 @@ func patternLabel(segment string) (label string, is bool) {
 	inside, opened := strings.CutPrefix(segment, "{")
 	inside, closed := strings.CutSuffix(inside, "}")
 	return inside, opened && closed && inside != "" && !strings.ContainsAny(inside, "{}")
-}
-
-// documents are the parsed texts, with the objects to adopt.
-type documents struct {
-	environment string
-	options     options
-	listed      []Listed
-
-	texts      map[string]string // by path, or nil
-	files      []string          // names of all texts
-	objects    []*manifestObject // to be adopted
-	all        []*manifestObject // read or rendered
-	generators []*manifestObject // generators of artifacts
-	sources    map[sourceReference][]*manifestObject
-	filesOf    map[string][]string // by kind and name of an object
-	overlays   map[string]overlay  // kustomizations, by folder
-	usedBy     map[string][]string // folders of kustomizations, by entry
-	clusters   []*cluster          // destinations of Argo CD
-
-	selectorLabels map[string]bool // in selectors of ApplicationSets
-}
-
-func (a *documents) list(o *manifestObject, taken bool, reason string) {
-	a.listed = append(a.listed, Listed{File: o.file, Object: o.String(), Reason: reason, Taken: taken})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 )
 
-// Render renders a request for a folder as a reconciler does. files maps paths to texts; it never changes.
+// Render renders a request for a folder as a reconciler does. files has texts by path and never changes.
 type Render func(files map[string]string, request *objects.Request) (*objects.Rendering, error)
 
 const (
@@ -24,39 +24,43 @@ const (
 	maxDepth    = 20  // nesting of roots
 )
 
-// kustomizations renders the kustomizations among the documents.
-type kustomizations struct {
-	*documents
-	render  Render
-	results map[string]*objects.Rendering // by request
-	built   map[string]string             // rendering errors by folder, or ""
-}
-
-func newKustomizations(d *documents, render Render) *kustomizations {
-	return &kustomizations{documents: d, render: render, results: map[string]*objects.Rendering{}, built: map[string]string{}}
-}
-
 // applier replaces objects by what a reconciler applies for them.
 type applier struct {
-	*placer
-	following map[string][]*manifestObject // objects that apply a folder
-	folders   map[string]bool              // files and folders
+	docs       *documents
+	placer     *placer
+	repository manifests // of the documents
+	render     Render
+	objects    []*manifestObject // to be adopted
+	all        []*manifestObject // read or rendered
+	owners     *ownership
+	results    map[string]*objects.Rendering // by request
+	built      map[string]string             // rendering errors by folder of a kustomization, or ""
+	listed     notes
 
 	templates          *render.TextRenderer // of ApplicationSets
 	madeText, madeWork int                  // bytes of Applications, and of interpolated texts
+	selectorLabels     map[string]bool      // in selectors of ApplicationSets
 }
 
-// apply replaces objects by their applied form: roots by their objects, and others by the output of their
-// kustomizations. The new objects may be roots, too.
+func newApplier(d *documents, p *placer, repository manifests, by Render) *applier {
+	return &applier{
+		docs: d, placer: p, repository: repository, render: by, objects: slices.Clone(d.objects), all: d.objects,
+		results: map[string]*objects.Rendering{}, built: map[string]string{}, templates: render.NewTextRenderer(argoFunctions),
+		selectorLabels: map[string]bool{},
+	}
+}
+
+// apply replaces roots by their objects, and others by the output of their kustomizations. The new objects may be
+// roots, too.
 func (a *applier) apply() {
 	for again := true; again; {
-		a.follow()
+		a.owners = newOwnership(a.docs, a.repository, a.objects, a.all)
 		again = a.expandRoots() || a.expandKustomizations() || a.expandSets()
 	}
 }
 
-// expandRoots replaces roots by their objects. A root applies further objects that apply or generate objects:
-// clusters follow the repository through roots, so a root is no workload.
+// expandRoots replaces roots, which apply objects that apply or generate others. Clusters follow the repository
+// through roots, so a root is no workload.
 func (a *applier) expandRoots() (expanded bool) {
 	for _, root := range a.roots() {
 		root.tried = true
@@ -70,7 +74,7 @@ func (a *applier) expandRoots() (expanded bool) {
 		}
 		root.isRoot, expanded = true, true
 		for _, o := range made {
-			if a.put(o, root.file); !o.host.isCluster {
+			if a.placer.put(o, root.file); !o.host.isCluster {
 				o.host = root.host
 			}
 			o.outside, o.depth = false, root.depth+1
@@ -79,15 +83,15 @@ func (a *applier) expandRoots() (expanded bool) {
 	}
 	if expanded {
 		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
-			owners := a.ownersOf(o)
+			owners := a.owners.ownersOf(o)
 			if len(owners) == 0 || slices.ContainsFunc(owners, func(owner *manifestObject) bool { return !owner.isRoot }) {
 				return "", false, false
 			}
-			within := a.kustomizationsOf(o.file)
+			within := a.docs.kustomizationsOf(o.file)
 			for _, owner := range owners {
-				folder := a.foldersOf(owner)[0]
+				folder := a.owners.foldersOf(owner)[0]
 				// Flux combines all kustomizations in a folder without its own.
-				isUsed = isUsed || within[folder] || !a.hasOverlay(folder) && len(within) > 0 && owner.kind.IsOfFolders()
+				isUsed = isUsed || within[folder] || !a.docs.hasOverlay(folder) && len(within) > 0 && owner.kind.IsOfFolders()
 			}
 			return owners[0].String(), true, isUsed
 		})
@@ -95,19 +99,18 @@ func (a *applier) expandRoots() (expanded bool) {
 	return expanded
 }
 
-// broughtBy returns the reconciler objects that a root applies.
 func (a *applier) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	if root.depth >= maxDepth {
 		return nil, fmt.Errorf("more than %d objects bring each other", maxDepth)
 	}
-	if _, isGenerated := a.generated(root); isGenerated {
+	if _, isGenerated := a.owners.generatedFrom(root); isGenerated {
 		return nil, errors.New("its source is generated")
 	}
-	request := &objects.Request{Path: a.foldersOf(root)[0]}
+	request := &objects.Request{Path: a.owners.foldersOf(root)[0]}
 	if problems := root.kind.Final.Request(root.fields, request); len(problems) > 0 {
 		return nil, errors.New(strings.Join(problems, ", "))
 	}
-	for name, text := range a.texts {
+	for name, text := range a.docs.texts {
 		if request.Helm != nil && isBelow(name, path.Join(request.Path, "templates")) && strings.Contains(text, ".Files") {
 			return nil, fmt.Errorf("%s reads files of its chart, which may be others than the documents", name)
 		}
@@ -115,7 +118,6 @@ func (a *applier) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 	return a.rendered(request)
 }
 
-// brings reports whether an object applies or generates reconciler objects.
 func (o *manifestObject) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
 
 // roots returns the untried objects at the top of the hierarchy.
@@ -125,23 +127,24 @@ func (a *applier) roots() (roots []*manifestObject) {
 		if o.made || o.own || !o.brings() {
 			continue
 		}
-		for _, owner := range a.ownersOf(o) {
+		for _, owner := range a.owners.ownersOf(o) {
 			found[owner] = true
 		}
 	}
 	for _, o := range a.objects {
-		if o.tried || o.own || o.outside || o.set != nil || o.kind.Final == nil || !o.brings() || len(a.ownersOf(o)) > 0 {
+		if o.tried || o.own || o.outside || o.set != nil || o.kind.Final == nil || !o.brings() || len(a.owners.ownersOf(o)) > 0 {
 			continue
 		}
-		if folders := a.foldersOf(o); found[o] || len(folders) > 0 && a.chartOf(folders[0]) {
+		if folders := a.owners.foldersOf(o); found[o] || len(folders) > 0 && a.docs.hasReconcilerChart(folders[0]) {
 			roots = append(roots, o)
 		}
 	}
 	return roots
 }
 
-// chartOf reports whether a folder is a chart that may contain reconciler objects. Chart templates need not be YAML.
-func (a *documents) chartOf(folder string) bool {
+// hasReconcilerChart reports whether a folder is a chart that may contain reconciler objects. Chart templates need
+// not be YAML.
+func (a *documents) hasReconcilerChart(folder string) bool {
 	if _, isChart := a.texts[path.Join(folder, "Chart.yaml")]; !isChart {
 		return false
 	}
@@ -153,7 +156,6 @@ func (a *documents) chartOf(folder string) bool {
 	return false
 }
 
-// kindLine matches the kind of an object that applies or generates others.
 var kindLine = func() *regexp.Regexp {
 	var names []string
 	for _, kind := range reconciler.Kinds() {
@@ -168,11 +170,11 @@ var kindLine = func() *regexp.Regexp {
 func (a *applier) expandKustomizations() (expanded bool) {
 	wanted := map[string]*manifestObject{} // one object by folder
 	for _, o := range a.objects {
-		if o.made || o.own || len(a.ownersOf(o)) > 0 {
+		if o.made || o.own || len(a.owners.ownersOf(o)) > 0 {
 			continue
 		}
 		if _, _, isChanged := a.kustomized(o.file); isChanged || o.outside {
-			for _, folder := range a.outermost(o.file) {
+			for _, folder := range a.docs.outermost(o.file) {
 				wanted[folder] = o
 			}
 		}
@@ -183,7 +185,7 @@ func (a *applier) expandKustomizations() (expanded bool) {
 		}
 		file := path.Join(folder, kustomizationFiles[0])
 		at := &manifestObject{kind: wanted[folder].kind}
-		if a.put(at, file); at.outside {
+		if a.placer.put(at, file); at.outside {
 			continue
 		}
 		made, err := a.rendered(&objects.Request{Path: folder, Kustomize: &objects.Kustomize{Generate: true}})
@@ -193,16 +195,16 @@ func (a *applier) expandKustomizations() (expanded bool) {
 		}
 		a.built[folder], expanded = "", true
 		for _, o := range made {
-			a.put(o, file)
+			a.placer.put(o, file)
 		}
 		a.add(made)
 	}
 	if expanded {
 		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
-			if len(a.ownersOf(o)) > 0 {
+			if len(a.owners.ownersOf(o)) > 0 {
 				return "", false, false
 			}
-			for _, folder := range a.outermost(o.file) {
+			for _, folder := range a.docs.outermost(o.file) {
 				if problem, isBuilt := a.built[folder]; isBuilt && problem == "" {
 					by, isReplaced = path.Join(folder, kustomizationFiles[0]), true
 				} else if isBuilt {
@@ -215,37 +217,20 @@ func (a *applier) expandKustomizations() (expanded bool) {
 	return expanded
 }
 
-// outermost returns the folders of kustomizations that include a file and are included by no other.
-func (a *kustomizations) outermost(file string) (folders []string) {
-	for _, folder := range slices.Sorted(maps.Keys(a.kustomizationsOf(file))) {
-		if len(a.usedBy[folder]) == 0 && !a.overlays[folder].isComponent {
-			folders = append(folders, folder)
-		}
-	}
-	return folders
-}
-
-// kustomizationsOf returns the folders of all kustomizations that include a file.
-func (a *kustomizations) kustomizationsOf(file string) map[string]bool {
-	found := map[string]bool{}
-	var search func(at string)
-	search = func(at string) {
-		for _, by := range a.usedBy[at] {
-			if !found[by] {
-				found[by] = true
-				search(by)
-			}
-		}
-	}
-	search(file)
-	return found
-}
-
-// rendered returns the reconciler objects that a request renders.
-func (a *kustomizations) rendered(request *objects.Request) (made []*manifestObject, err error) {
-	result, err := a.renderOnce(request)
+func (a *applier) rendered(request *objects.Request) (made []*manifestObject, err error) {
+	key, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
+	}
+	result := a.results[string(key)]
+	if result == nil {
+		if len(a.results) >= maxRendered {
+			return nil, fmt.Errorf("more than %d folders would be rendered", maxRendered)
+		}
+		if result, err = a.render(a.docs.texts, request); err != nil {
+			return nil, errors.New(shortened(strings.Join(strings.Fields(err.Error()), " "), 300))
+		}
+		a.results[string(key)] = result
 	}
 	for i := range result.Objects {
 		one := &result.Objects[i]
@@ -261,73 +246,31 @@ func (a *kustomizations) rendered(request *objects.Request) (made []*manifestObj
 			metadata["namespace"] = one.Namespace
 		}
 		file := path.Join(request.Path, kustomizationFiles[0])
-		if files := a.filesOf[one.Kind+" "+one.Name]; len(files) == 1 {
+		if files := a.docs.filesOf[one.Kind+" "+one.Name]; len(files) == 1 {
 			file = files[0]
 		}
-		more, problem := a.objectsOf(file, fields)
+		more, problem := objectsOf(file, fields)
 		if problem != "" {
-			a.listed = append(
-				a.listed,
-				Listed{File: file, Object: one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/"), Reason: problem},
-			)
+			object := one.Kind + " " + strings.TrimPrefix(one.Namespace+"/"+one.Name, "/")
+			a.listed = append(a.listed, Listed{File: file, Object: object, Reason: problem})
 		}
 		made = append(made, more...)
-	}
-	for _, o := range made {
-		o.made = true
 	}
 	return made, nil
 }
 
-// renderOnce caches results by request.
-func (a *kustomizations) renderOnce(request *objects.Request) (*objects.Rendering, error) {
-	key, err := json.Marshal(request)
-	if err != nil {
-		return nil, err
-	}
-	if known := a.results[string(key)]; known != nil {
-		return known, nil
-	}
-	if len(a.results) >= maxRendered {
-		return nil, fmt.Errorf("more than %d folders would be rendered", maxRendered)
-	}
-	result, err := a.render(a.texts, request)
-	if err != nil {
-		return nil, errors.New(shortened(strings.Join(strings.Fields(err.Error()), " "), 300))
-	}
-	a.results[string(key)] = result
-	return result, nil
-}
-
-// keepTexts keeps texts with paths, for rendering.
-func (a *documents) keepTexts(documents any) {
-	byPath, _ := documents.(map[string]any)
-	a.texts, a.filesOf = map[string]string{}, map[string][]string{}
-	for name, text := range byPath {
-		text, isText := text.(string)
-		if clean := path.Clean(name); isText && !path.IsAbs(clean) && clean != ".." && !strings.HasPrefix(clean, "../") {
-			a.texts[clean] = text
-		}
-	}
-	for _, o := range a.objects {
-		name := o.kind.Kind + " " + o.name
-		a.filesOf[name] = append(a.filesOf[name], o.file)
-	}
-}
-
-// add adds rendered objects.
-func (a *documents) add(made []*manifestObject) {
+// add adds rendered objects, before their source objects in look-ups.
+func (a *applier) add(made []*manifestObject) {
 	a.objects = append(a.objects, made...)
-	a.all = append(slices.Clone(made), a.all...) // before their source objects in lookups
-	a.sources = nil
+	a.all = append(slices.Clone(made), a.all...)
 }
 
-// replace removes replaced objects and lists the unused ones. by names the replacement.
-func (a *documents) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
+// replace removes replaced objects and lists the unused ones. by is the replacement.
+func (a *applier) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
 	made := map[string]bool{}
 	for _, o := range a.objects {
 		if o.made {
-			made[o.kind.Kind+" "+o.name] = true
+			made[o.kindAndName()] = true
 		}
 	}
 	replaced := map[*manifestObject]bool{}
@@ -336,8 +279,8 @@ func (a *documents) replace(by func(o *manifestObject) (by string, isReplaced, i
 			continue
 		}
 		name, isReplaced, isUsed := by(o)
-		if isReplaced && !isUsed && !made[o.kind.Kind+" "+o.name] {
-			a.list(o, false, fmt.Sprintf("is not among the objects that %s makes, which are taken", name))
+		if isReplaced && !isUsed && !made[o.kindAndName()] {
+			a.listed.add(o, false, fmt.Sprintf("is not among the objects that %s makes, which are taken", name))
 		}
 		replaced[o] = isReplaced
 	}

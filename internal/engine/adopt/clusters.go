@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
@@ -27,10 +26,10 @@ const (
 // secretType labels the cluster Secrets of Argo CD.
 const secretType = "argocd.argoproj.io/secret-type"
 
-// cluster reads a cluster Secret of Argo CD, and reports whether the object is one.
-func (a *documents) cluster(kind, file string, fields map[string]any) (is bool) {
+// cluster reads a cluster Secret of Argo CD.
+func (a *documents) cluster(o *manifestObject, fields map[string]any) (is bool) {
 	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
-	if kind != "Secret" || read.labels[secretType] != "cluster" {
+	if o.kind.Kind != "Secret" || o.kind.Group != "" || read.labels[secretType] != "cluster" {
 		return false
 	}
 	for key, into := range map[string]*string{"name": &read.name, "server": &read.server, "project": &read.project} {
@@ -39,25 +38,18 @@ func (a *documents) cluster(kind, file string, fields map[string]any) (is bool) 
 		}
 		*into = cmp.Or(textAt(fields, "stringData."+key), *into)
 	}
-	o := &manifestObject{
-		file:      file,
-		kind:      &reconciler.ObjectKind{Kind: kind},
-		name:      textAt(fields, "metadata.name"),
-		namespace: textAt(fields, "metadata.namespace"),
-	}
 	switch {
 	case read.name == "" || read.server == "":
-		a.list(o, false, "is the Secret of a cluster of Argo CD, but has no name and server in data that can be read")
+		a.listed.add(o, false, "is the Secret of a cluster of Argo CD, but has no name and server in data that can be read")
 	case slices.ContainsFunc(a.clusters, func(one *cluster) bool { return one.name == read.name }):
-		a.list(o, false, "is the Secret of a cluster of Argo CD that another Secret has, too")
+		a.listed.add(o, false, "is the Secret of a cluster of Argo CD that another Secret has, too")
 	default:
 		a.clusters = append(a.clusters, read)
-		a.list(o, false, "is the Secret of a cluster of Argo CD: its name and labels are those of a cluster type, and it stays where it is")
+		a.listed.add(o, false, "is the Secret of a cluster of Argo CD: its name and labels are those of a cluster type, and it stays where it is")
 	}
 	return true
 }
 
-// textsAt returns the strings of an object in a field.
 func textsAt(value any, field string) map[string]string {
 	object, _ := at(value, field).(map[string]any)
 	texts := make(map[string]string, len(object))
@@ -70,7 +62,7 @@ func textsAt(value any, field string) map[string]string {
 }
 
 // destinationOf returns the cluster that an object names by name or server, or nil.
-func (a *documents) destinationOf(o *manifestObject) *cluster {
+func (a *placer) destinationOf(o *manifestObject) *cluster {
 	if o.kind.Destination == "" {
 		return nil
 	}
@@ -92,14 +84,13 @@ func (a *documents) destinationOf(o *manifestObject) *cluster {
 	return &cluster{name: name, server: server}
 }
 
-// isHub reports whether an address is the hub's own.
 func isHub(server string) bool {
 	_, host, _ := strings.Cut(server, "://")
 	host, _, _ = strings.Cut(host, ":")
 	return host == "kubernetes.default.svc" || host == "kubernetes.default"
 }
 
-// labelsOfHost returns the cluster's labels that suit selectors. It omits unique ones.
+// labelsOfHost returns the labels that suit selectors.
 func (c *cluster) labelsOfHost() map[string]string {
 	kept := map[string]string{}
 	for key, value := range c.labels {
@@ -113,9 +104,8 @@ func (c *cluster) labelsOfHost() map[string]string {
 // notLabels are parameters that identify a cluster.
 var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "cluster", "clusterName", "namespace"}
 
-// learn adds clusters that only the parameters of an ApplicationSet describe. Parameters common to all their sets
-// become labels.
-func (a *documents) learn(made []*manifestObject, params []map[string]any) {
+// learn adds clusters that only the parameters of an ApplicationSet describe, labelled by their common parameters.
+func (a *placer) learn(made []*manifestObject, params []map[string]any) {
 	found := map[string]*cluster{}
 	for i, o := range made {
 		to := a.destinationOf(o)

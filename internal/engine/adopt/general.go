@@ -7,12 +7,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// ofCluster begins a placeholder for the cluster's name or server. The template replaces it.
+// ofCluster begins a placeholder for the cluster's name or server, which the template replaces.
 const ofCluster = "$(cluster."
 
-// generalize merges Applications that one ApplicationSet makes for several clusters. Placeholders replace the name
-// and server of the cluster, and the template fills them in from the cluster type's parameters. Equal results are one
-// deployment target.
+// generalize merges Applications that one ApplicationSet makes for several clusters, if placeholders for the name and
+// server of the cluster make them equal. The cluster type's parameters have the values.
 func (a *builder) generalize(units []*unit) {
 	byKey := map[string][]*unit{} // by resulting key
 	of := map[*unit]*unit{}
@@ -36,7 +35,7 @@ func (a *builder) generalize(units []*unit) {
 	}
 }
 
-// general returns the unit with placeholders for its cluster, or nil without any.
+// general returns the unit with placeholders for its cluster; nil if it needs none.
 func (a *builder) general(u *unit) *unit {
 	if u.main.set == nil || u.main.host.cluster == nil {
 		return nil
@@ -71,7 +70,7 @@ func (a *builder) general(u *unit) *unit {
 
 var aroundCluster = regexp.MustCompile(`[-.]*\$\(cluster\.[a-z]+\)[-.]*`)
 
-// placeholders replaces whole words that equal the cluster's name, and its server.
+// placeholders replaces the server, and the name as a whole word.
 func (c *cluster) placeholders() func(text string) string {
 	return func(text string) string {
 		if c.server != "" {
@@ -102,7 +101,6 @@ func replaceWord(text, word, by string) string {
 	return made.String() + text
 }
 
-// replaced replaces all strings in a value.
 func replaced(value any, replace func(text string) string) any {
 	return deep.Mapped(value, func(value any) any {
 		if text, isText := value.(string); isText {

@@ -11,18 +11,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// git returns parameters for folders or files of the documents, if they belong to the requested repository.
+// git returns parameters for folders or files, if the documents are the requested repository.
 func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	repo, _ := body["repoURL"].(string)
-	if !m.a.isRepository(repo) {
+	if !m.a.repository.mayBeAt(repo) {
 		return nil, fmt.Errorf("its generator git reads %q, which is not the repository of the documents", shortened(repo, 80))
 	}
 	directories, _ := body["directories"].([]any)
 	files, _ := body["files"].([]any)
 	prefix, _ := body["pathParamPrefix"].(string)
-	names, items, matcher := m.a.directories(), directories, matchFolders
+	names, items, matcher := m.a.docs.directories(), directories, matchFolders
 	if len(directories) == 0 {
-		names, items, matcher = slices.Sorted(maps.Keys(m.a.texts)), files, matchFiles
+		names, items, matcher = slices.Sorted(maps.Keys(m.a.docs.texts)), files, matchFiles
 	}
 	included := map[string]bool{}
 	for _, isExcluding := range []bool{false, true} {
@@ -67,10 +67,9 @@ func (a *documents) directories() []string {
 			found[at] = true
 		}
 	}
-	return slices.DeleteFunc(
-		slices.Sorted(maps.Keys(found)),
-		func(folder string) bool { return strings.HasPrefix(folder, ".") || strings.Contains(folder, "/.") },
-	)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(folder string) bool {
+		return strings.HasPrefix(folder, ".") || strings.Contains(folder, "/.")
+	})
 }
 
 // matchFolders matches folders as Argo CD does.
@@ -91,9 +90,8 @@ func matchFiles(pattern string) func(name string) bool {
 	return func(name string) bool { return matchFolders(pattern)(strings.ReplaceAll(name, "/", slash)) }
 }
 
-// contents returns the objects in a file.
 func (m *maker) contents(name string) (all []map[string]any, err error) {
-	value, err := fleet.ParseLooseYAML(m.a.texts[name])
+	value, err := fleet.ParseLooseYAML(m.a.docs.texts[name])
 	if err != nil {
 		return nil, fmt.Errorf("its generator git reads %s, which cannot be read", name)
 	}
@@ -109,7 +107,7 @@ func (m *maker) contents(name string) (all []map[string]any, err error) {
 		if err := checkNumbers(fields); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if err := m.spend(len(m.a.texts[name])); err != nil {
+		if err := m.spend(len(m.a.docs.texts[name])); err != nil {
 			return nil, err
 		}
 		params := map[string]any{}
@@ -127,7 +125,6 @@ func (m *maker) contents(name string) (all []map[string]any, err error) {
 	return all, nil
 }
 
-// addPath adds the parameters of a folder or file.
 func (m *maker) addPath(params map[string]any, name, prefix string, isFile bool) {
 	folder := name
 	if isFile {

@@ -22,40 +22,44 @@ type host struct {
 
 // placer assigns objects to hosts.
 type placer struct {
-	*kustomizations
+	environment string
+	pattern     []string          // segments of the folder pattern in the options, or nil
+	clusters    []*cluster        // destinations of Argo CD
+	folders     map[string]string // names of folders that clusters follow
 	hosts       map[string]*host
-	hostFolders map[string]string // names of folders that clusters follow
-	isMatched   bool              // the pattern in the options matched a folder
+	isMatched   bool // the pattern matched a folder
 }
 
-// place assigns each object to a host.
-func (a *placer) place() {
-	a.hostFolders = a.foldersOfHosts()
-	for _, one := range a.clusters {
+func newPlacer(d *documents, given options, environment string) *placer {
+	p := &placer{
+		environment: environment, pattern: given.hosts, clusters: d.clusters, folders: d.foldersOfHosts(), hosts: map[string]*host{},
+	}
+	for _, one := range p.clusters {
 		if !isHub(one.server) {
-			a.hostOf(one)
+			p.hostOf(one)
 		}
 	}
-	for _, o := range slices.Concat(a.objects, a.generators) {
+	return p
+}
+
+func (a *placer) place(objects []*manifestObject) {
+	for _, o := range objects {
 		a.put(o, o.file)
 	}
 }
 
-// put assigns an object to the host that follows its file's folder, or to the cluster that it names.
+// put assigns an object to the host that follows a file's folder, or to the cluster that it names.
 func (a *placer) put(o *manifestObject, file string) {
 	var folder string
 	var labels map[string]string
 	var found bool
-	if a.options.hosts != nil {
+	if a.pattern != nil {
 		folder, labels, found = a.matchPattern(file)
 		a.isMatched = a.isMatched || found
 		o.outside = !found
 	} else {
-		var root string
-		if root, found = rootOf(a.hostFolders, file); found {
-			folder = a.hostFolders[root]
-		}
-		o.outside = !found && len(a.hostFolders) > 0 && o.kind.IsOfFolders()
+		folder, found = a.followedFolder(file)
+		o.outside = !found && len(a.folders) > 0 && o.kind.IsOfFolders()
 	}
 	name := cmp.Or(folder, a.environment)
 	switch to := a.destinationOf(o); {
@@ -72,14 +76,13 @@ func (a *placer) put(o *manifestObject, file string) {
 	}
 }
 
-// hostOf returns the host of a single cluster.
 func (a *placer) hostOf(to *cluster) *host {
 	one := a.host(to.name, to.labelsOfHost())
 	one.isCluster, one.cluster = true, to
 	return one
 }
 
-// host returns the host with a name, which becomes a cluster type's.
+// host returns the host with a name.
 func (a *placer) host(name string, labels map[string]string) *host {
 	if name = labelName(name); name == "clusters" {
 		name = "clusters-1" // clusters/ contains all clusters
@@ -90,14 +93,13 @@ func (a *placer) host(name string, labels map[string]string) *host {
 	return a.hosts[name]
 }
 
-// matchPattern matches a file's folder with the pattern in the options.
 func (a *placer) matchPattern(file string) (name string, labels map[string]string, matches bool) {
 	segments := strings.Split(path.Dir(file), "/")
-	if len(segments) < len(a.options.hosts) {
+	if len(segments) < len(a.pattern) {
 		return "", nil, false
 	}
 	labels = map[string]string{}
-	for i, segment := range a.options.hosts {
+	for i, segment := range a.pattern {
 		switch label, isLabel := patternLabel(segment); {
 		case isLabel && label == clusterType:
 			name = segments[i]
@@ -110,9 +112,9 @@ func (a *placer) matchPattern(file string) (name string, labels map[string]strin
 	return name, labels, name != "" && name != "."
 }
 
-// foldersOfHosts returns the folders that clusters follow, with names: paths of Flux' own Kustomizations, folders of
-// its installer, or otherwise the children of a folder named clusters.
-func (a *placer) foldersOfHosts() map[string]string {
+// foldersOfHosts names the folders that clusters follow: paths of Flux' own Kustomizations, folders of its installer,
+// or else the children of a folder named clusters.
+func (a *documents) foldersOfHosts() map[string]string {
 	found := map[string]bool{}
 	for _, o := range a.objects {
 		if root := path.Clean(textAt(o.fields, "spec.path")); o.own && o.kind.Is(reconciler.Follows) && at(o.fields, "spec.path") != nil &&
@@ -157,17 +159,17 @@ func namesOf(folders []string) map[string]string {
 	}
 }
 
-// rootOf returns the innermost root of a file.
-func rootOf(roots map[string]string, file string) (root string, found bool) {
+// followedFolder returns the name of the innermost folder of a file that clusters follow.
+func (a *placer) followedFolder(file string) (name string, found bool) {
 	for folder := path.Dir(file); folder != "." && folder != "/"; folder = path.Dir(folder) {
-		if _, found = roots[folder]; found {
-			return folder, true
+		if name, found = a.folders[folder]; found {
+			return name, true
 		}
 	}
 	return "", false
 }
 
-// isBelow reports whether a path equals a folder or is in it.
+// isBelow includes the folder itself.
 func isBelow(file, folder string) bool {
 	return folder == "." || file == folder || strings.HasPrefix(file, folder+"/")
 }

@@ -10,7 +10,7 @@ import (
 // longestName is the limit of a DNS label.
 const longestName = 63
 
-// labelName converts a text to a DNS label, with a hash if the text is not one.
+// labelName converts a text to a DNS label, with a hash if necessary.
 func labelName(text string) string {
 	if fleet.CheckLabelName(text) == "" {
 		return text
@@ -27,7 +27,7 @@ func labelName(text string) string {
 	return made
 }
 
-// unique returns the first unused name and marks it as used.
+// unique marks and returns the first unused name.
 func unique(used map[string]bool, names ...string) string {
 	for _, name := range names {
 		if name = labelName(name); !used[name] {

@@ -17,10 +17,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// maxNested bounds nested generators.
 const maxNested = 2
 
-// generate returns the parameters from a generator of an ApplicationSet, one object per Application.
+// generate returns the parameters from a generator, one object for each Application.
 func (m *maker) generate(generator any, depth int) (all []map[string]any, err error) {
 	fields, _ := generator.(map[string]any)
 	var kinds []string
@@ -67,18 +66,6 @@ func (m *maker) generate(generator any, depth int) (all []map[string]any, err er
 	}), nil
 }
 
-// noteLabels records the labels of a selector, for the policies.
-func (a *documents) noteLabels(selector labels.Selector) {
-	if a.selectorLabels == nil {
-		a.selectorLabels = map[string]bool{}
-	}
-	requirements, _ := selector.Requirements()
-	for _, requirement := range requirements {
-		a.selectorLabels[requirement.Key()] = true
-	}
-}
-
-// selectorFrom reads a Kubernetes label selector.
 func selectorFrom(value any) (labels.Selector, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -171,9 +158,9 @@ func checkNumbers(params map[string]any) error {
 	return nil
 }
 
-// clusters returns parameters of the selected cluster Secrets. Without a selector, they include the hub.
+// clusters returns parameters of the selected clusters; without a selector, the hub is one.
 func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) {
-	if len(m.a.clusters) == 0 {
+	if len(m.a.placer.clusters) == 0 {
 		return nil, errors.New(
 			"its generator clusters needs the clusters of Argo CD: " +
 				"add their Secrets to the documents, with labels, data.name and data.server, and without data.config",
@@ -188,10 +175,13 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 		if selector, err = selectorFrom(body["selector"]); err != nil {
 			return nil, err
 		}
-		m.a.noteLabels(selector)
+		requirements, _ := selector.Requirements()
+		for _, requirement := range requirements {
+			m.a.selectorLabels[requirement.Key()] = true
+		}
 	}
 	hasHub := false
-	for _, one := range m.a.clusters {
+	for _, one := range m.a.placer.clusters {
 		if !selector.Matches(labels.Set(one.labels)) {
 			continue
 		}
@@ -222,7 +212,6 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 	return all, m.values(body, all)
 }
 
-// values adds a generator's values to its parameters.
 func (m *maker) values(body map[string]any, all []map[string]any) error {
 	values, _ := body["values"].(map[string]any)
 	for _, params := range all {
@@ -249,7 +238,7 @@ func (m *maker) values(body map[string]any, all []map[string]any) error {
 	return nil
 }
 
-// matrix combines the parameters of two generators. The second may contain parameters of the first.
+// matrix combines two generators. The second may contain parameters of the first.
 func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	if len(generators) != 2 {
@@ -288,7 +277,7 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 	return all, nil
 }
 
-// interpolate replaces parameters in a generator, except in values, which may need the generator's own.
+// interpolate replaces parameters, except in values, which may need the generator's own.
 func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	fields, _ := generator.(map[string]any)
 	fields = maps.Clone(fields)
@@ -319,13 +308,13 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	return fields, nil
 }
 
-// override merges objects with Argo CD's library and options: false, 0 and "" override, and objects merge by key.
+// override merges objects as Argo CD does: false, 0 and "" override, and objects merge by key.
 func override(into, from map[string]any) error {
 	from, _ = deep.Copy(from).(map[string]any) // mergo writes into objects of from later
 	return mergo.Merge(&into, from, mergo.WithOverride)
 }
 
-// merge merges the parameters of further generators into equal keys of the first.
+// merge merges further generators into equal keys of the first.
 func (m *maker) merge(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	keys, _ := body["mergeKeys"].([]any)

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// workload is a future workload, variant a deployment target of it.
 type workload struct {
 	name, workspace string
 	variants        []*variant
@@ -22,14 +22,12 @@ type variant struct {
 	policy string
 }
 
-// defaultWorkspace is the workspace of objects without a project.
 const defaultWorkspace = "platform"
 
-// placementLabel is the deployment target label that policies select.
 const placementLabel = "placement"
 
 // group combines units of the same object to a workload, and units with equal content to a deployment target.
-func (a *builder) group(units []*unit) {
+func (a *builder) group(units []*unit) (workloads []*workload) {
 	a.generalize(units)
 	byKey := map[string][]*unit{}
 	for _, u := range units {
@@ -55,7 +53,7 @@ func (a *builder) group(units []*unit) {
 		for _, u := range all {
 			content, err := fleet.CanonicalJSON([]any{u.manifests.attributes(), u.namespace, u.parameters()})
 			if err != nil {
-				a.list(u.main, false, err.Error())
+				a.listed.add(u.main, false, err.Error())
 				continue
 			}
 			one := byContent[content]
@@ -79,13 +77,14 @@ func (a *builder) group(units []*unit) {
 			targets[fleet.FullName(w.name, one.name)] = true
 		}
 		if len(w.variants) > 0 {
-			a.workloads = append(a.workloads, w)
+			workloads = append(workloads, w)
 		}
 	}
-	slices.SortFunc(a.workloads, func(a, b *workload) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(workloads, func(a, b *workload) int { return strings.Compare(a.name, b.name) })
+	return workloads
 }
 
-// shareNamespaces removes namespaces that several workspaces use, because a namespace has one owner.
+// shareNamespaces removes the namespaces of several workspaces, because a namespace has one owner.
 func (a *builder) shareNamespaces(units []*unit) {
 	owners := map[string]map[string]bool{}
 	for _, u := range units {
@@ -98,11 +97,8 @@ func (a *builder) shareNamespaces(units []*unit) {
 	}
 	for _, u := range units {
 		if len(owners[u.namespace]) > 1 {
-			a.list(
-				u.main,
-				true,
-				"namespace "+u.namespace+" is used by several workspaces: the deployment target has none, and it is in parameters.objects",
-			)
+			const format = "namespace %s is used by several workspaces: the deployment target has none, and it is in parameters.objects"
+			a.listed.add(u.main, true, fmt.Sprintf(format, u.namespace))
 			u.namespace = ""
 		}
 	}
@@ -119,11 +115,10 @@ func workspaceOf(o *manifestObject) string {
 	return labelName(project)
 }
 
-// fleet returns the argument of provider::flotilla::fleet.
-func (a *builder) fleet() map[string]any {
+func (a *builder) fleet(workloads []*workload, all map[string]*host) map[string]any {
 	on := map[string]bool{}
 	workspaces := map[string]bool{}
-	for _, w := range a.workloads {
+	for _, w := range workloads {
 		workspaces[w.workspace] = true
 		for _, one := range w.variants {
 			for _, name := range one.hosts {
@@ -131,13 +126,13 @@ func (a *builder) fleet() map[string]any {
 			}
 		}
 	}
-	for name, h := range a.hosts { // a cluster without objects is a placement, too
-		if h.isCluster {
-			on[name] = true
+	var hosts []*host
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if h := all[name]; on[name] || h.isCluster { // a cluster without objects is a placement, too
+			hosts = append(hosts, h)
 		}
 	}
-	hosts := slices.Sorted(maps.Keys(on))
-	policies := a.policies(hosts)
+	policies := a.policies(workloads, hosts)
 	result := map[string]any{
 		"environment": a.environment, "workspaces": []any{}, "cluster_types": []any{}, "clusters": []any{}, "workloads": []any{},
 		"target_policies": policies,
@@ -151,9 +146,8 @@ func (a *builder) fleet() map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(workspaces)) {
 		add("workspaces", map[string]any{"name": name})
 	}
-	for _, name := range hosts {
-		h := a.hosts[name]
-		made := map[string]any{"name": name, "reconciler": templateName, "namespace_service": templateName, "config_type": templateName}
+	for _, h := range hosts {
+		made := map[string]any{"name": h.name, "reconciler": templateName, "namespace_service": templateName, "config_type": templateName}
 		if len(h.labels) > 0 {
 			made["labels"] = labelsOf(h.labels)
 		}
@@ -162,10 +156,10 @@ func (a *builder) fleet() map[string]any {
 			made["parameters"] = map[string]any{"cluster": map[string]any{"name": h.cluster.name, "server": h.cluster.server}}
 		}
 		if h.isCluster {
-			add("clusters", map[string]any{"name": name, "cluster_type": name})
+			add("clusters", map[string]any{"name": h.name, "cluster_type": h.name})
 		}
 	}
-	for _, w := range a.workloads {
+	for _, w := range workloads {
 		targets := map[string]any{}
 		for _, one := range w.variants {
 			attributes := one.unit.manifests.attributes()
@@ -191,10 +185,10 @@ func labelsOf(labels map[string]string) map[string]any {
 	return all
 }
 
-// policies returns one target policy for each set of hosts with deployment targets.
-func (a *builder) policies(hosts []string) []any {
+// policies returns a target policy for each set of hosts.
+func (a *builder) policies(workloads []*workload, hosts []*host) []any {
 	bySet := map[string][]*variant{}
-	for _, w := range a.workloads {
+	for _, w := range workloads {
 		for _, one := range w.variants {
 			set := strings.Join(one.hosts, " ")
 			bySet[set] = append(bySet[set], one)
@@ -217,29 +211,30 @@ func (a *builder) policies(hosts []string) []any {
 	return policies
 }
 
-// selectorOf selects hosts by the fewest labels: no label for all hosts, one label with one value, one with several,
-// two with one value each, or else names. words describes the selector.
-func (a *builder) selectorOf(selected, all []string) (selector map[string]any, words string) {
+// selectorOf selects hosts by the fewest labels: none for all hosts, one, two, or else names. words describes the
+// selector.
+func (a *builder) selectorOf(selected []string, all []*host) (selector map[string]any, words string) {
 	if len(selected) == len(all) {
 		return map[string]any{}, "everywhere"
 	}
-	labels := func(name string) map[string]string {
-		merged := maps.Clone(a.hosts[name].labels)
-		if merged == nil {
-			merged = map[string]string{}
+	labels := map[string]map[string]string{}
+	for _, h := range all {
+		labels[h.name] = map[string]string{clusterTypeLabel: h.name}
+		for key, value := range h.labels {
+			if key != clusterTypeLabel {
+				labels[h.name][key] = value
+			}
 		}
-		merged[clusterTypeLabel] = name
-		return merged
 	}
 	matches := func(match func(labels map[string]string) bool) bool {
-		for _, name := range all {
-			if match(labels(name)) != slices.Contains(selected, name) {
+		for name, of := range labels {
+			if match(of) != slices.Contains(selected, name) {
 				return false
 			}
 		}
 		return true
 	}
-	first := labels(selected[0])
+	first := labels[selected[0]]
 	keys := slices.Sorted(maps.Keys(first))
 	slices.SortStableFunc(keys, func(one, other string) int { return a.rankLabel(one) - a.rankLabel(other) })
 	for _, key := range keys {
@@ -250,7 +245,7 @@ func (a *builder) selectorOf(selected, all []string) (selector map[string]any, w
 	for _, key := range keys {
 		values := map[string]bool{}
 		for _, name := range selected {
-			values[labels(name)[key]] = true
+			values[labels[name][key]] = true
 		}
 		if key != clusterTypeLabel && !values[""] && matches(func(labels map[string]string) bool { return values[labels[key]] }) {
 			return in(key, slices.Sorted(maps.Keys(values))), strings.Join(slices.Sorted(maps.Keys(values)), "-")
@@ -266,8 +261,7 @@ func (a *builder) selectorOf(selected, all []string) (selector map[string]any, w
 	return in(clusterTypeLabel, selected), strings.Join(selected, "-")
 }
 
-// rankLabel orders labels for selectors: labels in selectors of ApplicationSets, other labels, labels that Argo CD sets,
-// and last the name of the cluster type.
+// rankLabel prefers the labels in selectors of ApplicationSets, and avoids those of Argo CD and names.
 func (a *builder) rankLabel(key string) int {
 	switch {
 	case key == clusterTypeLabel:

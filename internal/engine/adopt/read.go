@@ -31,6 +31,8 @@ func (o *manifestObject) String() string {
 	return strings.TrimSpace(o.kind.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/"))
 }
 
+func (o *manifestObject) kindAndName() string { return o.kind.Kind + " " + o.name }
+
 // key is unique in a cluster.
 func (o *manifestObject) key() string { return o.kind.Group + " " + o.String() }
 
@@ -39,7 +41,7 @@ func (o *manifestObject) spec() map[string]any {
 	return spec
 }
 
-// at returns a field by path, or nil.
+// at returns a field by path; nil if it is absent.
 func at(value any, field string) any {
 	for step := range strings.SplitSeq(field, ".") {
 		switch within := value.(type) {
@@ -62,69 +64,75 @@ func textAt(value any, field string) string {
 	return text
 }
 
-// overlay describes a kustomization.
-type overlay struct {
-	components  []string // entries that are components
-	namespace   string
-	changes     string // first field that changes objects, or ""
-	isComponent bool
-}
-
-// harmless lists kustomization fields that leave reconciler objects equal. Labels have no effect on them.
-var harmless = []string{
-	"apiVersion",
-	"kind",
-	"metadata",
-	"resources",
-	"bases",
-	"components",
-	"namespace",
-	"labels",
-	"commonLabels",
-	"commonAnnotations",
-	"generatorOptions",
-	"configMapGenerator",
-	"secretGenerator",
-	"sortOptions",
-	"buildMetadata",
-}
-
-// kustomizationFiles lists the file names that kustomize reads.
-var kustomizationFiles = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
-// documentation matches names of documents for people, such as README.md and LICENSE.
+// documentation matches documents for people, such as README.md and LICENSE.
 var documentation = regexp.MustCompile(`^([A-Z][A-Z_-]+|.+\.(md|txt|adoc|rst))$`)
 
-func (a *documents) read(texts []fleet.YAMLText) {
-	a.overlays, a.usedBy = map[string]overlay{}, map[string][]string{}
-	for _, text := range texts {
-		if documentation.MatchString(path.Base(text.Name)) {
+type documents struct {
+	texts      map[string]string   // by path, or nil
+	files      []string            // names of all texts
+	folders    map[string]bool     // files, and all folders above them
+	objects    []*manifestObject   // to be adopted
+	generators []*manifestObject   // generators of artifacts
+	filesOf    map[string][]string // by kind and name of an object
+	overlays   map[string]overlay  // kustomizations, by folder
+	usedBy     map[string][]string // folders of kustomizations, by entry
+	clusters   []*cluster          // destinations of Argo CD, by name
+	listed     notes
+}
+
+// decode reads parsed texts. given are the texts, with paths if it is a map.
+func decode(parsed []fleet.YAMLText, given any) *documents {
+	d := &documents{
+		texts: map[string]string{}, folders: map[string]bool{}, filesOf: map[string][]string{},
+		overlays: map[string]overlay{}, usedBy: map[string][]string{},
+	}
+	for _, text := range parsed {
+		extension := path.Ext(text.Name)
+		isManifest := slices.Contains([]string{".yaml", ".yml", ".json"}, extension)
+		if documentation.MatchString(path.Base(text.Name)) || !isManifest && strings.Contains(text.Name, "/") && extension != "" {
 			continue
 		}
-		switch extension := path.Ext(text.Name); extension {
-		case ".yaml", ".yml", ".json":
-		default:
-			if strings.Contains(text.Name, "/") && extension != "" {
-				continue // not a manifest
-			}
-		}
 		name := path.Clean(text.Name)
-		a.files = append(a.files, name)
+		d.files = append(d.files, name)
+		for at := name; !d.folders[at] && at != "." && at != "/"; at = path.Dir(at) {
+			d.folders[at] = true
+		}
 		for _, problem := range text.Problems {
-			a.listed = append(a.listed, Listed{File: text.Name, Reason: problem})
+			d.listed = append(d.listed, Listed{File: text.Name, Reason: problem})
 		}
 		for _, document := range text.Documents {
 			fields, _ := document.Value.(map[string]any)
 			if slices.Contains(kustomizationFiles, path.Base(name)) {
-				a.overlay(path.Dir(name), fields)
+				d.overlay(path.Dir(name), fields)
 			} else {
-				a.document(name, fields, 0)
+				d.document(name, fields, 0)
 			}
 		}
 	}
+	byPath, _ := given.(map[string]any)
+	for name, text := range byPath {
+		text, isText := text.(string)
+		if clean := path.Clean(name); isText && !path.IsAbs(clean) && clean != ".." && !strings.HasPrefix(clean, "../") {
+			d.texts[clean] = text
+		}
+	}
+	for _, o := range d.objects {
+		d.filesOf[o.kindAndName()] = append(d.filesOf[o.kindAndName()], o.file)
+	}
+	slices.SortFunc(d.clusters, func(a, b *cluster) int { return strings.Compare(a.name, b.name) })
+	return d
 }
 
-// document reads an object or list. It ignores other documents, such as chart values.
+func (a *documents) agentsRepository() string {
+	for _, o := range a.objects {
+		if url := textAt(o.spec(), "url"); o.own && o.kind.For == reconciler.Git && o.kind.Is(reconciler.Source) && url != "" {
+			return url
+		}
+	}
+	return ""
+}
+
+// document reads an object or list, and ignores other documents, such as chart values.
 func (a *documents) document(file string, fields map[string]any, depth int) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	kindName, _ := fields["kind"].(string)
@@ -148,7 +156,7 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 		kind = &reconciler.ObjectKind{Group: group, Kind: kindName}
 	}
 	o := &manifestObject{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
-	if group == "" && a.cluster(kindName, file, fields) {
+	if a.cluster(o, fields) {
 		return
 	}
 	if !isTaken {
@@ -156,23 +164,27 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 			o.fields = fields
 			a.generators = append(a.generators, o)
 		}
-		a.others(o)
+		reason := "is no object that says what a reconciler deploys: it stays where it is"
+		if of := reconciler.OfGroup(group); of != nil {
+			reason = "is an object of " + of.Product + " that deploys nothing by itself: it stays where it is"
+		}
+		a.listed.add(o, false, reason)
 		return
 	}
 	metadata, hasMetadata := fields["metadata"].(map[string]any)
 	spec, hasSpec := fields["spec"].(map[string]any)
 	switch problem := fleet.CheckSubdomainName(o.name); {
 	case !hasMetadata || o.name == "":
-		a.list(o, false, "has no metadata.name")
+		a.listed.add(o, false, "has no metadata.name")
 		return
 	case problem != "":
-		a.list(o, false, "metadata.name "+problem)
+		a.listed.add(o, false, "metadata.name "+problem)
 		return
 	case o.namespace != "" && fleet.CheckLabelName(o.namespace) != "" || at(metadata, "namespace") != nil && o.namespace == "":
-		a.list(o, false, "metadata.namespace is no name of a namespace")
+		a.listed.add(o, false, "metadata.namespace is no name of a namespace")
 		return
 	case !hasSpec:
-		a.list(o, false, "spec must be an object")
+		a.listed.add(o, false, "spec must be an object")
 		return
 	}
 	kept := map[string]any{}
@@ -183,7 +195,7 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		if !areTexts(kept[key]) {
-			a.list(o, false, "metadata."+key+" must be an object of strings")
+			a.listed.add(o, false, "metadata."+key+" must be an object of strings")
 			return
 		}
 	}
@@ -192,16 +204,17 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 	a.objects = append(a.objects, o)
 }
 
-// objectsOf reads rendered objects, and returns the first problem.
-func (a *documents) objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
-	before, listed := a.objects, len(a.listed)
-	defer func() { a.objects, a.listed = before, a.listed[:listed] }()
-	a.objects = nil
-	a.document(file, fields, 0)
-	if len(a.listed) > listed {
-		problem = a.listed[listed].Reason
+// objectsOf reads a rendered object or list, and returns the first problem.
+func objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
+	var rendered documents
+	rendered.document(file, fields, 0)
+	if len(rendered.listed) > 0 {
+		problem = rendered.listed[0].Reason
 	}
-	return a.objects, problem
+	for _, o := range rendered.objects {
+		o.made = true
+	}
+	return rendered.objects, problem
 }
 
 // isRead reports whether a kind determines deployments.
@@ -220,71 +233,4 @@ func areTexts(value any) bool {
 		}
 	}
 	return isObject
-}
-
-// others lists an object that determines no deployment.
-func (a *documents) others(o *manifestObject) {
-	reason := "is no object that says what a reconciler deploys: it stays where it is"
-	if of := reconciler.OfGroup(o.kind.Group); of != nil {
-		reason = "is an object of " + of.Product + " that deploys nothing by itself: it stays where it is"
-	}
-	a.list(o, false, reason)
-}
-
-func (a *documents) overlay(folder string, fields map[string]any) {
-	read := overlay{isComponent: textAt(fields, "kind") == "Component"}
-	read.namespace, _ = fields["namespace"].(string)
-	for key, value := range fields {
-		entries, _ := value.([]any)
-		switch key {
-		case "resources", "bases", "components":
-			for _, entry := range entries {
-				if text, isText := entry.(string); isText && !strings.Contains(text, "://") {
-					named := path.Join(folder, text)
-					a.usedBy[named] = append(a.usedBy[named], folder)
-					if key == "components" {
-						read.components = append(read.components, named)
-					}
-				} else if key == "components" {
-					read.components = append(read.components, "")
-				}
-			}
-		case "patches":
-			if !slices.ContainsFunc(entries, mayReach) {
-				continue
-			}
-		}
-		if !slices.Contains(harmless, key) && value != nil && (read.changes == "" || key < read.changes) {
-			read.changes = key
-		}
-	}
-	a.overlays[folder] = read
-}
-
-// mayReach reports whether a kustomization's patch may change reconciler objects.
-func mayReach(patch any) bool {
-	kind := textAt(patch, "target.kind")
-	return kind == "" || strings.ContainsAny(kind, `|.*[(\`) || reconciler.KindNamed(kind) != nil
-}
-
-// imageMarker begins the comment that marks a field for Flux' image automation.
-const imageMarker = `{"$imagepolicy":`
-
-// listMarkers lists files with markers of image automation, because comments are not adopted.
-func (a *documents) listMarkers(units []*unit) {
-	files := map[string]bool{}
-	for _, u := range units {
-		for _, o := range u.objects {
-			files[o.file] = true
-		}
-	}
-	for file := range files {
-		if strings.Contains(a.texts[file], imageMarker) {
-			a.listed = append(a.listed, Listed{
-				File: file, Taken: true,
-				Reason: "has markers of image automation, which are comments: " +
-					"files that Flotilla writes have none, so Flux no longer updates these fields. Set them in the fleet",
-			})
-		}
-	}
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
@@ -28,11 +27,10 @@ const (
 // unsaid lists ApplicationSet fields that an Application cannot express.
 var unsaid = []string{"templatePatch", "strategy", "ignoreApplicationDifferences", "syncPolicy.applicationsSync"}
 
-// expandSets replaces ApplicationSets by their Applications, if the documents contain everything that their
-// generators need.
+// expandSets replaces ApplicationSets by their Applications, if the documents suffice.
 func (a *applier) expandSets() (expanded bool) {
 	for _, set := range slices.Clone(a.objects) {
-		if set.kind.Template == "" || set.tried || set.own || set.outside || len(a.ownersOf(set)) > 0 {
+		if set.kind.Template == "" || set.tried || set.own || set.outside || len(a.owners.ownersOf(set)) > 0 {
 			continue
 		}
 		namespace, problem := a.asKustomized(set)
@@ -45,24 +43,21 @@ func (a *applier) expandSets() (expanded bool) {
 			set.why = err.Error()
 			continue
 		}
-		a.learn(made, params)
+		a.placer.learn(made, params)
 		for _, o := range made {
-			a.put(o, set.file)
+			a.placer.put(o, set.file)
 			o.outside = false
 		}
 		a.add(made)
 		a.objects = slices.DeleteFunc(a.objects, func(o *manifestObject) bool { return o == set })
-		a.list(
-			set,
-			false,
-			fmt.Sprintf("makes %d Applications, which are adopted in its place: remove it without them, as the guide to adopting says", len(made)),
-		)
+		const format = "makes %d Applications, which are adopted in its place: remove it without them, as the guide to adopting says"
+		a.listed.add(set, false, fmt.Sprintf(format, len(made)))
 		expanded = true
 	}
 	return expanded
 }
 
-// madeBy returns the Applications of an ApplicationSet with their parameters.
+// madeBy returns the Applications of an ApplicationSet and their parameters.
 func (a *applier) madeBy(set *manifestObject, namespace string) (made []*manifestObject, params []map[string]any, err error) {
 	for _, field := range unsaid {
 		if value := at(set.spec(), field); !isEmpty(value) {
@@ -112,9 +107,6 @@ type maker struct {
 func (a *applier) maker(set *manifestObject) (*maker, error) {
 	isGo, _ := set.spec()["goTemplate"].(bool)
 	options, _ := set.spec()["goTemplateOptions"].([]any)
-	if a.templates == nil {
-		a.templates = render.NewTextRenderer(argoFunctions)
-	}
 	return &maker{a, isGo}, a.templates.BeginObject(slices.Contains(options, any("missingkey=error")))
 }
 
@@ -140,13 +132,11 @@ var argoFunctions = texttemplate.FuncMap{
 
 var notInNames = regexp.MustCompile(`[^-a-z0-9.]`)
 
-// normalized converts a name as Argo CD does.
 func normalized(name string) string {
 	name = notInNames.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), 253)], "-.")
 }
 
-// plain converts numbers to JSON's.
 func plain(value any) any {
 	return deep.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
@@ -177,7 +167,6 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// application interpolates the template of an ApplicationSet.
 func (m *maker) application(set *manifestObject, namespace string, params map[string]any) (*manifestObject, error) {
 	within, err := m.deep(map[string]any{"template": set.spec()["template"]}, params)
 	if err != nil {
@@ -196,7 +185,7 @@ func (m *maker) application(set *manifestObject, namespace string, params map[st
 	if !keeps && len(params) > 0 && isEmpty(metadata["finalizers"]) {
 		metadata["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
 	}
-	made, problem := m.a.objectsOf(set.file, map[string]any{
+	made, problem := objectsOf(set.file, map[string]any{
 		"apiVersion": set.fields["apiVersion"], "kind": set.kind.Makes[0], "metadata": metadata, "spec": at(within, "template.spec"),
 	})
 	if problem != "" || len(made) != 1 {
@@ -210,7 +199,6 @@ func (m *maker) application(set *manifestObject, namespace string, params map[st
 	return made[0], err
 }
 
-// deep interpolates strings and keys in a value.
 func (m *maker) deep(value any, params map[string]any) (any, error) {
 	switch value := value.(type) {
 	case string:
@@ -243,7 +231,6 @@ func (m *maker) deep(value any, params map[string]any) (any, error) {
 	return runtime.DeepCopyJSONValue(value), nil
 }
 
-// put interpolates a text.
 func (m *maker) put(text string, params map[string]any) (string, error) {
 	if err := m.spend(len(text)); err != nil {
 		return "", err
@@ -281,7 +268,6 @@ func (m *maker) put(text string, params map[string]any) (string, error) {
 	return made.String(), m.spend(made.Len())
 }
 
-// spend counts work and refuses to exceed the limit.
 func (m *maker) spend(bytes int) error {
 	const least = 50 // minimum per step
 	if m.a.madeWork += bytes + least; m.a.madeWork > maxMadeWork {
@@ -290,7 +276,6 @@ func (m *maker) spend(bytes int) error {
 	return nil
 }
 
-// shortened returns the beginning of a text for people.
 func shortened(text string, characters int) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), characters)])

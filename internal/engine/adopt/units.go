@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// manifests are the manifests of a deployment target.
 type manifests struct {
 	Storage, Type, Repo, Branch, Tag, Commit, Path, Chart, Version, Digest string
 }
@@ -29,7 +28,6 @@ type unit struct {
 	key, name string // equal for units of one workload
 }
 
-// said lists the names of placeholders.
 var said = []string{
 	string(reconciler.Repo), string(reconciler.Path), string(reconciler.Chart), string(reconciler.Version), string(reconciler.Branch),
 	string(reconciler.Revision), string(reconciler.Ref), string(reconciler.Namespace),
@@ -66,18 +64,22 @@ func sourcesOf(o *manifestObject) (references []sourceReference) {
 	return references
 }
 
-// find returns the source on a host, or else one of the same name elsewhere, or nil.
-func (a *documents) find(named sourceReference, on *host) *manifestObject {
-	if a.sources == nil {
-		a.sources = map[sourceReference][]*manifestObject{}
-		for _, o := range a.all {
-			if o.kind.Is(reconciler.Source) {
-				key := sourceReference{o.kind, o.namespace, o.name}
-				a.sources[key] = append(a.sources[key], o)
-			}
+type sourceIndex map[sourceReference][]*manifestObject
+
+func indexSources(all []*manifestObject) sourceIndex {
+	index := sourceIndex{}
+	for _, o := range all {
+		if o.kind.Is(reconciler.Source) {
+			key := sourceReference{o.kind, o.namespace, o.name}
+			index[key] = append(index[key], o)
 		}
 	}
-	all := a.sources[named]
+	return index
+}
+
+// find prefers the source on the host.
+func (s sourceIndex) find(named sourceReference, on *host) *manifestObject {
+	all := s[named]
 	for _, o := range all {
 		if o.host == on {
 			return o
@@ -89,27 +91,27 @@ func (a *documents) find(named sourceReference, on *host) *manifestObject {
 	return nil
 }
 
-// builder builds the fleet from the adopted objects.
+// builder makes the fleet.
 type builder struct {
-	*documents
-	hosts     map[string]*host
-	workloads []*workload
+	environment    string
+	repository     manifests // of the documents
+	sources        sourceIndex
+	selectorLabels map[string]bool // in selectors of ApplicationSets
+	listed         notes
 }
 
-// build groups objects by host to units, and units to workloads.
-func (a *builder) build() {
+func (a *builder) units(objects []*manifestObject) (units []*unit) {
 	users := map[*manifestObject][]*manifestObject{} // objects of a host by source
 	taken := map[*manifestObject]bool{}
-	for _, o := range a.objects {
+	for _, o := range objects {
 		taken[o] = true
 		for _, named := range sourcesOf(o) {
-			if source := a.find(named, o.host); source != nil && source.host == o.host {
+			if source := a.sources.find(named, o.host); source != nil && source.host == o.host {
 				users[source] = append(users[source], o)
 			}
 		}
 	}
-	var units []*unit
-	for _, o := range a.objects {
+	for _, o := range objects {
 		if o.kind.Is(reconciler.Source) && len(users[o]) == 1 {
 			continue // part of its user's unit
 		}
@@ -117,31 +119,51 @@ func (a *builder) build() {
 		var source *manifestObject
 		var first *sourceReference
 		for _, named := range sourcesOf(o) {
-			found := a.find(named, o.host)
+			found := a.sources.find(named, o.host)
 			if first == nil {
 				source, first = found, &named
 			}
-			if found != nil && taken[found] && len(users[found]) == 1 && found.host == o.host {
+			if found != nil && found.host == o.host && len(users[found]) == 1 && taken[found] {
 				one.objects = append(one.objects, found)
 			}
 		}
 		if a.point(one, first, source, users[o]) {
 			units = append(units, one)
 			if o.kind.Template != "" && o.why != "" {
-				a.list(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
+				a.listed.add(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
 			}
 			continue
 		}
 		for _, of := range one.objects {
-			a.list(of, false, "its repository is not among the documents: give the option repository, which is then its manifests.repo")
+			a.listed.add(of, false, "its repository is not among the documents: give the option repository, which is then its manifests.repo")
 		}
 	}
-	a.listMarkers(units)
-	a.group(units)
+	return units
 }
 
-// point sets the manifests and namespace of a unit, and returns false without a known repository. named is the source
-// of the main object, and source that object; both may be nil. charts name the main object as source.
+const imageMarker = `{"$imagepolicy":`
+
+// listMarkers lists files with markers of Flux' image automation, because comments are not adopted.
+func (a *builder) listMarkers(units []*unit, texts map[string]string) {
+	files := map[string]bool{}
+	for _, u := range units {
+		for _, o := range u.objects {
+			files[o.file] = true
+		}
+	}
+	for file := range files {
+		if strings.Contains(texts[file], imageMarker) {
+			a.listed = append(a.listed, Listed{
+				File: file, Taken: true,
+				Reason: "has markers of image automation, which are comments: " +
+					"files that Flotilla writes have none, so Flux no longer updates these fields. Set them in the fleet",
+			})
+		}
+	}
+}
+
+// point sets the manifests and namespace, or returns false without a known repository. named is the source of the
+// main object, and source that object, if any. charts name the main object as source.
 func (a *builder) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
 	m := &u.manifests
 	m.Storage = "git"
@@ -173,7 +195,7 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 		}
 	}
 	if source == nil && named != nil && kind.For == reconciler.Git && reconciler.IsAgents(named.name) { // created by its installer
-		m.Repo, m.Branch = a.options.repository.Repo, a.options.repository.Branch
+		m.Repo, m.Branch = a.repository.Repo, a.repository.Branch
 	}
 	if m.Chart != "" && m.Storage == "git" || u.main.kind.For == reconciler.Charts && m.Storage != "helm" {
 		m.Type = "helm"
@@ -188,22 +210,19 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 	if a.fit(u); m.Repo != "" {
 		return true
 	}
-	if a.options.repository.Repo == "" {
+	if a.repository.Repo == "" {
 		return false
 	}
-	*m = manifests{Storage: "git", Type: m.Type, Repo: a.options.repository.Repo, Branch: a.options.repository.Branch, Path: m.Path}
+	*m = manifests{Storage: "git", Type: m.Type, Repo: a.repository.Repo, Branch: a.repository.Branch, Path: m.Path}
 	a.fit(u)
+	const reason = "manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects"
 	for _, of := range u.objects {
-		a.list(
-			of,
-			true,
-			"manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects",
-		)
+		a.listed.add(of, true, reason)
 	}
 	return m.Repo != ""
 }
 
-// pointed returns the field of an object that corresponds to an attribute of a deployment target, or "".
+// pointed returns the field with an attribute of a deployment target.
 func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 	for _, pointer := range o.kind.Pointers {
 		if text := textAt(o.spec(), pointer.Field); pointer.Is == is && text != "" {
@@ -216,7 +235,6 @@ func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 // tag matches revisions that are certainly tags.
 var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
 
-// read reads the fields of an object.
 func (m *manifests) read(o *manifestObject) {
 	m.Repo = cmp.Or(m.Repo, pointed(o, reconciler.Repo))
 	m.Path = cmp.Or(m.Path, pointed(o, reconciler.Path))
@@ -241,7 +259,6 @@ func (m *manifests) read(o *manifestObject) {
 	}
 }
 
-// ref reads a reference in a Flux source.
 func (m *manifests) ref(ref map[string]any) {
 	switch m.Storage {
 	case "git":
@@ -251,7 +268,6 @@ func (m *manifests) ref(ref map[string]any) {
 	}
 }
 
-// attributes returns the attributes that are set.
 func (m *manifests) attributes() map[string]any {
 	all := map[string]any{}
 	for name, value := range m.fields() {
@@ -270,17 +286,15 @@ func (m *manifests) fields() map[string]*string {
 	}
 }
 
-// fit removes attributes that the fleet's checks refuse, or all of them without a repository.
+// fit removes attributes that the fleet refuses, or the repository if that does not help.
 func (a *builder) fit(u *unit) {
 	for {
 		target := map[string]any{"environment": a.environment, "manifests": u.manifests.attributes()}
 		if u.namespace != "" {
 			target["namespace"] = u.namespace
 		}
-		findings := fleet.CheckObject(
-			"workloads",
-			map[string]any{"name": "any", "workspace": "any", "deployment_targets": map[string]any{"any": target}},
-		)
+		workload := map[string]any{"name": "any", "workspace": "any", "deployment_targets": map[string]any{"any": target}}
+		findings := fleet.CheckObject("workloads", workload)
 		if len(findings) == 0 {
 			return
 		}
@@ -302,7 +316,7 @@ func (a *builder) fit(u *unit) {
 	}
 }
 
-// parameters returns the objects of a unit, with placeholders for equal attributes of the deployment target.
+// parameters returns the objects with placeholders for attributes of the deployment target.
 func (u *unit) parameters() []any {
 	objects := make([]any, len(u.objects))
 	for i, o := range u.objects {
@@ -346,7 +360,6 @@ func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
 	return text != "" && text == *m.fields()[string(is)]
 }
 
-// set replaces an existing field.
 func set(value any, field string, by any) {
 	step := field
 	if i := strings.LastIndex(field, "."); i >= 0 {

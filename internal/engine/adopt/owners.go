@@ -1,0 +1,165 @@
+package adopt
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
+)
+
+// ownership tells which objects apply which folders of the documents.
+type ownership struct {
+	docs       *documents
+	repository manifests // of the documents
+	sources    sourceIndex
+	following  map[string][]*manifestObject // objects by the folders that they apply
+}
+
+func newOwnership(d *documents, repository manifests, objects, all []*manifestObject) *ownership {
+	w := &ownership{docs: d, repository: repository, sources: indexSources(all), following: map[string][]*manifestObject{}}
+	for _, o := range objects {
+		if !o.kind.Is(reconciler.Follows) || o.own || o.outside {
+			continue
+		}
+		for _, folder := range w.foldersOf(o) {
+			w.following[folder] = append(w.following[folder], o)
+		}
+	}
+	return w
+}
+
+// ownersOf returns the objects whose folder contains an object. Several clusters may follow one folder.
+func (w *ownership) ownersOf(o *manifestObject) []*manifestObject {
+	if o.made {
+		return nil // applied by an owner
+	}
+	owners := w.followers(o.file, o)
+	seen := map[*manifestObject]bool{o: true}
+	for at := owners; len(at) > 0 && !at[0].made; at = w.followers(at[0].file, at[0]) {
+		if seen[at[0]] {
+			return nil // a cycle
+		}
+		seen[at[0]] = true
+	}
+	return owners
+}
+
+// followers returns the objects that apply a file, also through kustomizations, innermost folder first.
+func (w *ownership) followers(file string, except *manifestObject) []*manifestObject {
+	seen := map[string]bool{}
+	var search func(file string) []*manifestObject
+	search = func(file string) []*manifestObject {
+		if seen[file] {
+			return nil
+		}
+		seen[file] = true
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
+			if all := w.following[at]; len(all) > 0 && (len(all) > 1 || all[0] != except) {
+				return slices.DeleteFunc(slices.Clone(all), func(one *manifestObject) bool { return one == except })
+			}
+		}
+		for at := file; at != "." && at != "/"; at = path.Dir(at) {
+			for _, folder := range w.docs.usedBy[at] {
+				if !isBelow(at, folder) {
+					if found := search(folder + "/kustomization.yaml"); found != nil {
+						return found
+					}
+				}
+			}
+		}
+		return nil
+	}
+	return search(file)
+}
+
+// foldersOf returns the folders that an object applies; none in another repository, nor that of the object itself.
+func (w *ownership) foldersOf(o *manifestObject) (folders []string) {
+	paths, isGenerated := w.generatedFrom(o)
+	if !isGenerated && w.isHere(o) {
+		paths = pathsOf(o)
+	}
+	for _, field := range paths {
+		folder := path.Clean(strings.TrimLeft(field, "/"))
+		if folder != "." && !isBelow(o.file, folder) && w.docs.folders[folder] {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// generatedFrom returns the folders that an object's source was generated from.
+func (w *ownership) generatedFrom(o *manifestObject) (folders []string, is bool) {
+	for _, named := range sourcesOf(o) {
+		if !named.kind.IsGenerated() {
+			continue
+		}
+		is = true
+		for _, generator := range w.docs.generators {
+			if generator.namespace != named.namespace || generator.host != o.host {
+				continue
+			}
+			for _, one := range reconciler.CopiesOf(generator.spec(), named.name) {
+				if w.comesFromHere(sourceReference{reconciler.KindNamed(one.Kind), generator.namespace, one.Name}, o.host) {
+					folders = append(folders, copiedFrom(one, pathsOf(o))...)
+				}
+			}
+		}
+	}
+	return folders, is
+}
+
+// copiedFrom returns the folders of a source that were copied to the paths of an artifact.
+func copiedFrom(one reconciler.Copy, paths []string) (folders []string) {
+	from, to := path.Clean("/"+one.From), path.Clean("/"+one.To)
+	for _, at := range paths {
+		at = path.Clean("/" + at)
+		switch {
+		case to == "/" || isBelow(at, to):
+			folders = append(folders, path.Join(from, strings.TrimPrefix(at, to)))
+		case at == "/" || isBelow(to, at):
+			folders = append(folders, from)
+		}
+	}
+	return folders
+}
+
+func pathsOf(o *manifestObject) (paths []string) {
+	for _, pointer := range o.kind.Pointers {
+		if pointer.Is != reconciler.Path {
+			continue
+		}
+		if list, isList := at(o.spec(), strings.TrimSuffix(pointer.Field, ".0")).([]any); isList {
+			for _, one := range list {
+				if text, isText := one.(string); isText {
+					paths = append(paths, text)
+				}
+			}
+		} else if text := textAt(o.spec(), pointer.Field); text != "" {
+			paths = append(paths, text)
+		}
+	}
+	return paths
+}
+
+func (w *ownership) isHere(o *manifestObject) bool {
+	if named := sourcesOf(o); len(named) > 0 {
+		return w.comesFromHere(named[0], o.host)
+	}
+	return w.repository.mayBeAt(pointed(o, reconciler.Repo))
+}
+
+// comesFromHere reports whether a source is the documents' repository. The agent's own source may be missing from
+// them.
+func (w *ownership) comesFromHere(named sourceReference, on *host) bool {
+	if named.kind == nil || named.kind.For != reconciler.Git {
+		return false
+	}
+	source := w.sources.find(named, on)
+	return source == nil || w.repository.mayBeAt(pointed(source, reconciler.Repo))
+}
+
+// mayBeAt ignores letter case, as Git hosts do.
+func (m *manifests) mayBeAt(url string) bool {
+	return url != "" && (m.Repo == "" || reconciler.SameRepository(strings.ToLower(m.Repo), strings.ToLower(url)))
+}
