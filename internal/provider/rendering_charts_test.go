@@ -389,7 +389,7 @@ func TestChartsOfOthersAreCommitted(t *testing.T) {
 		}
 		charts := newPublished(t)
 		for i, file := range found {
-			files := objectstest.Folder(t, filepath.Dir(file), "")
+			files := objectstest.Folder(t, filepath.Dir(file))
 			name := filepath.Base(filepath.Dir(file))
 			if files["Chart.yaml"] == "" || strings.Contains(files["Chart.yaml"], "type: library") {
 				continue

@@ -107,9 +107,7 @@ var OptionsTable = &fleet.Table{
 	Meaning: "The options of `provider::flotilla::adopt`.",
 	Attributes: []fleet.Attribute{
 		{
-			Name:    "repository",
-			Type:    fleet.ObjectType,
-			Of:      repositoryTable,
+			Name: "repository", Type: fleet.ObjectType, Of: repositoryTable,
 			Meaning: "The repository of the documents: that of objects whose own is not among the documents.",
 		},
 		{

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
@@ -17,19 +18,10 @@ type cluster struct {
 	labels, annotations   map[string]string
 }
 
-// Argo CD's names for the hub itself, unless a Secret renames it.
-const (
-	hubName   = "in-cluster"
-	hubServer = "https://kubernetes.default.svc"
-)
-
-// secretType labels the cluster Secrets of Argo CD.
-const secretType = "argocd.argoproj.io/secret-type"
-
 // cluster reads a cluster Secret of Argo CD.
 func (a *documents) cluster(o *manifestObject, fields map[string]any) (is bool) {
 	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
-	if o.kind.Kind != "Secret" || o.kind.Group != "" || read.labels[secretType] != "cluster" {
+	if o.kind.Kind != "Secret" || o.kind.Group != "" || read.labels[reconciler.SecretType] != reconciler.SecretCluster {
 		return false
 	}
 	for key, into := range map[string]*string{"name": &read.name, "server": &read.server, "project": &read.project} {
@@ -72,8 +64,8 @@ func (a *placer) destinationOf(o *manifestObject) *cluster {
 			return one
 		}
 	}
-	if name == hubName || isHub(server) {
-		return &cluster{name: hubName, server: hubServer}
+	if name == reconciler.HubName || isHub(server) {
+		return &cluster{name: reconciler.HubName, server: reconciler.HubServer}
 	}
 	if name == "" {
 		_, name, _ = strings.Cut(server, "://")
@@ -94,7 +86,7 @@ func isHub(server string) bool {
 func (c *cluster) labelsOfHost() map[string]string {
 	kept := map[string]string{}
 	for key, value := range c.labels {
-		if key != secretType && !schedule.IsReserved(key) && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
+		if key != reconciler.SecretType && !schedule.IsReserved(key) && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
 			kept[key] = value
 		}
 	}

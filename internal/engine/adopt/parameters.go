@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
@@ -185,7 +186,7 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 		if !selector.Matches(labels.Set(one.labels)) {
 			continue
 		}
-		hasHub = hasHub || one.server == hubServer
+		hasHub = hasHub || one.server == reconciler.HubServer
 		params := map[string]any{"name": one.name, "nameNormalized": normalized(one.name), "server": one.server, "project": one.project}
 		if m.isGo {
 			metadata := map[string]any{}
@@ -207,7 +208,7 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 		all = append(all, params)
 	}
 	if !isSelected && !hasHub {
-		all = append(all, map[string]any{"name": hubName, "nameNormalized": hubName, "server": hubServer, "project": ""})
+		all = append(all, map[string]any{"name": reconciler.HubName, "nameNormalized": reconciler.HubName, "server": reconciler.HubServer, "project": ""})
 	}
 	return all, m.values(body, all)
 }

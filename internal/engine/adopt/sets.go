@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
@@ -183,7 +184,7 @@ func (m *maker) application(set *manifestObject, namespace string, params map[st
 	}
 	keeps, _ := at(set.spec(), "syncPolicy.preserveResourcesOnDeletion").(bool)
 	if !keeps && len(params) > 0 && isEmpty(metadata["finalizers"]) {
-		metadata["finalizers"] = []any{"resources-finalizer.argocd.argoproj.io"}
+		metadata["finalizers"] = []any{reconciler.ArgoFinalizer}
 	}
 	made, problem := objectsOf(set.file, map[string]any{
 		"apiVersion": set.fields["apiVersion"], "kind": set.kind.Makes[0], "metadata": metadata, "spec": at(within, "template.spec"),

@@ -1,8 +1,6 @@
-// Package credential finds likely credentials in plain configuration: private keys, tokens of known services, URLs with
-// a password, and passwords by the name of their key.
-//
-// rules.go contains the rules of gitleaks for the token alone. Its rules for names and entropy report too much in
-// configuration; key.go judges names instead.
+// Package credential finds likely credentials in plain configuration: private keys, tokens of known services, URLs
+// with a password, and passwords by the name of their key. It uses only those rules of gitleaks that match the token
+// itself, because its others report too much in configuration.
 package credential
 
 import (
@@ -14,24 +12,24 @@ import (
 
 // Match locates a likely credential, without its value.
 type Match struct {
-	// Path joins keys, and indices or names of list elements: database.users[0].password.
+	// Path joins keys, and indices or names of list elements: containers[till].env[PASSWORD].value.
 	Path string
-	// Line counts from 1 in a text of several lines; otherwise it is 0.
+	// Line counts from 1 in a text of several lines, and is 0 in others.
 	Line int
 	// Rule is an identifier of gitleaks, "private-key", "password-in-url" or "password".
 	Rule string
 }
 
-// Find returns the matches in a value of map[string]any, []any and texts, sorted by path, at most one for each text. It
-// ignores other types, and the texts in known. It judges a value by the name of its object, such as an env entry, and an
-// argument by the flag before it. Paths contain names of list elements: containers[till].env[PASSWORD].value.
+// Find returns the matches in a value of map[string]any, []any and texts, sorted by path, at most one for each text.
+// It ignores other types and the texts in known. A name beside a value, as in an env entry, and the flag before an
+// argument count as keys.
 func Find(value any, known ...string) []Match {
 	f := finder{known: known}
 	f.value("", "", value)
 	return f.found
 }
 
-// Masked copies a value, and replaces each matching text by the result of mask.
+// Masked copies a value, and replaces matching texts by the result of mask.
 func Masked(value any, mask func(path, text string) string) any {
 	f := finder{mask: mask}
 	return f.value("", "", value)
@@ -46,7 +44,7 @@ func Texts(value any) (texts []string) {
 	return texts
 }
 
-// MayHave reports whether [Find] may match in the value of a YAML or JSON text. It is much faster than parsing.
+// MayHave reports whether [Find] may match in a YAML or JSON text. It is much faster than parsing.
 func MayHave(text string) bool {
 	start := 0
 	for i := 0; i <= len(text); i++ {
@@ -68,7 +66,7 @@ type finder struct {
 	mask  func(path, text string) string // nil: values are not copied
 }
 
-// value searches the value of a key, and returns a copy. List elements inherit the list's key.
+// value searches the value of a key, and returns a copy. List elements inherit the key.
 func (f *finder) value(path, key string, value any) any {
 	switch value := value.(type) {
 	case string:
@@ -126,7 +124,7 @@ func (f *finder) list(path, key string, list []any) any {
 	return copied
 }
 
-// flagBefore returns the flag before an argument; "" if the flag is harmless.
+// flagBefore returns the flag before an argument, unless it is harmless.
 func flagBefore(before, element any) string {
 	flag, _ := before.(string)
 	argument, _ := element.(string)
@@ -136,7 +134,7 @@ func flagBefore(before, element any) string {
 	return flag
 }
 
-// isShown reports whether a path may contain a name: a single line without a credential.
+// isShown reports whether a path may contain a name.
 func isShown(name string) bool {
 	const longest = 253
 	if name == "" || len(name) > longest || strings.ContainsAny(name, "\r\n") {
@@ -146,7 +144,6 @@ func isShown(name string) bool {
 	return rule == ""
 }
 
-// hiddenKey replaces a key that looks like a credential.
 const hiddenKey = "(hidden)"
 
 func (f *finder) object(path string, object map[string]any) any {
@@ -182,7 +179,6 @@ func (f *finder) object(path string, object map[string]any) any {
 	return copied
 }
 
-// inText returns the matching rule and line; "" if none.
 func inText(key, text string) (rule string, line int) {
 	if isPassword(key, text) {
 		return "password", 0

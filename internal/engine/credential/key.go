@@ -13,7 +13,6 @@ func isPassword(key, text string) bool {
 	return kind != plain && isLiteral(kind, text)
 }
 
-// kind classifies a value by the name of its key.
 type kind int
 
 const (
@@ -26,7 +25,7 @@ const (
 	password
 )
 
-// endings lists the last words of keys, joined in lower case. The first match wins.
+// endings are in lower case. The first match wins.
 var endings = []struct {
 	ending string
 	kind   kind
@@ -40,7 +39,7 @@ var endings = []struct {
 	{"secret", secret}, {"credential", secret}, {"credentials", secret},
 }
 
-// referring lists words of keys that name another object: existingSecret, imagePullSecret.
+// referring lists words of keys that name another object, such as existingSecret.
 var referring = []string{"existing", "pull", "ref", "name", "public", "path", "file", "csrf", "checksum"}
 
 // kindOf classifies a key by its last words. It ignores a trailing number, as in password_2.
@@ -64,7 +63,6 @@ func kindOf(key string) kind {
 	return plain
 }
 
-// hasEnding compares the last three letters with all endings.
 func hasEnding(key string) bool {
 	const length = 3
 	if len(key) < length {
@@ -126,30 +124,27 @@ var (
 
 func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 
-// isLiteral reports whether a text is a value of its kind, not a reference.
 func isLiteral(kind kind, text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || isPlaceholder(text) || word.MatchString(text) || path.MatchString(text) || envName.MatchString(text) ||
-		address.MatchString(text) ||
-		prose.MatchString(text) {
+		address.MatchString(text) || prose.MatchString(text) {
 		return false
 	}
 	return kind == password || !number.MatchString(text) && (kind == token || !object.MatchString(text))
 }
 
-// Values after a key in YAML, JSON, TOML, properties, environment files and connection strings: quoted, or one word up to the
-// end of the line, list or part.
+// Values after a key in YAML, JSON, TOML, environment files and connection strings: quoted, or one word up to the end
+// of the line, list or part.
 var (
 	quoted = regexp.MustCompile(`^[:=][ \t]*(?:"([^"\n]+)"|'([^'\n]+)')`)
 	bare   = regexp.MustCompile(`^(?::[ \t]+|=[ \t]*)([^\s"'{}\[\]()|>&;,#]+)`)
 	ended  = regexp.MustCompile(`^[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=)`)
 )
 
-// userinfo matches the rest of a URL with a password.
 var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
 
-// findPassword finds a URL with a password, or a literal under a key for passwords. In comments it finds only URLs. Its time
-// is linear, since it skips the whole word after such a key.
+// findPassword finds a URL with a password, or a literal under a key for passwords, but in comments only URLs. Its
+// time is linear, because it skips the whole word after such a key.
 func findPassword(text string) (rule string, at int) {
 	isComment := false // from "#" at the beginning of a line or after white space to the end of the line
 	end := 0           // of the last word
@@ -201,5 +196,5 @@ func isOfKey(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' || r == '.'
 }
 
-// expression matches a reference in a program, such as var.token.
+// expression matches references such as var.token.
 var expression = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)

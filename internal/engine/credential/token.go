@@ -10,9 +10,8 @@ import (
 
 type rule struct {
 	id, pattern string
-	// keywords are in lower case. A text without any of them, in upper or lower case, has no such token.
+	// keywords are in lower case. A text without them, in any case, has no such token.
 	keywords []string
-	// shortest is the length of the shortest match.
 	shortest int
 	// entropy is the minimum in bits for each character.
 	entropy float64
@@ -23,14 +22,12 @@ type rule struct {
 	allows   []*regexp.Regexp
 }
 
-// ownRules lists rules that gitleaks lacks in this form.
 var ownRules = []*rule{
 	// Matches short and truncated keys, too.
 	{
 		id:       "private-key",
 		pattern:  `-----BEGIN[ A-Z0-9]{0,100}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*[A-Za-z0-9+/=]{8,}`,
-		keywords: []string{"-----begin"},
-		shortest: 32,
+		keywords: []string{"-----begin"}, shortest: 32,
 	},
 }
 
@@ -67,7 +64,6 @@ var all = sync.OnceValue(func() *tokens {
 	return t
 })
 
-// startOf returns the index of two characters, ignoring case.
 func startOf(first, second byte) int { return int(lower(first)&127)<<7 | int(lower(second)&127) }
 
 func lower(c byte) byte {
@@ -77,7 +73,6 @@ func lower(c byte) byte {
 	return c
 }
 
-// findToken returns the matching rule and its position; "" if none.
 func findToken(text string) (id string, at int) {
 	t := all()
 	if len(text) < t.shortest {
@@ -105,7 +100,7 @@ func findToken(text string) (id string, at int) {
 	return "", 0
 }
 
-// shortKeyword begins old tokens of Vault. It occurs in most host names, so its rule took half of the time.
+// shortKeyword begins old tokens of Vault. It occurs in most host names, and took half of the time.
 const shortKeyword = "s."
 
 func beginsVaultToken(text string) bool {
@@ -121,12 +116,10 @@ func beginsVaultToken(text string) bool {
 	return true
 }
 
-// hasPrefixFold is strings.HasPrefix without regard to case.
 func hasPrefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-// find returns the position of the first token.
 func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 	r.once.Do(func() {
 		r.compiled = regexp.MustCompile(r.pattern)
@@ -135,7 +128,7 @@ func (r *rule) find(text string, common []*regexp.Regexp) (at int, found bool) {
 		}
 	})
 	for _, match := range r.compiled.FindAllStringSubmatchIndex(text, -1) {
-		// The token is the first non-empty group, as in gitleaks; without groups, the whole match.
+		// As in gitleaks, the token is the first non-empty group, or else the whole match.
 		token := text[match[0]:match[1]]
 		for i := 2; i < len(match); i += 2 {
 			if match[i] >= 0 && match[i] < match[i+1] {

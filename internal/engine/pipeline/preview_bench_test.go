@@ -80,7 +80,7 @@ func previewed(b *testing.B, archives *objectstest.Archives, size int, how strin
 		name := workload["name"].(string)
 		pin := folder.Pin{Version: "1.2.3", Digest: fmt.Sprintf("sha256:%064x", i)}
 		manifests := folder.Manifests{Storage: "helm", Repo: "https://charts.example.com", Chart: name, Version: "1.2.3"}
-		archives.Add(artifact.Artifact{Storage: "helm", Repo: manifests.Repo, Chart: name, Pin: pin}, objectstest.App(name, name+"/"))
+		archives.Add(artifact.Artifact{Storage: "helm", Repo: manifests.Repo, Chart: name, Pin: pin}, objectstest.App(b, name, name+"/"))
 		for target, given := range workload["deployment_targets"].(map[string]any) {
 			given.(map[string]any)["manifests"] = map[string]any{"storage": "helm", "repo": manifests.Repo, "chart": name, "version": "1.2.3"}
 			given.(map[string]any)["config_as"] = []any{"values"}

@@ -11,6 +11,16 @@ const (
 	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
 )
 
+// Names of Argo CD. HubName and HubServer are the destination of a hub itself, unless a Secret renames it.
+const (
+	HubName       = "in-cluster"
+	HubServer     = "https://kubernetes.default.svc"
+	SecretType    = "argocd.argoproj.io/secret-type" // label of Secrets, with the value SecretCluster for clusters
+	SecretCluster = "cluster"
+	// ArgoFinalizer makes Argo CD delete an Application's resources. "/background" and "/foreground" may follow it.
+	ArgoFinalizer = "resources-finalizer.argocd.argoproj.io"
+)
+
 // The commit statuses of Argo CD's notifications, as templates.
 const (
 	syncedRevision = "{{.app.status.sync.revision}}"
@@ -54,7 +64,7 @@ var argocdHub = Reconciler{
 	Refresh:        &argoRefresh,
 	Agent: Agent{
 		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
-		Registers: "argocd.argoproj.io/secret-type=cluster",
+		Registers: SecretType + "=" + SecretCluster,
 		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, ` +
 			`by feedback = { hub = "<its name>" } of flotilla_compliance`,
 	},

@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// argoFinalizer makes Argo CD delete an Application's resources. "/background" and "/foreground" may follow it.
-const argoFinalizer = "resources-finalizer.argocd.argoproj.io"
-
 var (
 	applicationRemoval = Removal{
 		Keeping: patching(change{"metadata.finalizers", withoutFinalizer}, change{"spec.syncPolicy.automated.prune", from(true, false)}),
@@ -76,14 +73,14 @@ func withFinalizer(finalizers any) any {
 	if slices.ContainsFunc(list, func(one any) bool { return isArgoFinalizer(fmt.Sprint(one)) }) {
 		return nil
 	}
-	return append(slices.Clone(list), argoFinalizer)
+	return append(slices.Clone(list), ArgoFinalizer)
 }
 
-func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, argoFinalizer) }
+func isArgoFinalizer(finalizer string) bool { return strings.HasPrefix(finalizer, ArgoFinalizer) }
 
 func applicationRemoves(live *unstructured.Unstructured) bool {
 	to := jsonObject(live.Object).object("spec", "destination")
-	isHub := to.text("server") == "https://kubernetes.default.svc" || to.text("name") == "in-cluster"
+	isHub := to.text("server") == HubServer || to.text("name") == HubName
 	return isHub && slices.ContainsFunc(live.GetFinalizers(), isArgoFinalizer)
 }
 

@@ -235,7 +235,7 @@ func applicationRoot(l *Listing, a *ListedObject, at folder.Location, dir string
 		}
 		r := Root{Applied: applicationApplied(l, a, i, several), SameRepository: SameRepository(source.text("repoURL"), at.URL)}
 		destination := a.text("spec", "destination", "name")
-		r.ToHub = (destination == "" || destination == "in-cluster") && a.text("spec", "source", "directory", "include") != ""
+		r.ToHub = (destination == "" || destination == HubName) && a.text("spec", "source", "directory", "include") != ""
 		for _, resource := range a.list("status", "resources") {
 			if name := resourceName(resource); r.ToHub && IsTemplated(name.Kind) {
 				r.Makers = append(r.Makers, name)

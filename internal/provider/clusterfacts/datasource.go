@@ -1,5 +1,5 @@
-// Package clusterfacts implements flotilla_cluster_facts: facts that clusters report about themselves, and clusters that a hub
-// knows.
+// Package clusterfacts implements flotilla_cluster_facts: facts that clusters report about themselves, and clusters
+// that a hub knows.
 package clusterfacts
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
@@ -80,7 +81,6 @@ func definition() schema.Schema {
 	}
 }
 
-// settings are the arguments.
 type settings struct {
 	clusters bool
 	names    []string // nil: all
@@ -91,10 +91,8 @@ type settings struct {
 	defaults map[string]map[string]string
 }
 
-// validate checks the attributes beyond their types.
 func validate(m *clusterFactsModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
-// decode reads the arguments, strictly.
 func (m *clusterFactsModel) decode(diagnostics *diag.Diagnostics) (s settings) {
 	s.clusters = m.Sources.IsNull()
 	tfvalue.ReadStrictly("sources", SourcesTable, m.Sources, diagnostics, func(o *fleet.ObjectReader) {
@@ -134,7 +132,7 @@ func (m *clusterFactsModel) decode(diagnostics *diag.Diagnostics) (s settings) {
 }
 
 func decodeHub(o *fleet.ObjectReader) *discovery.Hub {
-	hub := &discovery.Hub{ArgoCD: argocdNamespace, ClusterProfiles: true}
+	hub := &discovery.Hub{ArgoCD: reconciler.Hub().Namespace, ClusterProfiles: true}
 	switch given, _ := o.Value("hub"); given.(type) {
 	case nil:
 		return nil
@@ -162,7 +160,6 @@ func decodeHub(o *fleet.ObjectReader) *discovery.Hub {
 	return hub
 }
 
-// decodeDefaults reads label_defaults.
 func (s *settings) decodeDefaults(m *clusterFactsModel, diagnostics *diag.Diagnostics) {
 	s.defaults = map[string]map[string]string{}
 	root := path.Root("label_defaults")
@@ -183,17 +180,9 @@ func (s *settings) decodeDefaults(m *clusterFactsModel, diagnostics *diag.Diagno
 			}
 			at := root.AtMapKey(name).AtMapKey(label)
 			if _, has := m.LabelsFrom.Elements()[label]; !has && !m.LabelsFrom.IsUnknown() {
-				diagnostics.AddAttributeError(
-					at,
-					"Invalid label_defaults",
-					tfvalue.Sentence(
-						fmt.Sprintf(
-							"there is no label %q in labels_from%s",
-							label,
-							fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements()))),
-						),
-					),
-				)
+				similar := fleet.DidYouMean(label, slices.Sorted(maps.Keys(m.LabelsFrom.Elements())))
+				diagnostics.AddAttributeError(at, "Invalid label_defaults",
+					tfvalue.Sentence(fmt.Sprintf("there is no label %q in labels_from%s", label, similar)))
 			}
 			if problem := fleet.CheckLabelValue(text.ValueString()); problem != "" {
 				diagnostics.AddAttributeError(at, "Invalid label_defaults", tfvalue.Sentence(problem))
@@ -204,7 +193,6 @@ func (s *settings) decodeDefaults(m *clusterFactsModel, diagnostics *diag.Diagno
 	}
 }
 
-// read asks the clusters and the hub.
 func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, diagnostics *diag.Diagnostics) {
 	s := m.decode(diagnostics)
 	question, complete := s.question(c, m.Requested.ValueBool(), diagnostics)
@@ -228,13 +216,12 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	if names := labels.Silent; len(names) > 0 {
 		lines := []string{}
 		for _, name := range names {
-			lines = append(lines, fmt.Sprintf("%s: %s", name, strings.Join(slices.Sorted(maps.Values(labels.Without[name])), "; ")))
+			lines = append(lines, name+": "+strings.Join(slices.Sorted(maps.Values(labels.Without[name])), "; "))
 		}
 		diagnostics.AddAttributeError(path.Root("label_defaults"), "Labels of clusters are not known", fmt.Sprintf(
 			"Without their labels, policies would no longer select these clusters. Set label_defaults to the labels that they had, or to {%q = "+
 				"{}} to go on without:\n%s",
-			facts.AllOthers,
-			wording.Lines(lines, wording.Named),
+			facts.AllOthers, wording.Lines(lines, wording.Named),
 		))
 		return
 	}
@@ -249,7 +236,7 @@ func read(ctx context.Context, c *connection.Connection, m *clusterFactsModel, d
 	m.set(at, known, labels, diagnostics)
 }
 
-// question returns the clusters to read. complete is false while they are not all known.
+// question returns the clusters to read. complete is false while some are unknown.
 func (s *settings) question(c *connection.Connection, requested bool, diagnostics *diag.Diagnostics) (q discovery.Question, complete bool) {
 	root := path.Root("sources")
 	known := connection.Clusters{Unknown: true}
@@ -291,11 +278,8 @@ func (s *settings) question(c *connection.Connection, requested bool, diagnostic
 		}
 	}
 	if !complete {
-		diagnostics.AddAttributeWarning(
-			root,
-			"Clusters are not known yet",
-			"How to reach clusters is not known before the apply. This plan leaves out what they would find.",
-		)
+		diagnostics.AddAttributeWarning(root, "Clusters are not known yet",
+			"How to reach clusters is not known before the apply. This plan leaves out what they would find.")
 	}
 	return q, complete
 }

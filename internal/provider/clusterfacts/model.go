@@ -85,7 +85,6 @@ var clusters = table.Definition[*row]{
 	),
 }
 
-// factsTable has an attribute for each fact, null while it is unknown.
 func factsTable() (object table.Definition[*row]) {
 	for _, fact := range facts.All {
 		name := fact.Name
@@ -128,7 +127,6 @@ func byName[V any](value any, as func(any) V) map[string]V {
 	return found
 }
 
-// factsText documents the facts.
 func factsText() string {
 	var lines strings.Builder
 	for _, fact := range facts.All {
@@ -146,17 +144,14 @@ func factsText() string {
 	return lines.String()
 }
 
-// totals has the numbers of clusters.
 type totals struct{ clusters, ready, progressing, unknown int }
 
 var summary = table.Definition[totals]{
 	table.Number("clusters", "How many there are.", func(t totals) int { return t.clusters }),
 	table.Number("ready", "How many are ready.", func(t totals) int { return t.ready }),
-	table.Number(
-		"progressing",
-		"How many are progressing, for example with nodes that are not ready.",
-		func(t totals) int { return t.progressing },
-	),
+	table.Number("progressing", "How many are progressing, for example with nodes that are not ready.", func(t totals) int {
+		return t.progressing
+	}),
 	table.Number("unknown", "How many are unknown, for example without an answer.", func(t totals) int { return t.unknown }),
 }
 
@@ -187,7 +182,6 @@ func (m *clusterFactsModel) set(at time.Time, known map[string]facts.KnownFacts,
 	m.Labels = labelsOf(labels.Of)
 }
 
-// labelsOf returns labels by cluster.
 func labelsOf(of map[string]map[string]string) types.Map {
 	rows := make(map[string]attr.Value, len(of))
 	for name, labels := range of {

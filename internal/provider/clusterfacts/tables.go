@@ -2,11 +2,9 @@ package clusterfacts
 
 import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 )
-
-// argocdNamespace is the default namespace of Argo CD's cluster Secrets.
-const argocdNamespace = "argocd"
 
 // SourcesTable describes the attribute sources.
 var SourcesTable = &fleet.Table{
@@ -14,16 +12,11 @@ var SourcesTable = &fleet.Table{
 	Meaning: "The attribute `sources` of `flotilla_cluster_facts`: where clusters are found. Unset: `{clusters = true}`.",
 	Attributes: []fleet.Attribute{
 		{
-			Name:    "clusters",
-			Type:    fleet.BoolOrObjectType,
-			Of:      askingTable,
-			Default: false,
+			Name: "clusters", Type: fleet.BoolOrObjectType, Of: askingTable, Default: false,
 			Meaning: "Whether the provider's `clusters` are asked, and which and how.",
 		},
 		{
-			Name:    "hub",
-			Type:    fleet.TextOrObjectType,
-			Of:      hubTable,
+			Name: "hub", Type: fleet.TextOrObjectType, Of: hubTable,
 			Meaning: "The name of one of the provider's `clusters`, where others have registered clusters, and the parts to read.",
 		},
 	},
@@ -44,16 +37,12 @@ var hubTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "name", Required: true, Meaning: "Name of the hub, one of the provider's `clusters`."},
 		{
-			Name:    "argocd",
-			Type:    fleet.BoolType,
-			Default: true,
+			Name: "argocd", Type: fleet.BoolType, Default: true,
 			Meaning: "Whether the Secrets of Argo CD's clusters are read. Name, URL and labels of each are kept, never credentials or annotations.",
 		},
-		{Name: "namespace", Default: argocdNamespace, Meaning: "The namespace of those Secrets."},
+		{Name: "namespace", Default: reconciler.Hub().Namespace, Meaning: "The namespace of those Secrets."},
 		{
-			Name:    "cluster_profiles",
-			Type:    fleet.BoolType,
-			Default: true,
+			Name: "cluster_profiles", Type: fleet.BoolType, Default: true,
 			Meaning: "Whether the objects `ClusterProfile` of `multicluster.x-k8s.io/v1alpha1` are read in all namespaces.",
 		},
 	},

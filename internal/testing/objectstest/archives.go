@@ -1,12 +1,10 @@
-// Package objectstest has artifacts of files in memory, for tests of package objects and of what calls it.
+// Package objectstest has artifacts in memory for tests.
 package objectstest
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// Archives is an artifact.Fetcher of archives that were written before.
+// Archives is an artifact.Fetcher of archives added before.
 type Archives struct {
 	t       testing.TB
 	mutex   sync.Mutex
@@ -24,12 +22,12 @@ type Archives struct {
 	Fetched map[string]int // how often each was fetched, by key
 }
 
-// NewArchives returns a fetcher that has no archive.
+// NewArchives returns a fetcher without archives.
 func NewArchives(t testing.TB) *Archives {
 	return &Archives{t: t, paths: map[string]string{}, Fetched: map[string]int{}}
 }
 
-// Add writes an archive of files, by their paths. A text that begins with "-> " is a symbolic link to what follows.
+// Add writes an archive of files by path. A text "-> <target>" is a symbolic link.
 func (a *Archives) Add(what artifact.Artifact, files map[string]string) artifact.Artifact {
 	a.t.Helper()
 	regular, links := map[string]string{}, map[string]string{}
@@ -64,26 +62,4 @@ func (a *Archives) Fetch(_ context.Context, what artifact.Artifact) (string, err
 		return "", fmt.Errorf("artifact %q is not there", what.Key())
 	}
 	return path, nil
-}
-
-// Folder reads the files of a folder on disk, with their paths below prefix.
-func Folder(t testing.TB, folder, prefix string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		files[prefix+filepath.ToSlash(name)] = string(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }

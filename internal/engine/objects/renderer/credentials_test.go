@@ -42,7 +42,7 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 		}
 		for _, file := range charts {
 			chart := filepath.Dir(file)
-			shipped := archives.Add(shop, objectstest.Folder(t, chart, ""))
+			shipped := archives.Add(shop, objectstest.Folder(t, chart))
 			for _, values := range valueFiles(t, chart) {
 				request := objects.Request{
 					Artifact:          shipped,
@@ -60,7 +60,7 @@ func TestChartsOfOthersHaveNoCredentials(t *testing.T) {
 		}
 	})
 	others(t, "kustomize", func(t *testing.T, folder string) {
-		all := archives.Add(shop, objectstest.Folder(t, folder, ""))
+		all := archives.Add(shop, objectstest.Folder(t, folder))
 		err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Name() != "kustomization.yaml" {
 				return err

@@ -217,7 +217,7 @@ func renderAll(t *testing.T, folder, helm string, outcomes *counts) {
 		t.Run(filepath.Base(chart), func(t *testing.T) {
 			t.Parallel()
 			archives := objectstest.NewArchives(t)
-			shipped := archives.Add(shop, objectstest.Folder(t, chart, ""))
+			shipped := archives.Add(shop, objectstest.Folder(t, chart))
 			for _, values := range valueFiles(t, chart) {
 				compareWithHelm(t, archives, shipped, chart, values, helm, outcomes)
 			}
@@ -388,7 +388,7 @@ func TestKustomizationsAreBuiltAsByKustomize(t *testing.T) {
 func buildAll(t *testing.T, folder, kustomize string) {
 	t.Helper()
 	archives := objectstest.NewArchives(t)
-	all := archives.Add(shop, objectstest.Folder(t, folder, ""))
+	all := archives.Add(shop, objectstest.Folder(t, folder))
 	built := 0
 	err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != "kustomization.yaml" {
