@@ -1,8 +1,7 @@
 package provider_test
 
 import (
-	"encoding/json"
-	"maps"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
 // fleetExample is Flux' own example of a fleet.
@@ -78,90 +78,14 @@ func TestAFleetIsAdopted(t *testing.T) {
 	}
 }
 
-// adopting is a configuration that adopts documents, and writes what is made of them.
-func adopting(documents map[string]string) string {
-	config := `
-locals {
-  adopted     = provider::flotilla::adopt("prod", local.documents, { repository = { url = "https://git.example.com/fleet" } })
-  fleet       = provider::flotilla::fleet(local.adopted.fleet)
-  gitops_repo = { url = "gitops.git", branch = "prod" }
-  documents = {
-`
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		config += "    " + strconv.Quote(name) + " = " + strconv.Quote(documents[name]) + "\n"
-	}
-	return config + `  }
-}
-
-resource "flotilla_assignment" "prod" {
-  name        = "prod"
-  fleet       = local.fleet
-  gitops_repo = local.gitops_repo
-}
-
-output "listed" {
-  value = [for one in local.adopted.listed : "${one.object} ${one.reason}" if !one.taken]
-}
-
-output "policies" {
-  value = local.adopted.fleet.target_policies
-}
-`
-}
-
-// TestApplicationSetsAreAdopted adopts the Applications that the guide's ApplicationSet makes, and takes one as it is whose clusters
-// are not known.
-func TestApplicationSetsAreAdopted(t *testing.T) {
-	t.Parallel()
-	_, set, _ := strings.Cut(readFile(t, filepath.Join("..", "..", "docs", "guides", "adopting.md")), "```yaml\n")
-	set, _, _ = strings.Cut(set, "```")
-	secret := func(name, env string) string {
-		return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: argocd, labels: {argocd.argoproj.io/secret-type: cluster, env: " + env + "}}\n" +
-			"stringData: {name: " + name + ", server: 'https://" + name + ".example.com'}\n"
-	}
-	clusters := secret("eu-1", "prod") + secret("eu-2", "prod") + secret("dev-1", "dev")
-	for name, tool := range acceptanceTools(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			adopted := func(documents map[string]string) (workdir, map[string]string) {
-				w := newWorkdir(t, tool, map[string]string{"main.tf": adopting(documents) + requiredProviders})
-				w.run("apply", "-input=false", "-auto-approve")
-				w.plan("-detailed-exitcode")
-				return w, files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
-			}
-			w, written := adopted(map[string]string{"web.yaml": set, "clusters.yaml": clusters})
-			for name, isThere := range map[string]bool{"eu-1": true, "eu-2": true, "dev-1": false} {
-				text := written[name+"/web-default/reconciler.yaml"]
-				if strings.Contains(text, "name: "+name+"-web\n") != isThere ||
-					strings.Contains(text, "server: https://"+name+".example.com\n") != isThere {
-					t.Errorf("on %s is %q", name, text)
-				}
-			}
-			if listed := w.run("output", "-json", "listed"); !strings.Contains(
-				listed,
-				"ApplicationSet argocd/web makes 2 Applications, which are adopted in its place",
-			) {
-				t.Errorf("listed is %s", listed)
-			}
-			if policies := w.run("output", "-json", "policies"); !strings.Contains(policies, `"match_labels":{"env":"prod"}`) {
-				t.Errorf("policies are %s", policies)
-			}
-			_, written = adopted(map[string]string{"web.yaml": set})
-			if text := written["prod/web-default/reconciler.yaml"]; !strings.Contains(text, "kind: ApplicationSet\n") {
-				t.Errorf("without clusters %q is written", text)
-			}
-		})
-	}
-}
-
-// TestAFleetIsAdoptedAsItIsApplied adopts an application of applications, a kustomization that patches, and one that cannot
-// be rendered.
-func TestAFleetIsAdoptedAsItIsApplied(t *testing.T) {
+// TestAdoptRendersAsAgentsDo adopts an application of applications, a kustomization that patches, and one that cannot be
+// rendered. Package adopt has the further cases.
+func TestAdoptRendersAsAgentsDo(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: NAME, namespace: argocd}\n" +
 		"spec: {project: default, source: {repoURL: 'https://git.example.com/fleet', path: PATH}, destination: {name: in-cluster}}\n"
 	application := func(name, path string) string { return strings.NewReplacer("NAME", name, "PATH", path).Replace(object) }
-	documents := map[string]string{
+	documents := map[string]any{
 		"root.yaml":               application("root", "apps"),
 		"apps/web.yaml":           application("web", "web"),
 		"apps/kustomization.yaml": "resources: [web.yaml]\nnamePrefix: eu-\n",
@@ -171,60 +95,59 @@ func TestAFleetIsAdoptedAsItIsApplied(t *testing.T) {
 		"far/far.yaml":            application("far", "far"),
 		"far/kustomization.yaml":  "resources: [far.yaml, 'https://git.example.com/base']\nnamePrefix: a-\n",
 	}
-	config := adopting(documents)
-	for name, tool := range acceptanceTools(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
-			w.run("apply", "-input=false", "-auto-approve")
-			w.plan("-detailed-exitcode")
-			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
-			for path, part := range map[string]string{
-				"prod/eu-web-default/reconciler.yaml": "name: eu-web\n", "prod/db-default/reconciler.yaml": "targetRevision: v1.2.3\n",
-			} {
-				if !strings.Contains(written[path], part) {
-					t.Errorf("%q is not in %s:\n%s", part, path, written[path])
-				}
-			}
-			var listed []string
-			if err := json.Unmarshal([]byte(w.run("output", "-json", "listed")), &listed); err != nil {
-				t.Fatal(err)
-			}
-			want := []string{
-				"Application argocd/db is not among the resources of db/kustomization.yaml: it is not known whether it is applied",
-				"Application argocd/far may be changed by namePrefix of far/kustomization.yaml, and it is not known how it is applied: far/kustomization.yaml refers to https://git.example.com/base: " +
-					"rendering reads nothing from the network, so take it into the repository",
-				"Application argocd/root brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
-			}
-			if !reflect.DeepEqual(listed, want) {
-				t.Errorf("listed is %q, want %q", listed, want)
-			}
-		})
+	options := map[string]any{"repository": map[string]any{"url": "https://git.example.com/fleet"}}
+	value, err := evaluateAdopt(t, "prod", documents, options)
+	if err != nil {
+		t.Fatal(err)
 	}
+	adopted := value.(map[string]any)
+	for _, part := range []string{"name:eu-web", "targetRevision:v1.2.3"} {
+		if fleet := fmt.Sprint(adopted["fleet"]); !strings.Contains(fleet, part) {
+			t.Errorf("%q is not in %s", part, fleet)
+		}
+	}
+	var listed []string
+	for _, one := range adopted["listed"].([]any) {
+		one := one.(map[string]any)
+		if one["taken"] == false {
+			listed = append(listed, fmt.Sprint(one["object"], " ", one["reason"]))
+		}
+	}
+	want := []string{
+		"Application argocd/db is not among the resources of db/kustomization.yaml: it is not known whether it is applied",
+		"Application argocd/far may be changed by namePrefix of far/kustomization.yaml, and it is not known how it is applied: far/kustomization.yaml refers to https://git.example.com/base: " +
+			"rendering reads nothing from the network, so take it into the repository",
+		"Application argocd/root brings objects of reconcilers, which are adopted themselves: it goes on to follow its folder",
+	}
+	if !slices.Equal(listed, want) {
+		t.Errorf("listed is %q, want %q", listed, want)
+	}
+}
+
+// evaluateAdopt calls provider::flotilla::adopt.
+func evaluateAdopt(t *testing.T, arguments ...any) (any, error) {
+	t.Helper()
+	return providertest.New(startProvider).Evaluate(t.Context(), providertest.Call{Function: "adopt", Arguments: arguments})
 }
 
 func TestAdoptRefusesBadArguments(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ arguments, want string }{
-		"environment":          {`"Prod", {}`, `"Prod" is not a DNS label`},
-		"documents":            {`"prod", { a = 1 }`, `documents["a"]: must be the text of YAML documents`},
-		"options":              {`"prod", {}, { host = "x" }`, `options.host: unknown attribute; did you mean "hosts"?`},
-		"two objects":          {`"prod", {}, {}, {}`, `there may be only one object of options`},
-		"a pattern of nothing": {`"prod", {}, { hosts = "clusters" }`, `options.hosts: must have {cluster_type}`},
-		"a pattern without a match": {
-			`"prod", { "fleet/eu/a.yaml" = jsonencode({
-				apiVersion = "argoproj.io/v1alpha1", kind = "Application", metadata = { name = "shop", namespace = "argocd" }
-				spec = { project = "default", source = { repoURL = "https://git.example.com/shop", path = "." }, destination = { name = "eu" } }
-			}) }, { hosts = "clusters/{cluster_type}" }`,
-			`options.hosts: no object to adopt is in a folder like "clusters/{cluster_type}"; "fleet/eu/a.yaml" is one of the files`,
+	const application = `{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: shop, namespace: argocd}, spec: {
+		project: default, source: {repoURL: "https://git.example.com/shop", path: "."}, destination: {name: eu}}}`
+	documents, hosts := map[string]any{}, func(pattern string) map[string]any { return map[string]any{"hosts": pattern} }
+	for want, arguments := range map[string][]any{
+		`"Prod" is not a DNS label`:                              {"Prod", documents},
+		`documents["a"]: must be the text of YAML documents`:     {"prod", map[string]any{"a": 1}},
+		`options.host: unknown attribute; did you mean "hosts"?`: {"prod", documents, map[string]any{"host": "x"}},
+		`there may be only one object of options`:                {"prod", documents, map[string]any{}, map[string]any{}},
+		`options.hosts: must have {cluster_type}`:                {"prod", documents, hosts("clusters")},
+		`options.hosts: no object to adopt is in a folder like "clusters/{cluster_type}"; "fleet/eu/a.yaml" is one of the files`: {
+			"prod", map[string]any{"fleet/eu/a.yaml": application}, hosts("clusters/{cluster_type}"),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testSteps(t, resource.TestCase{Steps: []resource.TestStep{{
-				Config: "output \"adopted\" {\n  value = provider::flotilla::adopt(" + test.arguments + ")\n}\n", PlanOnly: true, ExpectError: words(test.want),
-			}}})
-		})
+		if _, err := evaluateAdopt(t, arguments...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v gives %v, want %q", arguments, err, want)
+		}
 	}
 }
 
@@ -254,40 +177,4 @@ resource "flotilla_assignment" "prod" {
 `,
 		Check: resource.TestCheckResourceAttrSet("flotilla_assignment.prod", "commit"),
 	}}})
-}
-
-// Flux builds folders without a kustomization.yaml with kustomize, too: NO, yes and dates are texts there.
-func TestAFolderOfFluxIsAdoptedAsKustomizeReadsIt(t *testing.T) {
-	t.Parallel()
-	const release = `apiVersion: source.toolkit.fluxcd.io/v1
-kind: HelmRepository
-metadata: {name: charts, namespace: flux-system}
-spec: {interval: 1h, url: https://charts.example.com}
----
-apiVersion: helm.toolkit.fluxcd.io/v2
-kind: HelmRelease
-metadata: {name: app, namespace: shop}
-spec:
-  interval: 10m
-  chart: {spec: {chart: app, version: 1.2.3, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}
-  values: {country: NO, enabled: yes, since: 2024-01-01, axis: {x: 1, y: 2, n: 3}}
-`
-	config := adopting(map[string]string{"clusters/a/app.yaml": release})
-	for name, tool := range acceptanceTools(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorkdir(t, tool, map[string]string{"main.tf": config + requiredProviders})
-			w.run("apply", "-input=false", "-auto-approve")
-			written := files(t, repository{cloneURL: filepath.Join(w.path, "gitops.git")}.clone(t, "prod"))
-			var all strings.Builder
-			for _, text := range written {
-				all.WriteString(text)
-			}
-			for _, part := range []string{`country: "NO"`, `enabled: "yes"`, `since: "2024-01-01"`, `"y": 2`, `"n": 3`} {
-				if !strings.Contains(all.String(), part) {
-					t.Errorf("%q is not in\n%s", part, all.String())
-				}
-			}
-		})
-	}
 }

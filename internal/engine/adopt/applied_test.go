@@ -220,3 +220,34 @@ spec:
 		})
 	}
 }
+
+// TestAFolderOfFluxIsReadLikeKustomize adopts a folder without a kustomization.yaml, which Flux builds with kustomize, too:
+// NO, yes and dates are texts there.
+func TestAFolderOfFluxIsReadLikeKustomize(t *testing.T) {
+	t.Parallel()
+	_, all := adopted(t, map[string]any{"clusters/a/app.yaml": `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts, namespace: flux-system}
+spec: {interval: 1h, url: https://charts.example.com}
+---
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: app, namespace: shop}
+spec:
+  interval: 10m
+  chart: {spec: {chart: app, version: 1.2.3, sourceRef: {kind: HelmRepository, name: charts, namespace: flux-system}}}
+  values: {country: NO, enabled: yes, since: 2024-01-01, axis: {x: 1, y: 2, n: 3}}
+`}, here)
+	at := slices.IndexFunc(all, func(one written) bool { return one.fields["kind"] == "HelmRelease" })
+	if at < 0 {
+		t.Fatalf("written is %v", all)
+	}
+	const want = `map[axis:map[n:3 x:1 y:2] country:NO enabled:yes since:2024-01-01]`
+	if values := fieldOf(all[at].fields["spec"], "values"); fmt.Sprint(values) != want {
+		t.Errorf("values are %v, want %s", values, want)
+	}
+	if _, isText := fieldOf(all[at].fields["spec"], "values.enabled").(string); !isText {
+		t.Error("yes is no text")
+	}
+}

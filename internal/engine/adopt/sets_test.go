@@ -2,11 +2,14 @@ package adopt_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/adopt"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
@@ -42,18 +45,8 @@ var clustersOfAHub = fmt.Sprintf(clusterSecret, "eu-1", "https://10.0.0.1:6443",
 func applicationsOf(all []written) (names []string) {
 	for _, one := range all {
 		spec := one.fields["spec"]
-		names = append(
-			names,
-			fmt.Sprint(
-				one.host,
-				": ",
-				strings.TrimPrefix(identity(one.fields), "argoproj.io "),
-				" ",
-				fieldOf(spec, "source.path"),
-				" ",
-				fieldOf(spec, "destination"),
-			),
-		)
+		name := strings.TrimPrefix(identity(one.fields), "argoproj.io ")
+		names = append(names, fmt.Sprint(one.host, ": ", name, " ", fieldOf(spec, "source.path"), " ", fieldOf(spec, "destination")))
 	}
 	slices.Sort(names)
 	return names
@@ -297,5 +290,46 @@ func TestAReasonIsTheSameEachTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheGuidesApplicationSetIsAdopted adopts the guide's ApplicationSet by its Applications, and as it is without the
+// clusters that it chooses.
+func TestTheGuidesApplicationSetIsAdopted(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "adopting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, set, _ := strings.Cut(string(guide), "```yaml\n")
+	set, _, _ = strings.Cut(set, "```")
+	clusters := ""
+	for name, env := range map[string]string{"eu-1": "prod", "eu-2": "prod", "dev-1": "dev"} {
+		clusters += fmt.Sprintf(clusterSecret, name, "https://"+name+".example.com", "env: "+env)
+	}
+	result, all := adopted(t, map[string]any{"web.yaml": set, "clusters.yaml": clusters}, here)
+	var servers []string
+	for _, one := range all {
+		servers = append(servers, one.host+": "+identity(one.fields)+" "+fmt.Sprint(fieldOf(one.fields["spec"], "destination.server")))
+	}
+	slices.Sort(servers)
+	want := []string{
+		"eu-1: argoproj.io Application argocd/eu-1-web https://eu-1.example.com",
+		"eu-2: argoproj.io Application argocd/eu-2-web https://eu-2.example.com",
+	}
+	if !slices.Equal(servers, want) {
+		t.Errorf("Applications are %q, want %q", servers, want)
+	}
+	const made = "makes 2 Applications, which are adopted in its place"
+	if !slices.ContainsFunc(result.Listed, func(one adopt.Listed) bool {
+		return one.Object == "ApplicationSet argocd/web" && strings.HasPrefix(one.Reason, made)
+	}) {
+		t.Errorf("listed is %v", result.Listed)
+	}
+	if policies := fmt.Sprint(result.Fleet["target_policies"]); !strings.Contains(policies, "match_labels:map[env:prod]") {
+		t.Errorf("policies are %s", policies)
+	}
+	if _, all = adopted(t, map[string]any{"web.yaml": set}, here); len(all) != 1 || all[0].fields["kind"] != "ApplicationSet" {
+		t.Errorf("without clusters %v is written", all)
 	}
 }
