@@ -101,7 +101,7 @@ func TestAdoptRendersAsAgentsDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopted := value.(map[string]any)
-	for _, part := range []string{"name:eu-web", "targetRevision:v1.2.3"} {
+	for _, part := range []string{"name:eu-web", "tag:v1.2.3"} {
 		if fleet := fmt.Sprint(adopted["fleet"]); !strings.Contains(fleet, part) {
 			t.Errorf("%q is not in %s", part, fleet)
 		}

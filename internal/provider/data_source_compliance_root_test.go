@@ -3,7 +3,6 @@ package provider_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -104,82 +103,56 @@ func (r *rooted) put(t *testing.T, kind, namespace, name string, spec map[string
 	r.server.Restore(t, string(text))
 }
 
-// The objects of an assignment are ready on a real API. Its verdict is that of the object that follows the folder of its host,
-// as long as that fails, is suspended, or applies something else.
-func TestComplianceShowsTheFailureOfTheRoot(t *testing.T) {
+// TestComplianceShowsTheFailureOfARoot has ready objects of an assignment on a real API. Its verdict is that of the object that
+// follows the folder of its host. Package observe has the further reasons.
+func TestComplianceShowsTheFailureOfARoot(t *testing.T) {
 	t.Parallel()
-	const namespace = "root-fails"
-	r := startRooted(t, "flux", namespace)
-	ready := rootCondition("True", "Succeeded", "applied")
-	source := func(conditions []any) {
-		r.put(t, "GitRepository", namespace, "gitops", map[string]any{"url": r.address, "interval": "1m",
-			"ref": map[string]any{"branch": "dev"}}, conditions, "dev")
-	}
-	kustomization := func(name string, spec map[string]any, conditions []any) {
-		all := map[string]any{"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
-			"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}}
-		maps.Copy(all, spec)
-		r.put(t, "Kustomization", namespace, name, all, conditions, "dev")
-	}
-	const own = "Kustomization " + namespace + "/root "
-	for _, test := range []struct {
-		name string
-		do   func()
-		want string
-	}{
-		{"everything is ready", func() {}, "ready: 2 assignments are ready"},
-		{"a failed dry run", func() {
-			kustomization("root", nil, rootCondition("False", "ReconciliationFailed", "ConfigMap/other/x dry-run failed (Invalid)"))
-		}, "failed: " + own + "is not ready: ConfigMap/other/x dry-run failed (Invalid)"},
-		{"a failed health check", func() {
-			kustomization("root", nil, rootCondition("False", "HealthCheckFailed", "health check failed: Deployment/other/x"))
-		}, "failed: " + own + "is not ready: health check failed: Deployment/other/x"},
-		{"suspended", func() { kustomization("root", map[string]any{"suspend": true}, ready) }, "progressing: " + own + "is suspended"},
-		{"to another cluster", func() {
-			kustomization("root", map[string]any{"kubeConfig": map[string]any{"secretRef": map[string]any{"name": "other"}}}, ready)
-		}, "unknown: " + own + "has spec.kubeConfig: this cluster may have something else than the folder"},
-		{"with patches", func() { kustomization("root", map[string]any{"patches": []any{map[string]any{"patch": "x"}}}, ready) },
-			"unknown: " + own + "has spec.patches: this cluster may have something else than the folder"},
-		{"the source is refused", func() { source(rootCondition("False", "GitOperationFailed", "authentication required")) },
-			"failed: GitRepository " + namespace + "/gitops is not ready: authentication required"},
-		{"a second root", func() { kustomization("second", nil, rootCondition("False", "BuildFailed", "kustomize build failed")) },
-			"failed: 2 objects follow the folder; by Kustomization " + namespace + "/second: Kustomization " + namespace + "/second is not ready: kustomize build failed"},
-	} {
-		source(ready)
-		kustomization("root", nil, ready)
-		test.do()
-		if got := r.read(); got != test.want {
-			t.Errorf("%s: it is\n%s, want\n%s", test.name, got, test.want)
+	t.Run("flux", func(t *testing.T) {
+		t.Parallel()
+		const namespace = "root-fails"
+		r := startRooted(t, "flux", namespace)
+		ready := rootCondition("True", "Succeeded", "applied")
+		source := func(conditions []any) {
+			r.put(t, "GitRepository", namespace, "gitops", map[string]any{"url": r.address, "interval": "1m",
+				"ref": map[string]any{"branch": "dev"}}, conditions, "dev")
 		}
-	}
-}
-
-func TestComplianceShowsTheFailureOfArgoCDsRoot(t *testing.T) {
-	t.Parallel()
-	const namespace = "argo-root-fails"
-	r := startRooted(t, "argocd", namespace)
-	const own = "Application " + namespace + "/root "
-	for _, test := range []struct {
-		name   string
-		change func(status map[string]any)
-		want   string
-	}{
-		{"everything is ready", func(map[string]any) {}, "ready: 2 assignments are ready"},
-		{"out of sync", func(status map[string]any) { status["sync"].(map[string]any)["status"] = "OutOfSync" },
-			"progressing: " + own + "is out of sync"},
-		{"a failed sync", func(status map[string]any) { status["operationState"].(map[string]any)["phase"] = "Failed" },
-			"failed: " + own + "cannot be synced: said"},
-		{"a repository that refuses", func(status map[string]any) {
-			status["conditions"] = []any{map[string]any{"type": "ComparisonError", "message": "authentication required",
-				"lastTransitionTime": rootedTime}}
-		}, "failed: " + own + "authentication required"},
-	} {
-		r.put(t, "Application", namespace, "root", map[string]any{
-			"project": "default", "destination": map[string]any{"server": "https://kubernetes.default.svc"},
-			"source": map[string]any{"repoURL": r.address, "path": "clusters/all/drone", "targetRevision": "dev"},
-		}, test.change, "dev")
-		if got := r.read(); got != test.want {
-			t.Errorf("%s: it is\n%s, want\n%s", test.name, got, test.want)
+		kustomization := func(name string, conditions []any) {
+			r.put(t, "Kustomization", namespace, name, map[string]any{"path": "clusters/all/drone", "interval": "1m", "prune": true, "wait": true,
+				"sourceRef": map[string]any{"kind": "GitRepository", "name": "gitops"}}, conditions, "dev")
 		}
-	}
+		for _, test := range []struct {
+			do   func()
+			want string
+		}{
+			{func() {}, "ready: 2 assignments are ready"},
+			{func() { source(rootCondition("False", "GitOperationFailed", "authentication required")) },
+				"failed: GitRepository " + namespace + "/gitops is not ready: authentication required"},
+			{func() { kustomization("second", rootCondition("False", "BuildFailed", "kustomize build failed")) },
+				"failed: 2 objects follow the folder; by Kustomization " + namespace + "/second: Kustomization " + namespace + "/second is not ready: kustomize build failed"},
+		} {
+			source(ready)
+			kustomization("root", ready)
+			test.do()
+			if got := r.read(); got != test.want {
+				t.Errorf("it is\n%s, want\n%s", got, test.want)
+			}
+		}
+	})
+	t.Run("argocd", func(t *testing.T) {
+		t.Parallel()
+		const namespace = "argo-root-fails"
+		r := startRooted(t, "argocd", namespace)
+		for phase, want := range map[string]string{
+			"Succeeded": "ready: 2 assignments are ready",
+			"Failed":    "failed: Application " + namespace + "/root cannot be synced: said",
+		} {
+			r.put(t, "Application", namespace, "root", map[string]any{
+				"project": "default", "destination": map[string]any{"server": "https://kubernetes.default.svc"},
+				"source": map[string]any{"repoURL": r.address, "path": "clusters/all/drone", "targetRevision": "dev"},
+			}, func(status map[string]any) { status["operationState"].(map[string]any)["phase"] = phase }, "dev")
+			if got := r.read(); got != want {
+				t.Errorf("it is\n%s, want\n%s", got, want)
+			}
+		}
+	})
 }

@@ -111,6 +111,8 @@ func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 			"Application argocd/root does not know whether it is in sync", true},
 		"a sync has failed": {argo("phase: Succeeded", "phase: Failed"), verdict.Failed,
 			"Application argocd/root cannot be synced: successfully synced", true},
+		"a repository that refuses Argo CD": {argo("reconciledAt:",
+			"conditions: [{type: ComparisonError, message: authentication required}]\n  reconciledAt:"), verdict.Failed, "Application argocd/root authentication required", true},
 		"a sync is under way": {argo("phase: Succeeded", "phase: Running", "status: Synced", "status: OutOfSync"), verdict.Ready, "", false},
 		"Argo CD is degraded": {argo("status: Healthy", "status: Degraded"), verdict.Failed, "Application argocd/root is degraded", true},
 		"Argo CD by another tool": {argo("path: drone", "path: drone, kustomize: {namePrefix: a-}"), verdict.Unknown,
