@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -28,7 +29,7 @@ func (r *rings) standing(attributes map[string]any) string {
 func TestProgressInOtherOperations(t *testing.T) {
 	t.Parallel()
 	r := newRings(t)
-	r.rollout["on_failure"], r.rollout["failed_for"] = "roll_back", "2h"
+	r.rollout["on_failure"], r.rollout["failed_for"] = "roll_back", "24h"
 	commits := 0
 	push := func() {
 		commits++
@@ -81,7 +82,7 @@ func TestProgressInOtherOperations(t *testing.T) {
 	refresh("2")
 	late("2", "2 2 1") // the failure does not last yet
 	refresh("2")
-	r.now = r.now.Add(3 * 60 * 60 * 1e9)
+	r.now = r.now.Add(24 * time.Hour)
 	late("2", "1 1 1") // rolled back
 	refresh("2")
 	late("3", "3 1 1")
