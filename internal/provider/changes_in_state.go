@@ -12,9 +12,9 @@ import (
 // sayChanges lists the resources with an attribute changes.
 var sayChanges = map[string]bool{"flotilla_assignment": true, "flotilla_agent": true, "flotilla_rollout": true}
 
-// UpgradeResourceState reads the attribute changes as empty. The state has the changes of the last apply; the next plan must
-// neither show those lines nor omit equal new ones. If a refresh emptied it, Terraform would report a change outside of Terraform
-// after every apply.
+// UpgradeResourceState reads the attribute changes as empty. The state has the changes of the last apply; the next plan
+// must neither show those lines nor omit equal new ones. If a refresh emptied it, Terraform would report a change outside
+// of Terraform after every apply.
 func (s *server) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// definitionsAttribute is the attribute with CustomResourceDefinitions.
 const definitionsAttribute = "custom_resource_definitions"
 
 // decodeDefinitions reads CustomResourceDefinitions. Unknown texts define nothing.
@@ -64,7 +63,6 @@ func decodeDefinitions(value types.Dynamic, diagnostics *diag.Diagnostics) (defi
 	return defined
 }
 
-// nameOf returns the name of an object in quotes.
 func nameOf(object map[string]any) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)

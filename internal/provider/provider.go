@@ -1,5 +1,5 @@
-// Package provider is the Terraform surface of Flotilla: it decodes configuration, calls the packages that compute
-// and write, and turns the results into state, plans and diagnostics.
+// Package provider is the Terraform surface of Flotilla: it decodes configuration, calls the packages that compute and
+// write, and turns the results into state, plans and diagnostics.
 package provider
 
 import (
@@ -37,7 +37,7 @@ var (
 	_ provider.ProviderWithValidateConfig     = &flotilla{}
 )
 
-// New returns a constructor of the provider. version is the release, "dev" for a local build.
+// New returns a constructor of the provider. version is the release.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &flotilla{version: version} }
 }
@@ -98,7 +98,6 @@ func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnost
 	return value
 }
 
-// decode reads the attributes of the provider except verification, strictly.
 func decode(
 	ctx context.Context,
 	config tfsdk.Config,
@@ -109,7 +108,7 @@ func decode(
 		decodeMeasurements(read("measurements"), diagnostics), decodeCache(read("cache"), diagnostics)
 }
 
-// Configure reads credentials. It sends no request to a repository or a cluster.
+// Configure reads credentials. It sends no request.
 func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	settings, reached, measured, kept := decode(ctx, req.Config, &resp.Diagnostics)
 	trusted := decodeVerification(attributeOf(ctx, req.Config, "verification", &resp.Diagnostics), &resp.Diagnostics)
@@ -172,7 +171,7 @@ func (p *flotilla) Configure(ctx context.Context, req provider.ConfigureRequest,
 	resp.ActionData, resp.ListResourceData = c, c
 }
 
-// logDebug writes the requests to repositories into Terraform's log, without secrets.
+// logDebug logs requests to repositories, without secrets.
 func logDebug(ctx context.Context, message string, fields map[string]any) {
 	tflog.Debug(ctx, message, fields)
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/diskcache"
 )
 
-// cacheSettings is the provider's attribute cache.
 type cacheSettings struct {
 	folder   *diskcache.Folder
 	isNamed  bool // by the configuration
 	complete bool // false while a part is unknown
 }
 
-// The limits of the cache in MiB. An artifact of 128 MiB and its rendered objects must fit.
+// The limits in MiB. An artifact of 128 MiB and its rendered objects must fit.
 const (
 	defaultCacheMiB = diskcache.DefaultMaxSize >> 20
 	leastCacheMiB   = 256
@@ -57,7 +56,6 @@ func cacheAttribute() schema.DynamicAttribute {
 	return attribute
 }
 
-// decodeCache reads the attribute cache, strictly.
 func decodeCache(value types.Dynamic, diagnostics *diag.Diagnostics) cacheSettings {
 	o := readLogin(cacheTable, value)
 	path := o.Text("path")

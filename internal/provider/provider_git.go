@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 )
 
-// gitSettings is the provider's attribute git: credentials, signing and the author of commits.
+// gitSettings is the provider's attribute git.
 type gitSettings struct {
 	credentials  git.Credentials
 	certificates string
@@ -23,12 +23,12 @@ type gitSettings struct {
 	passphrase   string        // of the signing key
 	signers      *git.Verifier // nil: all records are trusted
 	author       git.Signature
-	complete     bool // false while a part is unknown, so that no request can be sent
+	complete     bool // false while a part is unknown
 }
 
 var secretAttributes = []string{"token", "username", "password", "ssh_private_key", "ssh_passphrase", "ssh_known_hosts"}
 
-// decodeGit reads the attribute git, strictly. Environment variables replace absent attributes.
+// decodeGit reads the attribute git. Environment variables replace absent attributes.
 func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	settings, o := gitSettings{}, readLogin(gitTable, value)
 	login := o.gitLogin()
@@ -48,7 +48,6 @@ func decodeGit(value types.Dynamic, diagnostics *diag.Diagnostics) gitSettings {
 	return settings
 }
 
-// decodeSigners reads the attribute allowed_signers of git.
 func (s *gitSettings) decodeSigners(o loginReader) {
 	o.Texts("allowed_signers")
 	list, _ := o.Value("allowed_signers")
@@ -63,7 +62,6 @@ func (s *gitSettings) decodeSigners(o loginReader) {
 	})
 }
 
-// decodeOrigins reads the attribute credentials of git.
 func (s *gitSettings) decodeOrigins(o loginReader) {
 	for _, origin := range o.List("credentials") {
 		text := map[string]string{}
@@ -89,7 +87,7 @@ func (s *gitSettings) decodeOrigins(o loginReader) {
 	}
 }
 
-// checkOrigin returns the mistake of one entry, or "". It never repeats the URL, which may have a password.
+// checkOrigin returns the mistake of one entry. It never repeats the URL, which may have a password.
 func checkOrigin(text map[string]string, app *forge.GitHubApp) string {
 	address := text["url"]
 	if address == "" {
@@ -131,14 +129,13 @@ func serverOf(address string) string {
 	return parsed.Hostname()
 }
 
-// appVariables are the environment variables for github_app.
 var appVariables = map[string]string{
 	"id": "FLOTILLA_GITHUB_APP_ID", "installation_id": "FLOTILLA_GITHUB_APP_INSTALLATION_ID", "private_key": "FLOTILLA_GITHUB_APP_PRIVATE_KEY",
 	"url": "FLOTILLA_GITHUB_APP_URL",
 }
 
-// gitLogin reads token, username and password, or github_app. The configuration overrides the environment, where a token or a
-// password overrides an App.
+// gitLogin reads token, username and password, or github_app. The configuration overrides the environment, where a token or
+// a password overrides an App.
 func (r loginReader) gitLogin() git.Login {
 	if r.Has("github_app") {
 		for _, key := range []string{"token", "username", "password"} {

@@ -18,7 +18,6 @@ type loginReader struct {
 	reader *fleet.Reader
 }
 
-// readLogin reads an attribute that is an object, or empty.
 func readLogin(table *fleet.Table, value types.Dynamic) loginReader {
 	reader := &fleet.Reader{}
 	if given := tfvalue.Plain(value); given != nil {
@@ -37,8 +36,7 @@ func (r loginReader) textOr(key, variable string) string {
 	return r.Text(key)
 }
 
-// login reads token, username and password. Environment variables with a prefix replace absent ones. A token in the environment
-// must not override a configured password.
+// login reads token, username and password. A token in the environment must not override a configured password.
 func (r loginReader) login(prefix string) git.Login {
 	login := git.Login{Username: r.textOr("username", prefix+"USERNAME"), Password: r.textOr("password", prefix+"PASSWORD")}
 	if r.Has("password") {

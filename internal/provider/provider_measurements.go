@@ -15,16 +15,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// measurementsSettings is the provider's attribute measurements: the connections to the servers of checks.
+// measurementsSettings is the provider's attribute measurements.
 type measurementsSettings struct {
-	credentials  git.Credentials     // without headers; not in plain text
+	credentials  git.Credentials     // not in plain text
 	headers      []map[string]string // of credentials.ByURL
 	certificates string
-	complete     bool // false while a part is unknown, so that no request can be sent
+	complete     bool // false while a part is unknown
 }
 
-// decodeMeasurements reads the attribute measurements, strictly. Environment variables replace absent attributes. Credentials
-// without an entry of their own belong to url.
+// decodeMeasurements reads the attribute measurements. Environment variables replace absent attributes. Credentials without
+// an entry of their own belong to url.
 func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) measurementsSettings {
 	settings, o := measurementsSettings{}, readLogin(measurementsTable, value)
 	login := o.login("FLOTILLA_MEASUREMENTS_")
@@ -50,7 +50,6 @@ func decodeMeasurements(value types.Dynamic, diagnostics *diag.Diagnostics) meas
 	return settings
 }
 
-// decodeOrigin reads one entry of credentials.
 func (s *measurementsSettings) decodeOrigin(origin *fleet.ObjectReader) {
 	address := origin.Required("url")
 	login := git.Login{Token: origin.Text("token"), Username: origin.Text("username"), Password: origin.Text("password")}
@@ -74,7 +73,6 @@ func (s *measurementsSettings) add(o *fleet.ObjectReader, address string, login 
 	s.headers = append(s.headers, headers)
 }
 
-// client returns the client; nil while a credential is unknown.
 func (s *measurementsSettings) client(userAgent string) (*measure.Measurer, error) {
 	over, err := git.NewHTTPTransport(s.certificates)
 	if err != nil || !s.complete {
@@ -92,7 +90,6 @@ func (s *measurementsSettings) scrubber() secret.Scrubber {
 	return secret.NewScrubber(all, usernames...)
 }
 
-// login returns the credentials for the server of a URL.
 func (s *measurementsSettings) login(address string) (measure.Login, error) {
 	permit, err := s.credentials.Decide(access.Request{URL: withoutQuery(address)})
 	if err != nil {
@@ -105,7 +102,6 @@ func (s *measurementsSettings) login(address string) (measure.Login, error) {
 	return login, nil
 }
 
-// withoutQuery returns the part of a URL that credentials apply to.
 func withoutQuery(address string) string {
 	before, _, _ := strings.Cut(address, "?")
 	return before

@@ -8,13 +8,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// verificationSettings is the provider's attribute verification: the signatures that rendered content needs.
+// verificationSettings is the provider's attribute verification.
 type verificationSettings struct {
 	sources  []origin.TrustedSource
-	complete bool // false while a part is unknown, so that nothing can be rendered
+	complete bool // false while a part is unknown
 }
 
-// decodeVerification reads the attribute verification, strictly.
 func decodeVerification(value types.Dynamic, diagnostics *diag.Diagnostics) (settings verificationSettings) {
 	switch {
 	case value.IsNull(), value.IsUnderlyingValueNull():

@@ -15,8 +15,8 @@ import (
 )
 
 // Server serves a provider by the plugin framework. Package wire reads and writes the large values: the argument of
-// provider::flotilla::fleet, and the assignments of flotilla_scheduling and flotilla_inventory. The framework gets a small value
-// in their place, and does everything else of these calls, including signatures, schemas, checks and errors.
+// provider::flotilla::fleet, and the assignments of flotilla_scheduling and flotilla_inventory. The framework gets a small
+// value in their place, and does everything else.
 //
 // In a plan of 20,000 assignments without changes, the framework took 2.3 s of processor time for the first two.
 func Server(p provider.Provider) tfprotov6.ProviderServer {

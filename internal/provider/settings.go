@@ -17,8 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
 )
 
-// Settings are the tables of attributes and of function arguments, in the order of the guide. Nested objects have their own
-// tables.
+// Settings are the tables of attributes and of function arguments, in the order of the guide.
 func Settings() []*fleet.Table {
 	return []*fleet.Table{
 		gitTable, verificationTable, measurementsTable, cacheTable, connection.ClusterTable,

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applyRequest repeats the steps of the plan, writes the decision, sets the computed attributes of the model, and returns the new
-// private state. It also adds the returned error to the diagnostics.
+// applyRequest repeats the steps of the plan, writes the decision, and returns the new private state. The returned error is
+// in the diagnostics.
 func applyRequest(ctx context.Context, r request) (*assignmentPrivate, error) {
 	if r.connection == nil {
 		r.diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")
@@ -39,8 +39,8 @@ func applyRequest(ctx context.Context, r request) (*assignmentPrivate, error) {
 	return write(ctx, &d, lines)
 }
 
-// decideAgain repeats the steps of the plan up to the decision, without their warnings. It calls describe if the plan did not know
-// the changes.
+// decideAgain repeats the steps up to the decision, without warnings. It calls describe if the plan did not know the
+// changes.
 func decideAgain(ctx context.Context, r request, describe func(*decision)) (d decision, ready bool) {
 	out, quiet := r.diagnostics, diag.Diagnostics{}
 	r.diagnostics, r.isApply = &quiet, true
@@ -62,8 +62,8 @@ func decideAgain(ctx context.Context, r request, describe func(*decision)) (d de
 	return d, true
 }
 
-// saveProgress is an apply that writes nothing to the repository. It adds the progress of the rollout and the constraints to the
-// private state; nil if there is none.
+// saveProgress applies a plan that writes nothing to the repository. The progress of the rollout and the constraints go
+// into the private state; nil if there is none.
 func saveProgress(ctx context.Context, r request, before *assignmentPrivate) *assignmentPrivate {
 	d, ready := decideAgain(ctx, r, func(d *decision) { // constraints were not known yet
 		d.model.Changes = d.planUnwritten(ctx, d.prior.Changes)
@@ -81,7 +81,6 @@ func saveProgress(ctx context.Context, r request, before *assignmentPrivate) *as
 	return &m
 }
 
-// write writes the folders, and closes requests of a former kind of delivery.
 func write(ctx context.Context, d *decision, lines []string) (*assignmentPrivate, error) {
 	d.connection.Delivery.MarkWriting()
 	done, err := d.connection.Delivery.Apply(ctx, delivery.ApplyRequest{
@@ -148,7 +147,7 @@ func privateAfter(ctx context.Context, d *decision, done delivery.ApplyOutcome) 
 	return m
 }
 
-// noteTip sets the commit of the written folders and their records for a rollout, as the next refresh would.
+// noteTip notes the commit and the records for a rollout, as the next refresh would.
 func (d *decision) noteTip(ctx context.Context, m *assignmentPrivate, done delivery.ApplyOutcome) {
 	m.Tip = done.Commit
 	if d.settings.PullRequest {
@@ -167,7 +166,6 @@ func (d *decision) noteTip(ctx context.Context, m *assignmentPrivate, done deliv
 	m.noteWritten(written.Records)
 }
 
-// omitDefault returns a text, or "" if it is the default.
 func omitDefault(text, usual string) string {
 	if text == usual {
 		return ""

@@ -23,8 +23,7 @@ type comparison struct {
 	outlook *delivery.Plan
 }
 
-// compare finds the effect of the decision on the location. It adds the errors of protection, and errors that the apply would
-// hit.
+// compare finds the effect of the decision on the location, and the errors that the apply would hit.
 func compare(ctx context.Context, d decision) comparison {
 	desired := d.desired()
 	c := comparison{decision: d, outlook: delivery.PlanUnread(desired)}
@@ -40,15 +39,14 @@ func compare(ctx context.Context, d decision) comparison {
 	return c
 }
 
-// checkOtherPlans finds folders that other assignments of this configuration want, too. It skips the second plan of a
-// replacement.
+// checkOtherPlans finds folders that other assignments want, too. It skips the second plan of a replacement.
 func (c *comparison) checkOtherPlans(ctx context.Context) {
 	if c.connection != nil && c.isLocated && !c.isReplacement {
 		repository.AddProblems(c.diagnostics, c.connection.Delivery.RegisterPlan(ctx, c.desired(), c.outlook))
 	}
 }
 
-// mayMove reports whether only a look at two locations tells if the assignment moves. A later look may differ.
+// mayMove reports whether only a look at two locations, which may differ later, tells if the assignment moves.
 func (c *comparison) mayMove() bool {
 	return c.outlook.Identity == delivery.Moved && c.before.state.Owner.Location.Path == c.owner.Location.Path
 }
@@ -74,7 +72,7 @@ func (c *comparison) isDone(content types.String) bool {
 	return c.model.Delivery.Equal(c.prior.Delivery) || c.prior.PullRequest.IsNull() || !c.before.isProposed()
 }
 
-// warnOfImport warns that the state from which this one took the assignment over may still have it.
+// warnOfImport warns that another state may still have the assignment.
 func (c *comparison) warnOfImport() {
 	imported := c.before.state.Imported
 	if imported == "" || c.model.Adopt.ValueBool() || c.model.Adopt.IsUnknown() {
@@ -85,8 +83,8 @@ func (c *comparison) warnOfImport() {
 			"still has the assignment, the next plan of that one fails.", c.before.state.Owner.Name, imported))
 }
 
-// warnOfDeparture lists the folders that are removed at the former location. Terraform shows no warning of the second plan of a
-// replacement; there, changes has them.
+// warnOfDeparture lists the folders to be removed at the former location. Terraform hides warnings of the second plan of a
+// replacement.
 func (c *comparison) warnOfDeparture() {
 	if c.outlook.Identity != delivery.Moved || c.mayMove() || c.model.keeps() || c.before.trees.Count() == 0 {
 		return
@@ -100,7 +98,6 @@ func (c *comparison) warnOfDeparture() {
 		repository.LocationText(c.before.state.Owner.Location), wording.Lines(lines, changes.MaxLines)))
 }
 
-// warnOfUnknownHosts warns of hosts in emptied_hosts that neither the fleet nor the state has.
 func warnOfUnknownHosts(goal *fleetGoal, d *decision) {
 	known := slices.Collect(maps.Keys(d.before.trees))
 	for _, host := range goal.result.Schedule.Hosts {

@@ -14,23 +14,23 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// savedRules are the constraints of the last apply in private state. Constraints that hold are not evaluated again until they or
-// the rendered folders change.
+// savedRules are the constraints of the last apply in private state. Those that hold are evaluated again when they or the
+// folders change.
 type savedRules struct {
 	Rules map[string]string `json:"rules,omitempty"` // hashes of the rules, by name
-	Kept  string            `json:"kept,omitempty"`  // fingerprint of the rendering that kept all enforced Rules
+	Kept  string            `json:"kept,omitempty"`  // of the rendering that kept all enforced Rules
 }
 
 // constraintOutcome is the result of the fleet's constraints. With rollback_to, it has only saved.
 type constraintOutcome struct {
 	difference constraint.Difference
-	unknown    bool               // some rules are not known yet
+	unknown    bool
 	results    constraint.Results // of the rules that had to be evaluated
-	saved      savedRules         // for private state
+	saved      savedRules
 }
 
-// checkConstraints evaluates the fleet's constraints. A violation of an enforced one is an error unless the plan only removes
-// folders or rolls back, because that may repair it.
+// checkConstraints evaluates the fleet's constraints. A violation is a warning if the plan only removes folders or rolls
+// back, because that may repair it.
 func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constraintOutcome {
 	entries, unknown, allUnknown := fleetvalue.Constraints(d.model.Fleet, d.diagnostics)
 	before, digests := d.before.private.Constraints, changes.Hashes(entries)
@@ -61,7 +61,7 @@ func checkConstraints(ctx context.Context, d *decision, goal *fleetGoal) constra
 	return outcome
 }
 
-// areDecided reports whether all constraints are known and decided, so that the apply has the same lines.
+// areDecided reports whether the apply will have the same results.
 func (o *constraintOutcome) areDecided() bool {
 	return !o.unknown && !slices.ContainsFunc(o.results.Rules, func(rule constraint.RuleResult) bool { return rule.Undecided > 0 })
 }
@@ -92,7 +92,6 @@ func enforce(results *constraint.Results, d *decision) bool {
 	return kept
 }
 
-// onlyRemovesOrRollsBack reports whether all folders that change are removed or rolled back.
 func (d *decision) onlyRemovesOrRollsBack() bool {
 	if d.before.isNew || d.before.state.Owner.Location != d.owner.Location || d.before.state.Drift.IsGone() {
 		return false
@@ -111,7 +110,7 @@ func (d *decision) onlyRemovesOrRollsBack() bool {
 	return changed || d.before.trees.Count() > d.after.Count()
 }
 
-// constraintLines returns the lines about constraints that concern some folders; without folders, about all changed constraints.
+// constraintLines returns the lines about constraints that concern the folders, or about all changed ones.
 func (d *decision) constraintLines(folders []folder.Key) []string {
 	goal, isFleet := d.goal.(*fleetGoal)
 	if !isFleet {

@@ -27,14 +27,13 @@ type decision struct {
 	config   rolloutConfig
 	isStaged bool             // by a rollout or holds; else all folders change at once
 	outcome  *rollout.Outcome // never nil
-	// formerContents has the folders that go back, by commit. With rollback_to, the commit is "".
+	// formerContents has the folders that go back, by commit; "" with rollback_to.
 	formerContents map[string]gitops.FolderEdits
-	after          folder.Trees // the folders after the apply
+	after          folder.Trees // after the apply
 	constraints    constraintOutcome
 }
 
-// decide decides which folders change now, and checks the constraints. It returns false if that is not known yet, or after an
-// error.
+// decide decides which folders change now. It returns false if that is not known yet, or after an error.
 func decide(ctx context.Context, w wanted) (decision, bool) {
 	if goal, ok := w.goal.(*commitGoal); ok {
 		return decideRollback(w, goal), true
@@ -48,7 +47,6 @@ func decide(ctx context.Context, w wanted) (decision, bool) {
 	return d, ok
 }
 
-// decideRollback takes all folders back to the commit of rollback_to, without constraints.
 func decideRollback(w wanted, goal *commitGoal) decision {
 	d := decideAll(w, goal.folders.Trees(), rollout.RollBack)
 	d.outcome.RolledOut = false
@@ -64,7 +62,6 @@ func decideAll(w wanted, folders folder.Trees, action rollout.Action) decision {
 	}}
 }
 
-// desired returns the request for package delivery.
 func (d *decision) desired() delivery.Desired {
 	return delivery.Desired{
 		Owner: d.owner, State: d.before.known(), Settings: d.settings, Renames: d.renames, Former: d.former, After: d.after,
@@ -80,7 +77,6 @@ func (d *decision) desired() delivery.Desired {
 	}
 }
 
-// clusters returns the names of the clusters that follow hosts, by the former fleet if it is known.
 func (d *decision) clusters(hosts []string) []string {
 	if before := d.before.private.fleet(); before != nil {
 		return pipeline.ClustersOf(before, hosts)
@@ -88,7 +84,6 @@ func (d *decision) clusters(hosts []string) []string {
 	return pipeline.ClustersOf(d.goal.fleet(), hosts)
 }
 
-// workloads maps the deployment targets of the fleet to their workloads; nil without a fleet.
 func (d *decision) workloads() map[string]string {
 	f := d.goal.fleet()
 	if f == nil {
@@ -101,12 +96,11 @@ func (d *decision) workloads() map[string]string {
 	return workloads
 }
 
-// isAddition reports whether a rollout that is not complete added a folder.
+// isAddition reports whether an incomplete rollout added a folder.
 func (d *decision) isAddition(key folder.Key) bool {
 	return d.before.private.Rollout.HasAdded(d.renames.Key(key))
 }
 
-// removalCauses returns the lines of the plan about removed folders, with the fleet objects that cause the removals.
 func (d *decision) removalCauses(removed []folder.Key) []string {
 	notes := changes.Notes{RolledBack: d.rolledBackTo()}
 	if notes.RolledBack == "" && d.before.private.fleet() == nil {
@@ -121,7 +115,7 @@ func (d *decision) removalCauses(removed []folder.Key) []string {
 	return changes.Removals(d.before.private.version(after.Fleet), after, folders, notes)
 }
 
-// rollsBackTo returns the commit to which the rollout takes a folder back; "" if it does not.
+// rollsBackTo returns the commit to which the rollout takes a folder back, "" if it stays.
 func (d *decision) rollsBackTo(key folder.Key) string {
 	if target := d.outcome.State.Targets[key.DeploymentTarget]; target != nil && target.Failed && target.Hosts[key.Host] != nil {
 		return target.Hosts[key.Host].From
@@ -129,11 +123,9 @@ func (d *decision) rollsBackTo(key folder.Key) string {
 	return ""
 }
 
-// isUnderWay reports whether changes wait. Later changes are then explained by comparison with the fleet that was rolled out
-// last.
+// isUnderWay reports whether changes wait. Later changes are then compared with the fleet that was rolled out last.
 func (d *decision) isUnderWay() bool { return len(d.outcome.Progress) > 0 }
 
-// setProgress sets the attributes rolling_out, progress and rolled_out.
 func (m *assignmentModel) setProgress(outcome *rollout.Outcome) {
 	if outcome.Undecided {
 		m.forgetProgress()
@@ -143,13 +135,11 @@ func (m *assignmentModel) setProgress(outcome *rollout.Outcome) {
 	m.Progress = types.StringValue(rollout.MarshalProgress(outcome.Progress))
 }
 
-// forgetProgress makes the progress unknown.
 func (m *assignmentModel) forgetProgress() {
 	m.RollingOut, m.RolledOut = types.MapUnknown(repository.RollingOut.Type()), types.BoolUnknown()
 	m.Progress = types.StringUnknown()
 }
 
-// hasProgressOf reports whether the progress is that of another model.
 func (m *assignmentModel) hasProgressOf(other *assignmentModel) bool {
 	return m.RollingOut.Equal(other.RollingOut) && m.RolledOut.Equal(other.RolledOut) && m.Progress.Equal(other.Progress)
 }

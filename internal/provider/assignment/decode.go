@@ -27,7 +27,7 @@ import (
 type request struct {
 	connection  *connection.Connection // nil before the provider is configured
 	diagnostics *diag.Diagnostics
-	model       *assignmentModel // of the plan; plan and apply set its computed attributes
+	model       *assignmentModel // plan and apply set its computed attributes
 	prior       assignmentModel  // of the state; all null if the assignment is new
 	before      deployment
 	owner       delivery.Owner
@@ -35,24 +35,23 @@ type request struct {
 	settings    delivery.Settings
 	protection  rollout.Protection
 	isApply     bool
-	// isReplacement reports that the plan replaces an object of the same configuration. Terraform plans a replacement twice: first
-	// with the prior state, then without.
+	// isReplacement reports that the plan replaces an object. Terraform plans a replacement twice: first with the prior
+	// state, then without.
 	isReplacement bool
 }
 
-// deployment is the present assignment, as the last apply wrote it and the last refresh found it. A new assignment has an empty
-// deployment.
+// deployment is the present assignment, as the last apply wrote it and the last refresh found it. It is empty for a new
+// one.
 type deployment struct {
 	isNew bool
-	// saved is the state as Terraform has it. recorded also has the new name of a renamed branch or repository, and state the
-	// present names of hosts and the present places of folders.
+	// saved is the state as Terraform has it. recorded also has the new name of a renamed branch or repository, and state
+	// the present names of hosts and the present places of folders.
 	saved, recorded, state *delivery.OwnerState
 	private                *assignmentPrivate // empty if there is none
-	trees                  folder.Trees       // the folders that the owner has
+	trees                  folder.Trees       // of the owner
 	isRelocated            bool               // the branch or the repository was renamed
 }
 
-// decode reads the configuration and the state. private may be nil.
 func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assignmentPrivate) request {
 	location, isLocated := c.Model.location(c.Diagnostics)
 	r := request{
@@ -85,7 +84,7 @@ func decode(ctx context.Context, c *frame.Call[assignmentModel], private *assign
 	return r
 }
 
-// decodeState returns the assignment in the state; false if its location cannot be read. private may be nil.
+// decodeState returns the assignment in the state; false if its location cannot be read.
 func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private *assignmentPrivate) (*delivery.OwnerState, bool) {
 	location, ok := state.location(c.Diagnostics)
 	known := &delivery.OwnerState{
@@ -99,17 +98,15 @@ func decodeState(c *frame.Call[assignmentModel], state *assignmentModel, private
 	return known, ok && c.Connection != nil
 }
 
-// formerOwner returns the owner under its name in the records.
 func (r *request) formerOwner() delivery.Owner {
 	owner := r.owner
 	owner.Name = r.before.state.Owner.Name
 	return owner
 }
 
-// isProposed reports whether an open pull request proposes the written content.
 func (d *deployment) isProposed() bool { return d.private.Proposed }
 
-// known returns the recorded state; nil if the assignment is new.
+// known returns the recorded state; nil for a new assignment.
 func (d *deployment) known() *delivery.OwnerState {
 	if d.isNew {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// The values of mode and merge.
+// Values of mode and merge.
 const (
 	push        = "push"
 	pullRequest = "pull_request"
@@ -60,7 +60,7 @@ var SourceTable = &fleet.Table{
 	},
 }
 
-// decodeDelivery reads the attribute delivery, strictly. Unknown values are ignored.
+// decodeDelivery reads the attribute delivery. Unknown values are ignored.
 func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how delivery.Settings) {
 	tfvalue.ReadStrictly("delivery", DeliveryTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		how = delivery.Settings{
@@ -84,7 +84,6 @@ func decodeDelivery(value types.Dynamic, diagnostics *diag.Diagnostics) (how del
 	return how
 }
 
-// readRequestOptions reads the options of the pull request.
 func readRequestOptions(o *fleet.ObjectReader) forge.RequestOptions {
 	options := forge.RequestOptions{
 		Title:  fleet.ReadOpenText(o, "title"),
@@ -96,7 +95,7 @@ func readRequestOptions(o *fleet.ObjectReader) forge.RequestOptions {
 	return options
 }
 
-// decodeSource reads the attribute source, strictly. It returns "" while a part is unknown.
+// decodeSource reads the attribute source; "" while a part is unknown.
 func decodeSource(value types.Dynamic, diagnostics *diag.Diagnostics) (source folder.Source) {
 	tfvalue.ReadStrictly("source", SourceTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		url, commit := o.Required("url"), o.Required("commit")

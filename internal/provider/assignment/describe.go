@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// description has the lines of the attribute changes. isComplete is false if unknown values may change the lines at apply.
+// description has the lines of changes. isComplete is false if unknown values may change them at apply.
 type description struct {
 	lines      []string
 	isComplete bool
@@ -48,15 +48,15 @@ func describe(ctx context.Context, c *comparison) description {
 	}
 }
 
-// changedFolders returns the changed folders, with their files if these are known. If new files are not known yet, one folder of
-// each host has its former files.
+// changedFolders returns the changed folders, with their known files. If new files are not known yet, one folder of each
+// host has its former files.
 func (c *comparison) changedFolders(ctx context.Context) (folders []changes.FolderChange, complete bool) {
 	before, removed := c.renames.RenameTrees(c.outlook.Before), c.renames.RenameTrees(c.outlook.Remove)
 	if c.before.isNew { // read by a rollout at a commit
 		before, removed = c.before.trees, c.before.trees.Without(c.after)
 	}
 	complete = true
-	changed, back := folder.Trees{}, folder.Trees{} // the present trees, and the trees of folders that go back
+	changed, back := folder.Trees{}, folder.Trees{} // present trees, and trees of folders that go back
 	for _, key := range c.after.Keys() {
 		tree, was := before[key.Host][key.DeploymentTarget]
 		now := c.after[key.Host][key.DeploymentTarget]
@@ -97,7 +97,6 @@ func (c *comparison) changedFolders(ctx context.Context) (folders []changes.Fold
 	return folders, complete
 }
 
-// waitsFor names the unknown value that decides the content of a folder.
 func (d *decision) waitsFor(key folder.Key) string {
 	goal, isFleet := d.goal.(*fleetGoal)
 	if !isFleet {
@@ -107,8 +106,7 @@ func (d *decision) waitsFor(key folder.Key) string {
 	return goal.rendering.WaitsFor(i)
 }
 
-// fillFiles sets the former and the new files of changed folders. A folder whose files cannot be read has none; its line then
-// names no keys.
+// fillFiles sets the files of changed folders. The line of a folder without files names no keys.
 func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChange, changed, back folder.Trees) {
 	if changed.Count() == 0 || !c.connection.CanAsk() {
 		return
@@ -156,7 +154,7 @@ func (c *comparison) fillFiles(ctx context.Context, folders []changes.FolderChan
 	}
 }
 
-// readPresent returns the files of present folders. The repository does not have the trees of folders whose place changes.
+// readPresent returns the files of present folders. The repository lacks the trees of folders whose place changes.
 func (c *comparison) readPresent(
 	ctx context.Context, folders folder.Trees, wanted map[folder.Key][]git.File,
 ) (map[folder.Key][]git.File, error) {
@@ -175,7 +173,6 @@ func (c *comparison) readPresent(
 	return present, nil
 }
 
-// driftOf describes the drift of a folder that is only repaired; "" for other folders.
 func (d *decision) driftOf(key folder.Key) string {
 	state := d.before.state
 	if d.before.isNew || state.Trees[key.Host][key.DeploymentTarget] != d.after[key.Host][key.DeploymentTarget] {

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// planDestroy checks a destroy against the protection in the state, unless all folders stay.
+// planDestroy checks a destroy against the protection in the state.
 func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state, private := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
 	takeCreation(ctx, c.Private, c.Diagnostics) // of a replacement that came to nothing
@@ -59,7 +59,6 @@ func planDestroy(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// remove removes the owned folders, or keeps them, as on_destroy says. The branch stays.
 func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state := c.Model
 	known, ok := decodeState(c, state, loadAssignment(ctx, c.Private, c.Diagnostics))
@@ -96,23 +95,23 @@ func remove(ctx context.Context, c *frame.Call[assignmentModel]) {
 	}
 }
 
-// creation is a note in the private state of a plan that creates. Terraform destroys a replaced object with the private state of
-// the plan for its successor: a destroy with the note is one half of a replacement.
+// creation is a note in the private state of a plan that creates. Terraform destroys a replaced object with the private
+// state of the plan for its successor, so a destroy with the note is one half of a replacement.
 type creation struct {
-	Location   folder.Location    `json:"location"` // of the new object
+	Location   folder.Location    `json:"location"`
 	Protection rollout.Protection `json:"protection"`
-	Leave      bool               `json:"leave,omitempty"` // by on_destroy
+	Leave      bool               `json:"leave,omitempty"`
 }
 
 const (
 	creationKey = "creates"
-	// deposedKey marks the planned destroy of an object that was replaced with create_before_destroy: Terraform plans no other
-	// destroy in a process that has written.
+	// deposedKey marks the planned destroy of an object that was replaced with create_before_destroy: Terraform plans no
+	// other destroy in a process that has written.
 	deposedKey = "deposed"
 )
 
-// takeCreation removes the note and returns it; nil for a destroy outside of a replacement. An object keeps its private state
-// after a refused destroy, and its next destroy is no replacement.
+// takeCreation removes and returns the note; nil outside of a replacement. An object keeps its private state after a
+// refused destroy, and its next destroy is no replacement.
 func takeCreation(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *creation {
 	c := &creation{}
 	if !privatestate.Take(ctx, creationKey, c, private, diagnostics) {

@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// checkEvidence finds evidence of other clusters, and evidence older than the last change.
 func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	if in.Reports != nil {
 		s.config.evidence.CheckFleet(s.fleet.result.Fleet, s.diagnostics)
@@ -39,7 +38,7 @@ func (s *rolloutStep) checkEvidence(in rollout.StepInput) {
 	}
 }
 
-// newest returns the newest flotilla_compliance document and its path; nil if there is none.
+// newest returns the newest flotilla_compliance document, if any, and its path.
 func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	for i, document := range c.evidence.List {
 		if of := document.Compliance; of != nil && (newest == nil || of.Time.After(newest.Time)) {
@@ -49,8 +48,8 @@ func (c rolloutConfig) newest() (newest *observe.Evidence, at path.Path) {
 	return newest, at
 }
 
-// reports returns a lookup of a folder on a cluster in all evidence; nil if there are no reports. It returns false if the branch
-// lacks the tip of some evidence, or a commit cannot be read.
+// reports returns a lookup of a folder on a cluster in all evidence; nil without reports. It returns false if the branch
+// lacks the tip of some evidence.
 func (s *rolloutStep) reports(ctx context.Context, in rollout.StepInput) (evidence.Lookup, bool) {
 	past := map[string]folder.Trees{} // the owner's folders by commit
 	private := s.before.private
@@ -85,8 +84,8 @@ func (s *rolloutStep) reports(ctx context.Context, in rollout.StepInput) (eviden
 	return s.config.evidence.Reports(in, lookups...), true
 }
 
-// withoutRenamed hides hosts whose folders this plan moves from a lookup. No commit has their new folder names yet, so a cluster
-// there would count as having the tip.
+// withoutRenamed hides hosts whose folders this plan moves. No commit has their new names, so a cluster there would count
+// as having the tip.
 func (s *rolloutStep) withoutRenamed(lookup evidence.Lookup) evidence.Lookup {
 	if len(s.movedHosts) == 0 {
 		return lookup
@@ -99,8 +98,8 @@ func (s *rolloutStep) withoutRenamed(lookup evidence.Lookup) evidence.Lookup {
 	}
 }
 
-// newLookup returns a lookup in a flotilla_compliance document. past has the owner's folders at its tip, the tip of the branch
-// when the clusters were asked, and at some other commits. relocate returns the tree of a folder at its present place.
+// newLookup returns a lookup in a flotilla_compliance document. past has the owner's folders at its tip and some other
+// commits.
 func newLookup(of *observe.Evidence, past map[string]folder.Trees, relocate func(key folder.Key, tree string) string) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		content := of.Assignment(cluster, key.String())
@@ -126,8 +125,8 @@ func (s *rolloutStep) checkCommit(ctx context.Context, id string, at path.Path) 
 	return repository.CheckTip(found[id], s.owner.Location.Branch, at, s.diagnostics)
 }
 
-// commitsOfRemoved returns the commits of clusters that may still have a folder which is to be removed: evidence lists only
-// folders that existed when it was gathered.
+// commitsOfRemoved returns the commits of clusters that may have a folder to be removed: evidence lists only folders that
+// existed when it was gathered.
 func commitsOfRemoved(of *observe.Evidence, in rollout.StepInput) []string {
 	if in.State == nil {
 		return nil
@@ -150,7 +149,6 @@ func commitsOfRemoved(of *observe.Evidence, in rollout.StepInput) []string {
 	return commits
 }
 
-// treesAt returns the owner's trees at a commit of the branch; none if the commit has none.
 func (s *rolloutStep) treesAt(ctx context.Context, commit string) (folder.Trees, error) {
 	hosts, err := s.asOf(ctx, commit)
 	if errors.Is(err, git.ErrCommit) {

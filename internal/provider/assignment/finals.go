@@ -15,12 +15,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// fillFinals sets the changes of final objects of folders whose files are known. before has the present trees. It returns false
-// if an artifact is not available now, so that the apply may have other lines.
+// fillFinals sets the changes of final objects. It returns false if an artifact is not available now, so that the apply may
+// have other lines.
 //
-// A folder with objects before and after has them in its files. Otherwise the former objects are rendered again, from the files
-// of the folder and the manifests in its record: they are kept nowhere. Folders that go back to pointers, or whose pointers were
-// changed by hand, are not rendered, because the plan has no record of them.
+// A folder with objects before and after has them in its files. Otherwise the former objects, which are kept nowhere, are
+// rendered again from the folder's files and the manifests in its record. Folders that go back to pointers, or whose
+// pointers were changed by hand, are not rendered: the plan has no record of them.
 func (c *comparison) fillFinals(ctx context.Context, folders []changes.FolderChange, before folder.Trees) (complete bool) {
 	goal, isFleet := c.goal.(*fleetGoal)
 	changed := map[int]*changes.FolderChange{} // by assignment
@@ -44,7 +44,6 @@ func (c *comparison) fillFinals(ctx context.Context, folders []changes.FolderCha
 	return goal.finalChanges(ctx, former, func(i int, finals *changes.Finals) { changed[i].Finals = finals }) && isSeen
 }
 
-// committedFinals compares the final objects in the files of a folder; nil if one side has none.
 func committedFinals(one *changes.FolderChange) *changes.Finals {
 	hasObjects := func(files []folder.File) bool {
 		return slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
@@ -60,8 +59,7 @@ func committedFinals(one *changes.FolderChange) *changes.Finals {
 	return &changes.Finals{Changes: changes.CompareObjects(before, after)}
 }
 
-// finalChanges calls yield with the changes of final objects of each assignment. It returns false if a later call may find
-// others.
+// finalChanges calls yield with the changes of each assignment. It returns false if a later call may find others.
 func (g *fleetGoal) finalChanges(
 	ctx context.Context,
 	former map[int]render.FormerFolder,
@@ -82,8 +80,8 @@ func (g *fleetGoal) finalChanges(
 	return complete
 }
 
-// formerOf returns the sources of changed folders by assignment, from the records at the commit that the refresh has seen: the
-// apply reads the same. isSeen is false if that commit cannot be read now.
+// formerOf returns the sources of changed folders from the records at the commit of the refresh, as the apply does. isSeen
+// is false if that cannot be read now.
 func (c *comparison) formerOf(
 	ctx context.Context, goal *fleetGoal, changed map[int]*changes.FolderChange, before folder.Trees,
 ) (former map[int]render.FormerFolder, isSeen bool) {
@@ -103,8 +101,8 @@ func (c *comparison) formerOf(
 	return former, err == nil
 }
 
-// upgradeLines describes final objects that change with the Kubernetes version or the APIs of a cluster type while their folder
-// stays: nothing is written then. complete is false if the apply may have other lines.
+// upgradeLines describes final objects that change with the Kubernetes version or the APIs of a cluster type while their
+// folder stays. complete is false if the apply may have other lines.
 func (d *decision) upgradeLines(ctx context.Context) (lines []string, complete bool) {
 	goal, isFleet := d.goal.(*fleetGoal)
 	private := d.before.private
@@ -135,7 +133,6 @@ func (d *decision) upgradeLines(ctx context.Context) (lines []string, complete b
 	return changes.SummarizeFinals(private.version(after.Fleet), after, folders), complete
 }
 
-// clusterTypes returns the cluster types of the last written fleet by name.
 func (m *assignmentPrivate) clusterTypes() map[string]*fleet.ClusterType {
 	f := m.fleet()
 	if f == nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// location decodes gitops_repo. known is false while a part is unknown.
 func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
 }
@@ -31,7 +30,6 @@ func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// keeps reports whether a destroy leaves the folders.
 func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
 
 func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
@@ -43,7 +41,7 @@ func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// contentValue returns the attribute content: a hash of all folders and their hosts; unknown while the content of a folder is.
+// contentValue hashes all folders and hosts. It is unknown while the content of a folder is.
 func contentValue(trees folder.Trees) types.String {
 	h := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(trees)) {

@@ -12,20 +12,18 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// A folder with final objects names its own place: the object that follows them has their path and, for Argo CD, the branch and
-// the repository. Another place changes the tree of the folder, but not its content. Relocations map former trees to present
-// ones. A folder that stays or goes back then names its present place, and no comparison sees new content.
+// A folder with final objects names its own place: the object that follows them has their path and, for Argo CD, the branch
+// and the repository. Another place changes the tree of the folder, but not its content. Relocations map former trees to
+// present ones, so that comparisons see no new content.
 
-// relocation is a folder at its present place.
 type relocation struct {
 	tree  string
 	files []git.File
 }
 
-// relocations are folders by key and by their tree at the former place.
+// relocations are folders by key and former tree.
 type relocations map[folder.Key]map[string]relocation
 
-// relocated returns the tree of a folder at its present place.
 func (r relocations) relocated(key folder.Key, tree string) string {
 	if one, ok := r[key][tree]; ok {
 		return one.tree
@@ -33,7 +31,6 @@ func (r relocations) relocated(key folder.Key, tree string) string {
 	return tree
 }
 
-// trees returns folders with their trees at the present place.
 func (r relocations) trees(of folder.Trees) folder.Trees {
 	if len(r) == 0 {
 		return of
@@ -45,7 +42,6 @@ func (r relocations) trees(of folder.Trees) folder.Trees {
 	return present
 }
 
-// at returns the relocation with a present tree; false if there is none.
 func (r relocations) at(key folder.Key, tree string) (relocation, bool) {
 	for _, one := range r[key] {
 		if one.tree == tree {
@@ -55,20 +51,17 @@ func (r relocations) at(key folder.Key, tree string) (relocation, bool) {
 	return relocation{}, false
 }
 
-// formerFolder is a folder at a former place.
 type formerFolder struct {
 	tree string
-	from folder.Location // of the folder itself
+	from folder.Location
 }
 
-// placeOf returns the place of a folder below a location.
 func placeOf(at folder.Location, key folder.Key) folder.Location {
 	at.Path = path.Join(at.Path, key.String())
 	return at
 }
 
-// addRelocations adds the folders that name a former place. It reads the top files of each folder, and all files only if those
-// name one.
+// addRelocations adds folders that name a former place. It reads all files of a folder only if the top ones name one.
 func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]formerFolder) error {
 	asked := folder.Trees{}
 	for key, of := range folders {
@@ -113,7 +106,6 @@ func (w *wanted) addRelocations(ctx context.Context, folders map[folder.Key]form
 	return nil
 }
 
-// relocateDeployment gives folders whose place has changed their trees at the present place.
 func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error {
 	was := w.before.saved.Owner.Location
 	if w.before.isNew || !w.isLocated || !w.connection.CanAsk() || was.Path != w.owner.Location.Path {
@@ -144,8 +136,7 @@ func (w *wanted) relocateDeployment(ctx context.Context, goal *fleetGoal) error 
 	return nil
 }
 
-// relocated returns the deployment with the trees of folders at the present place. rendered has the trees of rendered folders at
-// the former and at the present place.
+// relocated returns the deployment at the present place. rendered has the trees of rendered folders at both places.
 func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string) deployment {
 	state := *d.state
 	state.Trees = by.trees(state.Trees).Clone()
@@ -166,8 +157,8 @@ func (d deployment) relocated(by relocations, rendered map[folder.Key][2]string)
 	return d
 }
 
-// relocateWritten adds relocations of the folders on the branch, for an assignment without a state. Objects of such folders may
-// also follow the branch under a former name, which no state knows.
+// relocateWritten adds relocations of folders on the branch, for an assignment without a state. Their objects may also
+// follow the branch under a former name, which no state knows.
 func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) error {
 	w.movedHosts = w.formerHosts(written)
 	withObjects := w.keysWithObjects()
@@ -180,7 +171,6 @@ func (w *wanted) relocateWritten(ctx context.Context, written folder.Trees) erro
 	return w.addRelocations(ctx, moved)
 }
 
-// keysWithObjects returns the keys of the wanted folders with final objects.
 func (w *wanted) keysWithObjects() map[folder.Key]bool {
 	keys := map[folder.Key]bool{}
 	if goal, isFleet := w.goal.(*fleetGoal); isFleet {
@@ -193,8 +183,7 @@ func (w *wanted) keysWithObjects() map[folder.Key]bool {
 	return keys
 }
 
-// renderAtFormerPlace renders folders that are under way or drifted, and whose place has changed. It returns their trees at the
-// former and at the present place.
+// renderAtFormerPlace returns the trees, at the former and the present place, of folders that are under way or drifted.
 func (w *wanted) renderAtFormerPlace(
 	ctx context.Context, goal *fleetGoal, from func(folder.Key) folder.Location,
 ) map[folder.Key][2]string {
@@ -218,7 +207,6 @@ func (w *wanted) renderAtFormerPlace(
 	return rendered
 }
 
-// isTouched reports whether an unfinished rollout reaches a folder.
 func (m *assignmentPrivate) isTouched(key folder.Key) bool {
 	return m.Rollout != nil && m.Rollout.Targets[key.DeploymentTarget] != nil &&
 		m.Rollout.Targets[key.DeploymentTarget].Hosts[key.Host] != nil
@@ -255,7 +243,6 @@ func (w *wanted) foldersAt(ctx context.Context, commit string) (gitops.FolderEdi
 	return hosts, nil
 }
 
-// kept returns the content of an unchanged folder at its present place.
 func (w *wanted) kept(key folder.Key) gitops.FolderEdit {
 	at, moves := w.relocations.at(key, w.before.trees[key.Host][key.DeploymentTarget])
 	if !moves {

@@ -53,7 +53,6 @@ func setUnknown(r *request) {
 	}
 }
 
-// checkWithoutLook finds errors without reading the repository.
 func (r *request) checkWithoutLook() {
 	if r.before.isRelocated {
 		r.diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Branch has another name now", fmt.Sprintf(
@@ -75,7 +74,6 @@ func (r *request) checkWithoutLook() {
 	}
 }
 
-// setComputed sets the computed attributes once the changes are known.
 func setComputed(ctx context.Context, c *comparison) {
 	m := c.model
 	m.Content = contentValue(c.after)
@@ -101,8 +99,8 @@ func setComputed(ctx context.Context, c *comparison) {
 	}
 }
 
-// planUnwritten returns the attribute changes of a plan that writes nothing: the progress of a rollout, constraints, and objects
-// that change by themselves. Without any, it returns unchanged.
+// planUnwritten returns the changes of a plan that writes nothing: progress, constraints, and objects that change by
+// themselves, or else unchanged.
 func (d *decision) planUnwritten(ctx context.Context, unchanged types.List) types.List {
 	m := d.model
 	var lines []string

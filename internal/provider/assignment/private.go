@@ -19,27 +19,24 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// assignmentPrivate is the private state of an assignment: the written folders and the fleet that they were rendered from. It may
-// be large, and a change of it does not change the resource.
+// assignmentPrivate is the private state: the written folders and their fleet. It may be large, and a change of it does not
+// change the resource.
 type assignmentPrivate struct {
 	delivery.SavedState
 	Environment string             `json:"environment,omitempty"`
 	Model       string             `json:"model,omitempty"`
-	Config      map[string]string  `json:"config,omitempty"`    // digests of the containers' data
-	Manifests   map[string]string  `json:"manifests,omitempty"` // hashes of the targets' manifests
+	Config      map[string]string  `json:"config,omitempty"`    // digests
+	Manifests   map[string]string  `json:"manifests,omitempty"` // hashes
 	GitopsRepo  string             `json:"gitops_repo,omitempty"`
 	Rollout     *rollout.StepState `json:"rollout,omitempty"`  // nil before the first write
 	Provider    string             `json:"provider,omitempty"` // release that rendered
 	Rendered    string             `json:"rendered,omitempty"` // fingerprint of the inputs of Trees
 	Constraints savedRules         `json:"constraints,omitzero"`
-	// Written has the records of folders in an unfinished rollout, by host and deployment target; of all folders after a lost
-	// state.
+	// Written has the records of folders in an unfinished rollout; of all folders after a lost state.
 	Written map[string]map[string]savedRecord `json:"written,omitempty"`
-	// Changed is the time of the last known change of a folder.
-	Changed time.Time `json:"changed,omitzero"`
+	Changed time.Time                         `json:"changed,omitzero"`
 }
 
-// savedRecord is the part of a folder's record that a rollout needs.
 type savedRecord struct {
 	Changed time.Time `json:"changed,omitzero"`
 	Before  string    `json:"before,omitempty"` // after a lost state, the first digits of the tree before
@@ -61,7 +58,7 @@ func (m *assignmentPrivate) save(ctx context.Context, private privatestate.State
 func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPrivate {
 	after := assignmentPrivate{SavedState: known.SavedState}
 	switch {
-	case m != nil && known.Drift.OtherHolder != "": // the fleet and the rollout are those of the other state
+	case m != nil && known.Drift.OtherHolder != "": // the other state's fleet and rollout
 		after.Environment = m.Environment
 	case m != nil:
 		after = *m
@@ -70,14 +67,13 @@ func (m *assignmentPrivate) refreshed(known *delivery.OwnerState) *assignmentPri
 			after.Tip = m.Tip
 		}
 	}
-	if m == nil || m.Trees == nil { // the trees in the records may have been changed by hand
+	if m == nil || m.Trees == nil { // trees in records may have been changed by hand
 		after.Rendered = ""
 	}
 	return &after
 }
 
-// incomplete returns the private state after an apply that failed, perhaps after it opened or updated the pull request. m may be
-// nil.
+// incomplete returns the private state after a failed apply that may have changed the pull request. m may be nil.
 func (m *assignmentPrivate) incomplete() *assignmentPrivate {
 	after := assignmentPrivate{}
 	if m != nil {
@@ -90,7 +86,6 @@ func (m *assignmentPrivate) incomplete() *assignmentPrivate {
 // isLost reports whether the state of a rollout may be lost. The records then replace it.
 func (m *assignmentPrivate) isLost() bool { return m.Rollout == nil && m.Model == "" }
 
-// needsRecords reports whether the records have to be read, for a rollout that is unfinished or lost.
 func (m *assignmentPrivate) needsRecords() bool {
 	return !m.Drift.IsGone() && (m.isLost() || m.Rollout != nil && len(m.Rollout.Targets) > 0)
 }
@@ -104,8 +99,8 @@ func (m *assignmentPrivate) isUnderWay(key folder.Key, tree string) bool {
 	return host != nil && strings.HasSuffix(tree, host.Want)
 }
 
-// noteWritten keeps the parts of the records that a rollout needs. A folder with another tree in its record is not written yet: a
-// pull request proposes it.
+// noteWritten keeps the parts of the records that a rollout needs. A folder with another tree in its record is only
+// proposed.
 func (m *assignmentPrivate) noteWritten(records map[folder.Key]gitops.FolderRecord) {
 	m.Written = nil
 	for key, record := range records {
@@ -126,10 +121,10 @@ func (m *assignmentPrivate) noteWritten(records map[folder.Key]gitops.FolderReco
 	}
 }
 
-// beforeDigits are enough to recognize the tree before: whole ids of 20,000 folders would be half of a state.
+// beforeDigits recognize a tree: whole ids of 20,000 folders would be half of a state.
 const beforeDigits = 8
 
-// records returns the kept records for package rollout, which asks only for former trees that are wanted again.
+// records returns the kept records. Package rollout needs only former trees that are wanted again.
 func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.Record {
 	records := map[folder.Key]rollout.Record{}
 	for _, key := range m.Trees.Keys() {
@@ -147,7 +142,7 @@ func (m *assignmentPrivate) records(wanted folder.Trees) map[folder.Key]rollout.
 	return records
 }
 
-// equal compares the parts that a refresh changes, except Tip: commits of others on the branch change nothing here.
+// equal compares the parts that a refresh changes, except Tip, which commits of others change.
 func (m *assignmentPrivate) equal(other *assignmentPrivate) bool {
 	return m != nil && other != nil &&
 		m.Trees.Equal(other.Trees) && maps.Equal(m.Records, other.Records) && m.Holder == other.Holder && m.Imported == other.Imported &&
@@ -164,16 +159,14 @@ func (m *assignmentPrivate) noteFleet(goal *fleetGoal) {
 	m.GitopsRepo, m.Provider = goal.gitopsRepo, goal.release
 }
 
-// keepFleet keeps the fleet of the last finished rollout.
 func (m *assignmentPrivate) keepFleet(before *assignmentPrivate) {
 	m.Model, m.Config, m.Manifests = before.Model, before.Config, before.Manifests
 	m.GitopsRepo, m.Provider = before.GitopsRepo, before.Provider
 }
 
-// developmentRelease is the release of local builds, which may render differently from each other.
+// developmentRelease is the release of local builds, which may render differently.
 const developmentRelease = "dev"
 
-// noteRendering notes the fingerprint of a rendering if its trees were all written.
 func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, release string) {
 	m.Rendered = ""
 	if release != developmentRelease && m.Trees.Equal(rendering.Wanted()) {
@@ -181,8 +174,8 @@ func (m *assignmentPrivate) noteRendering(rendering *pipeline.Rendering, release
 	}
 }
 
-// rendering returns the trees in the private state as a rendering if this release rendered them from the same fleet for the same
-// destination; else nil. Rendering 20,000 assignments takes longer than the rest of a plan without changes.
+// rendering returns the trees in the private state if this release rendered them from the same fleet for the same
+// destination. Rendering 20,000 assignments takes longer than the rest of a plan without changes.
 func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.Destination, release string) *pipeline.Rendering {
 	if m.Rendered == "" || release == "" || m.Rendered != result.Fingerprint(to, release) {
 		return nil
@@ -190,7 +183,7 @@ func (m *assignmentPrivate) rendering(result *pipeline.Computation, to pipeline.
 	return result.FromTrees(to, m.Trees)
 }
 
-// fleet returns the fleet that was written last; nil if it is not known.
+// fleet returns the fleet that was written last; nil if unknown.
 func (m *assignmentPrivate) fleet() *fleet.Fleet {
 	if m.Model == "" {
 		return nil
@@ -202,7 +195,7 @@ func (m *assignmentPrivate) fleet() *fleet.Fleet {
 	return f
 }
 
-// version returns the fleet before the change, to explain changes; nil if it is not known.
+// version returns the fleet before the change; nil if unknown.
 func (m *assignmentPrivate) version(now *fleet.Fleet) *changes.Version {
 	f := m.fleet()
 	if f == nil {

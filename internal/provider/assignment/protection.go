@@ -38,7 +38,6 @@ var ProtectionTable = &fleet.Table{
 	},
 }
 
-// decodeProtection reads the attribute protection, strictly.
 func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limits rollout.Protection) {
 	tfvalue.ReadStrictly("protection", ProtectionTable, value, diagnostics, func(o *fleet.ObjectReader) {
 		limits = rollout.Protection{
@@ -51,7 +50,6 @@ func decodeProtection(value types.Dynamic, diagnostics *diag.Diagnostics) (limit
 	return limits
 }
 
-// limit reads a whole number; nil if there is none.
 func limit(o *fleet.ObjectReader, name string) *int64 {
 	if !o.Known(name) {
 		return nil

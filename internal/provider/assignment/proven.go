@@ -12,11 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// provenLine says in changes that the candidate becomes proven.
 const provenLine = "the candidate is proven"
 
-// keepProven returns proven before it is known whether the plan writes anything. The value is known only if every outcome has the
-// same: Terraform plans again while it applies, and a known value must not change. after is nil before the decision.
+// keepProven returns proven before it is known whether the plan writes anything. It is known only if every outcome has the
+// same: Terraform plans again while it applies, and a known value must not change.
 func keepProven(r *request, after folder.Trees) types.Dynamic {
 	switch {
 	case r.model.Candidate.IsNull() || r.before.isNew:
@@ -27,8 +26,7 @@ func keepProven(r *request, after folder.Trees) types.Dynamic {
 	return types.DynamicUnknown()
 }
 
-// provenAfter returns proven once everything is known: the candidate if nothing is left to write or to prove, else the prior
-// value. isDone reports that the plan writes nothing.
+// provenAfter returns the candidate if nothing is left to write or to prove, else the prior value.
 func (c *comparison) provenAfter(ctx context.Context, rolledOut types.Bool, isDone bool) types.Dynamic {
 	proven := keepProven(&c.request, c.after)
 	switch {
@@ -49,7 +47,6 @@ func (r *request) isCandidateProven() bool {
 	return fleet.IsKnown(candidate) && !r.prior.Proven.IsNull() && tfvalue.Content(tfvalue.Plain(r.prior.Proven)) == tfvalue.Content(candidate)
 }
 
-// hasChanges reports whether a folder gets another known tree.
 func hasChanges(after, before folder.Trees) bool {
 	for key, tree := range folder.All(after) {
 		if tree != "" && tree != before[key.Host][key.DeploymentTarget] {
@@ -59,7 +56,7 @@ func hasChanges(after, before folder.Trees) bool {
 	return false
 }
 
-// isReady reports whether all clusters are ready, by the evidence of an assignment without a rollout; otherwise rolled_out tells.
+// isReady reports whether all clusters are ready, by the evidence of an assignment without a rollout.
 func (d *decision) isReady(ctx context.Context) bool {
 	goal, isFleet := d.goal.(*fleetGoal)
 	if d.config.settings != nil || !isFleet || !d.config.evidence.Speaks() {

@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// warnOfReconcilers warns of hosts that get another reconciler: the agent of the former one prunes before the new one creates.
-// All hosts with the same two reconcilers share a warning.
+// warnOfReconcilers warns of hosts that get another reconciler: the agent of the former one prunes before the new one
+// creates.
 func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 	type change struct{ from, to string }
 	hosts := map[change][]string{}
@@ -54,8 +54,8 @@ func (c *comparison) warnOfReconcilers(folders []changes.FolderChange) {
 	}
 }
 
-// reconcilerAfter returns the name of the reconciler, or of the user's template, that will deploy a folder. known is false if
-// that is not certain yet.
+// reconcilerAfter returns the reconciler, or the user's template, that will deploy a folder. known is false if that is not
+// certain yet.
 func (d *decision) reconcilerAfter(of *changes.FolderChange) (name string, known bool) {
 	if after := reconciler.Deploying(objectsIn(of.After)); after != nil {
 		return after.Name, true
@@ -69,7 +69,7 @@ func (d *decision) reconcilerAfter(of *changes.FolderChange) (name string, known
 	return name, reconciler.Named(name) != nil || of.WaitsFor == ""
 }
 
-// objectsIn returns the objects that templates rendered into a folder. Objects in subfolders belong to the workload.
+// objectsIn returns the objects that templates rendered. Objects in subfolders belong to the workload.
 func objectsIn(files []git.File) (objects []map[string]any) {
 	for _, file := range files {
 		if strings.Contains(file.Name, "/") || !strings.HasSuffix(file.Name, ".yaml") {

@@ -17,8 +17,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// applyRenames puts the deployment under the present names of cluster types, so that a rename is neither a removal nor an
-// addition. It returns false after an error.
+// applyRenames puts the deployment under the present names of cluster types. It returns false after an error.
 func (w *wanted) applyRenames() bool {
 	if w.before.isNew || len(w.renames) == 0 {
 		return true
@@ -42,7 +41,7 @@ func (d deployment) renamed(by folder.Renames) deployment {
 	return d
 }
 
-// warnOfFirstNames warns of cluster types whose namespaces and objects change their names with the first name in formerly.
+// warnOfFirstNames warns of names on clusters that change with the first name in formerly.
 func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
 	before := w.before.private.fleet()
 	if before == nil {
@@ -67,7 +66,8 @@ func (w *wanted) warnOfFirstNames(after *fleet.Fleet) {
 	}
 }
 
-// warnOfNewName mentions formerly if one cluster type leaves the fleet and another joins it with the same deployment targets.
+// warnOfNewName mentions formerly if one cluster type leaves the fleet and another joins it with the same deployment
+// targets.
 func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Diagnostics) {
 	wanted, joined := goal.rendering.Wanted(), map[string][]string{} // by their deployment targets
 	in := map[string]bool{}
@@ -97,7 +97,6 @@ func warnOfNewName(goal *fleetGoal, deployed folder.Trees, diagnostics *diag.Dia
 	}
 }
 
-// joinTargets returns an equal text for hosts with the same deployment targets.
 func joinTargets(targets map[string]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(targets)), " ")
 }
@@ -118,8 +117,8 @@ func (m *assignmentPrivate) renamed(by folder.Renames) *assignmentPrivate {
 	return &after
 }
 
-// asOf returns the owner's folders at a commit, which may be from before renames of hosts and of the assignment. If this state did not
-// write the location, it reads the former names from the records there.
+// asOf returns the owner's folders at a commit, under the names of then. If this state did not write the location, it reads
+// the former names there.
 func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, error) {
 	if w.before.isNew && w.former.Hosts == nil || !w.before.isNew && w.before.state.Owner.Location != w.owner.Location {
 		written, err := w.connection.Delivery.ReadOwner(ctx, w.owner, nil)
@@ -131,7 +130,6 @@ func (w *wanted) asOf(ctx context.Context, commit string) (gitops.FolderEdits, e
 	return w.connection.Delivery.ReadFoldersAt(ctx, w.formerOwner(), commit, w.former.Owners...)
 }
 
-// underPresentNames puts folders of a former commit under the present names of their hosts.
 func (w *wanted) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits {
 	renamed := make(gitops.FolderEdits, len(hosts))
 	for host, targets := range hosts {
@@ -146,7 +144,7 @@ func (w *wanted) underPresentNames(hosts gitops.FolderEdits) gitops.FolderEdits 
 
 func (w *wanted) presentName(host string) string { return w.renames.Host(w.former.Hosts.Host(host)) }
 
-// formerHosts maps renamed hosts with folders from their present to their former names.
+// formerHosts maps renamed hosts with folders to their former names.
 func (w *wanted) formerHosts(folders folder.Trees) map[string]string {
 	former := map[string]string{}
 	for name, now := range w.renames {
@@ -157,7 +155,6 @@ func (w *wanted) formerHosts(folders folder.Trees) map[string]string {
 	return former
 }
 
-// renameLines returns a line for each renamed cluster type, with the number of moved folders.
 func (d *decision) renameLines() (lines []string) {
 	before := d.before.recorded.Trees
 	for _, former := range slices.Sorted(maps.Keys(d.renames)) {

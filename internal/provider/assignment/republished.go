@@ -14,8 +14,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// warnOfRepublished warns of versions that were published again: the digest differs from the record for the same version. Each
-// version has one warning with all of its deployment targets.
+// warnOfRepublished warns of versions whose digest differs from the record.
 func (c *comparison) warnOfRepublished(ctx context.Context, folders []changes.FolderChange, before folder.Trees) {
 	goal, isFleet := c.goal.(*fleetGoal)
 	if !isFleet || c.before.isNew {

@@ -179,7 +179,6 @@ type assignmentModel struct {
 	PullRequest   types.String  `tfsdk:"pull_request"`
 }
 
-// validate checks the configuration on its own, without servers.
 func validate(_ context.Context, m *assignmentModel, diagnostics *diag.Diagnostics) {
 	m.location(diagnostics)
 	fleetvalue.Decode(m.Fleet, diagnostics)
@@ -220,7 +219,6 @@ func create(ctx context.Context, c *frame.Call[assignmentModel]) {
 	after.save(ctx, c.Private, c.Diagnostics)
 }
 
-// read compares the trees of the owned folders at the tip with the written ones.
 func read(ctx context.Context, c *frame.Call[assignmentModel]) {
 	state, before := c.Model, loadAssignment(ctx, c.Private, c.Diagnostics)
 	known, ok := decodeState(c, state, before)

@@ -26,10 +26,9 @@ type rolloutConfig struct {
 	known    bool // false while a part is unknown
 }
 
-// isEmpty reports that there is neither a rollout nor a hold.
 func (c rolloutConfig) isEmpty() bool { return c.known && c.settings == nil && len(c.holds) == 0 }
 
-// decodeRollout reads rollout, holds and evidence, strictly.
+// decodeRollout reads rollout, holds and evidence.
 func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutConfig {
 	c := rolloutConfig{known: true}
 	isRollout := tfvalue.Plain(m.Rollout) != nil
@@ -62,7 +61,6 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 	return c
 }
 
-// rolloutStep decides for a fleet which folders a rollout or holds let change now, and reads the input of that decision.
 type rolloutStep struct {
 	wanted
 	fleet  *fleetGoal
@@ -115,7 +113,7 @@ func decideFleet(ctx context.Context, w wanted, goal *fleetGoal) (decision, bool
 	return d, s.checkMove(ctx, outcome)
 }
 
-// checkMove refuses a move to another location while changes wait: their folders would be at neither location.
+// checkMove refuses to move while changes wait: their folders would be at neither location.
 func (s *rolloutStep) checkMove(ctx context.Context, outcome *rollout.Outcome) bool {
 	if s.before.isNew || len(outcome.Progress) == 0 {
 		return true
@@ -153,8 +151,8 @@ func (s *rolloutStep) input(ctx context.Context, wanted folder.Trees) (in rollou
 	return in, ok
 }
 
-// addWritten adds the folders on the branch for an assignment without a state. It reads them at the commit of the evidence,
-// because the branch may move on until the apply.
+// addWritten adds the folders on the branch for an assignment without a state, at the commit of the evidence, because the
+// branch may move on until the apply.
 func (s *rolloutStep) addWritten(ctx context.Context, in *rollout.StepInput) bool {
 	newest, at := s.config.newest()
 	var written gitops.OwnerSnapshot
@@ -197,7 +195,6 @@ func recordedTrees(written gitops.OwnerSnapshot) folder.Trees {
 	return trees
 }
 
-// hosts returns the hosts of the fleet, with the clusters that follow them.
 func (g *fleetGoal) hosts() map[string]*rollout.FleetHost {
 	ofType := map[string][]string{}
 	for i := range g.result.Fleet.Clusters {
@@ -215,7 +212,6 @@ func (g *fleetGoal) hosts() map[string]*rollout.FleetHost {
 	return hosts
 }
 
-// requires returns the folders that must be proven before a folder changes.
 func (g *fleetGoal) requires(key folder.Key) []folder.Key {
 	i, ok := g.result.AssignmentIndex(key.Host, key.DeploymentTarget)
 	if !ok {

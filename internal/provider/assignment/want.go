@@ -20,13 +20,12 @@ import (
 type wanted struct {
 	request
 	goal goal
-	// former has the names that hosts and the owner have in commits from before this plan.
+	// former has the names in commits from before this plan.
 	former folder.Former
-	// renames maps hosts renamed by the fleet from former to present names. movedHosts maps back those with folders, which this
-	// plan moves.
+	// renames maps former names of hosts to present ones. movedHosts maps back hosts whose folders this plan moves.
 	renames    folder.Renames
 	movedHosts map[string]string
-	// relocations has the folders read so far that name a former place; later steps add to it.
+	// relocations grow in later steps.
 	relocations relocations
 }
 
@@ -34,7 +33,7 @@ type wanted struct {
 type goal interface {
 	// fleet returns the fleet after the change; nil for a commit.
 	fleet() *fleet.Fleet
-	// version returns the fleet in the form that explains changes. It is empty for a commit.
+	// version returns the fleet that explains changes. It is empty for a commit.
 	version() *changes.Version
 }
 
@@ -42,11 +41,10 @@ type goal interface {
 type fleetGoal struct {
 	result     *pipeline.Computation
 	rendering  *pipeline.Rendering
-	gitopsRepo string // text of the location
+	gitopsRepo string
 	release    string // of the provider; "" before it is configured
 }
 
-// commitGoal has the owner's folders at a commit.
 type commitGoal struct {
 	commit  string
 	folders gitops.FolderEdits
@@ -99,8 +97,8 @@ func wantFleet(ctx context.Context, r request) (wanted, bool) {
 	return w, !w.diagnostics.HasError()
 }
 
-// readLabel returns the owner's name in the labels of rendered objects: the first name under which it was written, so that a new
-// name changes no folder. For a new assignment, it reads the records and sets former.
+// readLabel returns the owner's name in the labels of rendered objects: the first one, so that a new name changes no
+// folder. For a new assignment, it sets former.
 func (w *wanted) readLabel(ctx context.Context) string {
 	switch {
 	case w.before.private.Label != "":
@@ -117,7 +115,7 @@ func (w *wanted) readLabel(ctx context.Context) string {
 	return w.owner.Name
 }
 
-// wantCommit reads the folders of the commit in rollback_to. It does not need the fleet, which may have errors during a rollback.
+// wantCommit reads the folders of the commit in rollback_to. The fleet may have errors during a rollback.
 func wantCommit(ctx context.Context, r request) (wanted, bool) {
 	commit := r.model.RollbackTo.ValueString()
 	checkRollback(r.model.RollbackTo, r.diagnostics)
@@ -163,7 +161,6 @@ func (g *fleetGoal) content(ctx context.Context, key folder.Key, owner string) g
 	}
 }
 
-// rolledBackTo returns the commit of rollback_to; "" without it.
 func (w *wanted) rolledBackTo() string {
 	if goal, ok := w.goal.(*commitGoal); ok {
 		return goal.commit

@@ -1,5 +1,5 @@
-// Package branchlist lists the assignments and claims of all owners on a branch of a GitOps repository for `terraform query`,
-// also those of other states.
+// Package branchlist lists the assignments and claims of all owners on a branch for `terraform query`, including other
+// states.
 package branchlist
 
 import (
@@ -31,7 +31,6 @@ var (
 	_ list.ListResourceWithValidateConfig = &served{}
 )
 
-// whats describes the listed objects by type.
 var whats = map[string]string{"assignment": "The assignments", claim: "The claims of clusters"}
 
 const claim = "cluster_claim"
@@ -61,7 +60,7 @@ func Claims() list.ListResource {
 
 // served lists the resources of one type.
 type served struct {
-	name       string // without the provider's name
+	name       string
 	of         func(gitops.Inventory) []found
 	connection *connection.Connection
 }
@@ -75,7 +74,6 @@ func (s *served) unreadable(all gitops.Inventory) []string {
 	return slices.DeleteFunc(slices.Clone(all.Unreadable), func(record string) bool { return stdpath.Base(stdpath.Dir(record)) != folder })
 }
 
-// found is one resource: its identity on the branch, and generated attributes.
 type found struct {
 	path, name string
 	further    map[string]attr.Value
@@ -98,7 +96,7 @@ func (s *served) Metadata(_ context.Context, req resource.MetadataRequest, resp 
 	resp.TypeName = req.ProviderTypeName + "_" + s.name
 }
 
-// Definition returns the configuration of a type. A test compares the documentation with it.
+// Definition returns the configuration of a type.
 func Definition(name string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: whats[name] + " on a branch of a GitOps repository, of all owners and states, by their records.",

@@ -19,7 +19,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Clusters has the connections to the provider's clusters by name.
+// Clusters has the provider's clusters by name.
 type Clusters struct {
 	Known   map[string]kube.Cluster // complete connections
 	Waiting map[string]bool         // names of clusters with unknown attributes
@@ -60,7 +60,7 @@ var execTable = &fleet.Table{
 	},
 }
 
-// AskingAttributes are the attributes about requests to clusters, which [Asking] reads.
+// AskingAttributes are the attributes that [Asking] reads.
 func AskingAttributes() []fleet.Attribute {
 	return []fleet.Attribute{
 		{Name: "deadline", Type: fleet.DurationType, Default: kube.DefaultDeadline.String(), Meaning: "How long one of them may take."},
@@ -92,8 +92,7 @@ func ClustersAttribute() schema.Attribute {
 	return attribute
 }
 
-// DecodeClusters reads the attribute clusters, strictly. It reports all mistakes; a mistake that many clusters share is one
-// error.
+// DecodeClusters reads the attribute clusters. A mistake that many clusters share is one error.
 func DecodeClusters(value types.Dynamic, diagnostics *diag.Diagnostics) Clusters {
 	settings := Clusters{Known: map[string]kube.Cluster{}, Waiting: map[string]bool{}}
 	var wrong clusterMistakes
@@ -148,7 +147,7 @@ func (s *Clusters) decodeCluster(name string, given any, wrong *clusterMistakes)
 	s.Known[name] = cluster
 }
 
-// readCluster reads the attributes of a cluster, and returns the paths of unknown ones.
+// readCluster returns the attributes of a cluster, and the paths of unknown ones.
 func readCluster(o *fleet.ObjectReader) (cluster kube.Cluster, unknown []string) {
 	text := func(o *fleet.ObjectReader, name string) string {
 		if o.Has(name) && !o.Known(name) {
@@ -176,7 +175,8 @@ func readCluster(o *fleet.ObjectReader) (cluster kube.Cluster, unknown []string)
 	return cluster, unknown
 }
 
-// Access reports why a cluster cannot be reached: waits while its connection is unknown, missing if clusters lacks its name.
+// Access reports why a cluster cannot be reached: waits while its connection is unknown, missing if clusters lacks its
+// name.
 func (s *Clusters) Access(name string) (waits, missing bool) {
 	if s.Unknown || s.Waiting[name] {
 		return true, false
@@ -185,7 +185,7 @@ func (s *Clusters) Access(name string) (waits, missing bool) {
 	return false, !known
 }
 
-// AddMissing reports at an attribute that clusters lacks a name.
+// AddMissing reports that clusters lacks a name.
 func (s *Clusters) AddMissing(at path.Path, name string, diagnostics *diag.Diagnostics) {
 	diagnostics.AddAttributeError(at, "Provider does not know this cluster", fmt.Sprintf(
 		"The provider's clusters has no entry %q%s", name, cmp.Or(fleet.DidYouMean(name, slices.Sorted(maps.Keys(s.Known))), ".")))
@@ -210,12 +210,10 @@ func (s *Clusters) WarnOfUnverified(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// clusterMistakes has the clusters with a mistake, by mistake.
 type clusterMistakes struct {
 	wording.Groups[clusterMistake, string]
 }
 
-// clusterMistake is a message about an attribute of a cluster.
 type clusterMistake struct{ at, message string }
 
 func (m *clusterMistakes) add(name, at, message string) { m.Add(clusterMistake{at, message}, name) }

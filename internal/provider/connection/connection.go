@@ -1,4 +1,4 @@
-// Package connection has the configured provider for resources and data sources: repositories, clusters and caches.
+// Package connection has the configured provider: repositories, clusters and caches.
 package connection
 
 import (
@@ -26,7 +26,7 @@ type Connection struct {
 	Sources  *source.FileReader
 	// Artifacts resolves and fetches the artifacts of manifests.
 	Artifacts *origin.Resolver
-	// Complete is false while a credential is unknown, so that no request can be sent yet.
+	// Complete is false while a credential is unknown.
 	Complete bool
 	Clusters Clusters
 	// Measure queries measuring servers; nil while a credential for them is unknown.
@@ -34,9 +34,9 @@ type Connection struct {
 	Release string
 	Fleets  pipeline.Cache
 	Agents  agent.Cache
-	// CreatedObjects are the agent objects that this process has created, by cluster and object.
+	// CreatedObjects are the agent objects that this process has created.
 	CreatedObjects sync.Map
-	// PlannedRoots are the folder-following objects of the agents that this process has planned.
+	// PlannedRoots are the folder-following objects that this process has planned.
 	PlannedRoots sync.Map
 	Clock        compliance.Clock // nil: the wall clock
 	// Budget records the time spent on reading artifacts.

@@ -24,15 +24,15 @@ var (
 type DataSource[M any] struct {
 	Name   string // without the provider's name
 	Schema schema.Schema
-	// Validate checks the configuration without servers; parts may be unknown. It may be nil.
+	// Validate checks the configuration without servers; parts may be unknown.
 	Validate func(*M, *diag.Diagnostics)
-	// Read sets the computed attributes. The connection is nil before the provider is configured. If the schema has an attribute
-	// timeouts, the context ends after its time, or after the default and Longer.
+	// Read sets the computed attributes. The connection is nil before the provider is configured. If the schema has an
+	// attribute timeouts, the context ends after its time, or after the default and Longer.
 	Read   func(context.Context, *connection.Connection, *M, *diag.Diagnostics)
 	Longer func(*M) time.Duration // may be nil
 }
 
-// New returns the data source in the form of the framework.
+// New returns the framework's data source.
 func (d DataSource[M]) New() datasource.DataSource { return &servedDataSource[M]{is: d} }
 
 type servedDataSource[M any] struct {

@@ -14,7 +14,7 @@ type Function struct {
 	Run func(context.Context, function.RunRequest) (any, *function.FuncError)
 }
 
-// New returns the function in the form of the framework.
+// New returns the framework's function.
 func (f Function) New() function.Function { return servedFunction{f} }
 
 type servedFunction struct{ is Function }

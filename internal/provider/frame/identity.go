@@ -16,12 +16,11 @@ var _ resource.ResourceWithIdentity = identifiedResource[struct{}]{}
 // identifiedResource is a resource with an identity.
 type identifiedResource[M any] struct{ importedResource[M] }
 
-// IdentitySchema returns the schema of the identity.
+// IdentitySchema returns the schema.
 func (r identifiedResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = identityschema.Schema{Attributes: r.is.Identity}
 }
 
-// identify sets the identity in a response from a state.
 func (r *servedResource[M]) identify(ctx context.Context, identity *tfsdk.ResourceIdentity, state *M, diagnostics *diag.Diagnostics) {
 	if r.is.Identify == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// untype replaces typed nulls in the dynamic attributes of a model by untyped ones. A string variable with the value null makes a
-// typed null, whose IsNull is false in the framework. retype restores the types of attributes that are still null, because
-// Terraform compares them with the configuration.
+// untype replaces typed nulls in the dynamic attributes of a model by untyped ones. A string variable with the value null
+// makes a typed null, whose IsNull is false in the framework. retype restores the types of attributes that are still null,
+// because Terraform compares them with the configuration.
 func untype(model any) (retype func()) {
 	var changed []func()
 	untypeFields(reflect.ValueOf(model).Elem(), &changed)
@@ -48,7 +48,6 @@ func untypeFields(model reflect.Value, changed *[]func()) {
 	}
 }
 
-// untypeObject untypes a model that is an object of the framework.
 func untypeObject(model *types.Object, changed *[]func()) {
 	given, attributes := map[string]attr.Value{}, model.Attributes()
 	for name, attribute := range attributes {

@@ -24,28 +24,26 @@ var (
 	_ resource.ResourceWithImportState    = importedResource[struct{}]{}
 )
 
-// Resource is a resource with the configuration, plan and state M. The context of each function but Validate and Import ends
-// after the time in the attribute timeouts, if the schema has one.
+// Resource is a resource with the configuration, plan and state M. The context of each function but Validate and Import
+// ends after the time in the attribute timeouts, if the schema has one. Validate and those of objects outside the state may
+// be nil.
 type Resource[M any] struct {
 	Name   string // without the provider's name
 	Schema schema.Schema
 	// Validate checks the configuration without servers; parts may be unknown.
 	Validate func(context.Context, *M, *diag.Diagnostics)
-	// Plan sets the computed attributes of the plan. PlanDestroy plans a destroy. Both may be nil.
-	Plan, PlanDestroy func(context.Context, *Call[M])
-	// Create, Update and Read set the computed attributes. Read and Delete may be nil if the resource exists only in the state.
+	// Plan sets the computed attributes of the plan.
+	Plan, PlanDestroy            func(context.Context, *Call[M])
 	Create, Read, Update, Delete func(context.Context, *Call[M])
-	// Import is nil for a resource without import.
-	Import func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
-	// WriteOnly returns the attributes that are in no plan and no state, by name.
+	Import                       func(context.Context, *connection.Connection, resource.ImportStateRequest, *resource.ImportStateResponse)
+	// WriteOnly returns the attributes that are in no plan and no state.
 	WriteOnly func(*M) map[string]any
-	// Identity and Identify are nil for a resource that exists only in the state.
-	Identity map[string]identityschema.Attribute
+	Identity  map[string]identityschema.Attribute
 	// Identify returns the identity of a state, by the names in Identity.
 	Identify func(*M) map[string]types.String
 }
 
-// New returns the resource in the form of the framework.
+// New returns the framework's resource.
 func (r Resource[M]) New() resource.Resource {
 	served := &servedResource[M]{is: r}
 	switch {
@@ -65,7 +63,7 @@ type servedResource[M any] struct {
 // Call is one call of Terraform.
 type Call[M any] struct {
 	Connection  *connection.Connection // nil before the provider is configured
-	Model       *M                     // the plan with write-only attributes; the state in Read, Delete and PlanDestroy
+	Model       *M                     // the state in Read, Delete and PlanDestroy
 	Prior       *M                     // the state; nil for a new resource
 	Private     privatestate.State
 	State       *tfsdk.State // of the response; nil in a plan
@@ -165,7 +163,6 @@ func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteReque
 	}
 }
 
-// importedResource is a resource with import.
 type importedResource[M any] struct{ *servedResource[M] }
 
 // ImportState imports the resource.
@@ -173,13 +170,12 @@ func (r importedResource[M]) ImportState(ctx context.Context, req resource.Impor
 	r.is.Import(ctx, r.connection, req, resp)
 }
 
-// data is a configuration, a plan or a state.
 type data interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
 	GetAttribute(ctx context.Context, path path.Path, target any) diag.Diagnostics
 }
 
-// call reads the model, calls do, and removes the write-only attributes from the model. It reports whether to keep the model.
+// call reads the model, calls do, and removes the write-only attributes. It reports whether to keep the model.
 func (r *servedResource[M]) call(
 	ctx context.Context,
 	c *Call[M],
@@ -223,7 +219,6 @@ func (r *servedResource[M]) call(
 	return c.Store || !c.Diagnostics.HasError()
 }
 
-// timeouts returns the timeouts of a configuration, plan or state; nil if the schema has none.
 func (r *servedResource[M]) timeouts(ctx context.Context, of data, diagnostics *diag.Diagnostics) timeouts.Timeouts {
 	if _, bounded := r.is.Schema.Attributes["timeouts"]; !bounded {
 		return nil

@@ -35,8 +35,8 @@ type Kind struct {
 	Advice             string // follows the text of the error
 }
 
-// kinds are in the order of the search: an error of a Git host may also be one of Git, and advice about a key is better than
-// advice about credentials.
+// kinds are in the order of the search: an error of a Git host may also be one of Git, and advice about a key is better
+// than advice about credentials.
 var kinds = []Kind{
 	{
 		forge.ErrGitHubApp,
@@ -78,7 +78,7 @@ var kinds = []Kind{
 	{git.ErrRefused, "gitops_repo", "Repository refuses the commit", " Nothing was written."},
 }
 
-// OtherCredentials is the advice for a repository other than the GitOps repository that refuses credentials.
+// OtherCredentials is the advice for a repository other than the GitOps repository.
 const OtherCredentials = " Add an entry with the beginning of this URL to git.credentials of the provider: the other credentials of " +
 	"git are for the GitOps repository alone."
 
@@ -92,7 +92,7 @@ func KindOf(err error, otherwise string) Kind {
 	return Kind{err, "gitops_repo", otherwise, ""}
 }
 
-// AddError adds an error of a repository. With creates, a missing or unreachable repository is only a warning: the same run may
+// AddError adds an error of a repository. With creates, a missing or unreachable one is only a warning: the same run may
 // create it.
 func AddError(ctx context.Context, diagnostics *diag.Diagnostics, err error, creates bool) {
 	if timeouts.AddEnded(ctx, diagnostics, err) {

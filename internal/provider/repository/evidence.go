@@ -13,8 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// CheckAbout refuses evidence of another assignment than the owner or, unless nil, than the owner before. at is the path of the
-// evidence. CheckTip checks the repository.
+// CheckAbout refuses evidence of another assignment than the owner or, unless nil, than the owner before.
 func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delivery.Owner, at path.Path, diagnostics *diag.Diagnostics) {
 	is := about(owner)
 	if evidence == nil || evidence.About == is {
@@ -35,12 +34,11 @@ func CheckAbout(evidence *observe.Evidence, owner delivery.Owner, before *delive
 	))
 }
 
-// about returns the owner in the form of evidence.
 func about(owner delivery.Owner) observe.About {
 	return observe.About{Owner: owner.Name, Environment: owner.Environment, Branch: owner.Location.Branch, Path: owner.Location.Path}
 }
 
-// CheckClusters refuses evidence whose clusters are all unknown to the fleet. at is the path of the evidence.
+// CheckClusters refuses evidence whose clusters are all unknown to the fleet.
 func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, diagnostics *diag.Diagnostics) {
 	known := slices.ContainsFunc(of.Clusters, func(cluster fleet.Cluster) bool {
 		_, ok := evidence.Clusters[cluster.Name]
@@ -52,8 +50,7 @@ func CheckClusters(evidence *observe.Evidence, of *fleet.Fleet, at path.Path, di
 	}
 }
 
-// CheckTip refuses evidence gathered at a commit that the branch lacks: it belongs to another repository. found is that commit on
-// the branch, at the path of the evidence.
+// CheckTip refuses evidence gathered at a commit that the branch lacks: it belongs to another repository.
 func CheckTip(found gitops.ReportedCommit, branch string, at path.Path, diagnostics *diag.Diagnostics) bool {
 	if found.ID == "" {
 		diagnostics.AddAttributeError(at, "Evidence of another repository", fmt.Sprintf(

@@ -29,8 +29,7 @@ func EvidencesAttribute(what string) schema.ListAttribute {
 	)
 }
 
-// OwnersAt reads all owners at a location and below it, with their evidence; nil after an error. Errors about evidence are at its
-// element.
+// OwnersAt reads all owners at a location and below it, with their evidence; nil after an error.
 func OwnersAt(
 	ctx context.Context,
 	client *delivery.Service,
@@ -82,7 +81,6 @@ func OwnersAt(
 	return owned
 }
 
-// decodeEvidences reads a list of evidence; nil for an element that is null.
 func decodeEvidences(evidences types.List, branch string, diagnostics *diag.Diagnostics) []*observe.Evidence {
 	given := make([]*observe.Evidence, len(evidences.Elements()))
 	first := map[observe.About]int{}

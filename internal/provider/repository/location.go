@@ -1,4 +1,4 @@
-// Package repository has the common parts of objects in a GitOps repository: locations, owner names, and errors as diagnostics.
+// Package repository has the common parts of objects in a GitOps repository.
 package repository
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// DecodeLocation decodes an attribute gitops_repo. known is false while a part is unknown.
+// DecodeLocation decodes gitops_repo. known is false while a part is unknown.
 func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
 	value := tfvalue.Plain(attribute)
 	repo, known, findings := fleet.DecodeGitopsRepo(value)
@@ -31,7 +31,7 @@ func DecodeLocation(attribute types.Dynamic, diagnostics *diag.Diagnostics) (at 
 	return repo, known && len(findings) == 0
 }
 
-// ReadLocation reads the attribute gitops_repo of an object.
+// ReadLocation reads gitops_repo of an object.
 func ReadLocation(o *fleet.ObjectReader) folder.Location {
 	if !o.Has("gitops_repo") {
 		o.Report("gitops_repo", "is required")
@@ -48,7 +48,7 @@ func ReadLocation(o *fleet.ObjectReader) folder.Location {
 	return at
 }
 
-// CheckGitopsRepo checks URL and branch by the rules of Git, which package fleet does not know. attribute is the prefix of paths.
+// CheckGitopsRepo checks URL and branch by the rules of Git, which package fleet does not know.
 func CheckGitopsRepo(attribute string, value any) fleet.Findings {
 	repo, ok := value.(map[string]any)
 	if !ok {
@@ -85,7 +85,7 @@ func CheckOwnerName(name types.String, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// ForTemplates returns a location for templates; nil while it is unknown.
+// ForTemplates returns a location for templates; nil while unknown.
 func ForTemplates(at folder.Location, known bool) *folder.Location {
 	if !known {
 		return nil
@@ -93,7 +93,7 @@ func ForTemplates(at folder.Location, known bool) *folder.Location {
 	return &at
 }
 
-// Identity identifies an object by its name and its location in a GitOps repository.
+// Identity identifies an object by its name and its location.
 var Identity = map[string]identityschema.Attribute{
 	"url":    identityschema.StringAttribute{RequiredForImport: true, Description: "URL of the GitOps repository."},
 	"branch": identityschema.StringAttribute{RequiredForImport: true, Description: "Its branch."},
@@ -101,7 +101,7 @@ var Identity = map[string]identityschema.Attribute{
 	"name":   identityschema.StringAttribute{RequiredForImport: true, Description: "Name at this location."},
 }
 
-// Identify returns the identity of an object with a known name and gitops_repo.
+// Identify returns the identity of an object, if it is known.
 func Identify(name types.String, attribute types.Dynamic) map[string]types.String {
 	at, _ := DecodeLocation(attribute, &diag.Diagnostics{})
 	return map[string]types.String{

@@ -16,11 +16,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Names are the names to find on a branch; "" if not given.
+// Names are the names to find on a branch, if given.
 type Names struct{ Assignment, Host, DeploymentTarget string }
 
-// WarnOfNames warns of names without a record at a location: a misspelt name and one that is not written yet both give an empty
-// result without an error. It adds nothing if the records cannot be read.
+// WarnOfNames warns of names without a record at a location: a misspelt name and one that is not written yet both give an
+// empty result without an error.
 func WarnOfNames(ctx context.Context, from *delivery.Service, at folder.Location, given Names, diagnostics *diag.Diagnostics) {
 	if given == (Names{}) {
 		return

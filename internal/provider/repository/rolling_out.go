@@ -28,11 +28,11 @@ var Summary = table.Definition[rollout.Summary]{
 	table.TextOrNull("approval", approvalMeaning, func(s rollout.Summary) string { return s.Approval }),
 }
 
-// RollingOut describes the objects of the attribute rolling_out of an assignment.
+// RollingOut describes the objects of rolling_out.
 var RollingOut = append(slices.Clone(Summary),
 	table.Number("others", "number of further deployment targets that the summary includes.", func(s rollout.Summary) int { return s.Others }))
 
-// Rollouts describes the objects of the attribute rollouts, one for each deployment target.
+// Rollouts describes the objects of rollouts.
 var Rollouts = table.Definition[rollout.Progress]{
 	table.Text("summary", "all of it in words.", rollout.Progress.Text),
 	table.Text("state", stateMeaning, func(p rollout.Progress) string { return string(p.Condition) }),
@@ -50,7 +50,7 @@ var Rollouts = table.Definition[rollout.Progress]{
 	table.TextOrNull("since", "time when it entered its stage.", func(p rollout.Progress) string { return tfvalue.TimeText(p.Since) }),
 }
 
-// DecodeProgress reads the attribute progress, which takes that of an assignment, ordered by deployment target.
+// DecodeProgress reads the attribute progress, ordered by deployment target.
 func DecodeProgress(value types.String, diagnostics *diag.Diagnostics) []rollout.Progress {
 	if value.IsNull() || value.IsUnknown() {
 		return nil

@@ -1,4 +1,4 @@
-// Package repositoryfiles implements flotilla_repository_files: files of any Git repository.
+// Package repositoryfiles implements flotilla_repository_files.
 package repositoryfiles
 
 import (
@@ -110,10 +110,8 @@ type repositoryFilesModel struct {
 	Files    types.Map     `tfsdk:"files"`
 }
 
-// validate checks the known attributes.
 func validate(m *repositoryFilesModel, diagnostics *diag.Diagnostics) { m.decode(diagnostics) }
 
-// decode reads the configuration, strictly.
 func (m *repositoryFilesModel) decode(diagnostics *diag.Diagnostics) source.Query {
 	query := source.Query{URL: m.URL.ValueString(), Ref: m.Ref.ValueString(), Path: m.Path.ValueString(), Limits: source.DefaultLimits}
 	unknown := map[string]bool{"url": m.URL.IsUnknown()}
@@ -150,7 +148,6 @@ func addSourceError(diagnostics *diag.Diagnostics, wrong *source.QueryError) {
 	diagnostics.AddAttributeError(path.Root(wrong.Attribute), wrong.Summary, tfvalue.Sentence(wrong.Detail))
 }
 
-// read reads the files.
 func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel, diagnostics *diag.Diagnostics) {
 	query := m.decode(diagnostics)
 	if diagnostics.HasError() {
@@ -168,7 +165,6 @@ func read(ctx context.Context, c *connection.Connection, m *repositoryFilesModel
 	m.Commit, m.Files = types.StringValue(read.Commit), files
 }
 
-// addError adds the error of a repository that is only read.
 func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.Diagnostics, address string, err error) {
 	if wrong := (*source.QueryError)(nil); errors.As(err, &wrong) {
 		addSourceError(diagnostics, wrong)

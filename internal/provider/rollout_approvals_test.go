@@ -1,0 +1,81 @@
+package provider_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+const unwantedApproval = "is for content that is not wanted any more; remove the approval"
+
+// approvedRings is an assignment whose second stage needs an approval.
+func approvedRings(t *testing.T) *rings {
+	r := newRings(t)
+	r.approve()
+	return r
+}
+
+func (r *rings) approve(approvals ...any) {
+	r.rollout = ringRollout(map[string]any{"approvals": approvals})
+	r.rollout["stages"].([]any)[1].(map[string]any)["approval"] = true
+}
+
+// approval applies a version up to the stage that needs an approval, and returns the approval that the plan prints.
+func (r *rings) approval(version, before, after string) string {
+	r.t.Helper()
+	r.run(version, before)
+	r.report("canary", verdict.Ready)
+	_, text, _ := strings.Cut(said(r.run(version, after)), `waits for an approval: "`)
+	approval, _, ok := strings.Cut(text, `"`)
+	if !ok {
+		r.t.Fatal("the plan prints no approval")
+	}
+	return approval
+}
+
+func TestApprovalIsNotedWhileNothingIsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := approvedRings(t)
+	if plan := r.run("1", "1 1 1"); after(plan)["rolled_out"] != true {
+		t.Fatalf("something is under way: %s", said(plan))
+	}
+	for _, approval := range []string{"app-core@0123456789", "app-cor@0123456789"} {
+		r.approve(approval)
+		plan, diagnostics := r.w.Plan(t.Context(), r.configuration("1"))
+		if diagnostics.Err() != nil || !plan.Empty() || !diagnostics.Has("Rollout may not do what you expect") ||
+			!strings.Contains(diagnostics.String(), fmt.Sprintf("Approval %q", approval)) {
+			t.Errorf("%s: the plan says %v", approval, diagnostics)
+		}
+	}
+}
+
+func TestApprovalOfContentThatThePlanCannotKnowIsUsedByTheApply(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]string{"nothing is under way": "1", "something is under way": "3"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := approvedRings(t)
+			approval := r.approval("2", "2 1 1", "2 1 1")
+			r.report("canary", verdict.Ready)
+			if version == "1" {
+				r.run("1", "1 1 1")
+			} else {
+				r.run("3", "3 1 1")
+			}
+			r.approve(approval)
+			configuration := r.configuration(version)
+			fleet := configuration.Resources[assignment].Attributes["fleet"].(providertest.Call).Arguments[0].(map[string]any)
+			fleet["config_containers"] = []any{map[string]any{"name": "all", "data": map[string]any{"VERSION": providertest.Unknown{Then: "2"}}}}
+			_, diagnostics := r.w.Plan(t.Context(), configuration)
+			if diagnostics.Err() != nil || strings.Contains(diagnostics.String(), unwantedApproval) {
+				t.Errorf("the plan says %v", diagnostics)
+			}
+			apply(t, r.w, configuration)
+			r.report("canary", verdict.Ready)
+			r.run("2", "2 2 1")
+		})
+	}
+}
