@@ -12,23 +12,15 @@ import (
 
 // PlanDestroy plans a destroy within the limits of protection.
 func (p *Planner) PlanDestroy(
-	ctx context.Context,
-	known *OwnerState,
-	protection rollout.Protection,
-	leave bool,
-	clusters func([]string) []string,
+	ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, clusters func([]string) []string,
 ) *Plan {
 	plan := &Plan{Identity: Same, Before: p.dropTaken(ctx, known).Current()}
 	removal := rollout.RemovalOf(plan.Before, nil, rollout.Fleet{})
 	if leave {
 		if removal.Total > 0 {
-			plan.addWarning(
-				"on_destroy",
-				"Folders stay",
+			plan.addWarning("on_destroy", "Folders stay",
 				"%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
-				wording.Count(removal.Total, "assignment", "assignments"),
-				wording.Count(len(removal.Hosts()), "host", "hosts"),
-			)
+				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
 		}
 		return plan
 	}

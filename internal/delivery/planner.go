@@ -161,15 +161,9 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) 
 		desired.Owner.Location.Branch, wording.Count(plan.Found.Count(), "folder", "folders"), desired.Owner.Name, writer)
 	switch {
 	case len(other) > 0:
-		plan.addWarning(
-			"gitops_repo",
-			"Folders are there already",
-			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
-			there,
-			same,
-			wording.OneOrMany(same, "is", "are"),
-			wording.Lines(other, mostListed),
-		)
+		plan.addWarning("gitops_repo", "Folders are there already",
+			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s", there, same,
+			wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
 	case held:
 		plan.addWarning("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)
 	}
@@ -202,16 +196,9 @@ func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner
 func (p *Planner) planFormerLocation(desired Desired, former formerLocation, plan *Plan) {
 	if former.isSeparate {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
-		plan.addWarning(
-			"gitops_repo",
-			"Former location stays",
+		plan.addWarning("gitops_repo", "Former location stays",
 			"Branch %q at %s already has the commit that this assignment wrote to branch %q at %s. The assignment continues there, "+
-				"and nothing is removed at the former location.",
-			is.Branch,
-			is.URL,
-			was.Branch,
-			was.URL,
-		)
+				"and nothing is removed at the former location.", is.Branch, is.URL, was.Branch, was.URL)
 	}
 	if plan.Identity != Moved {
 		return
@@ -226,23 +213,14 @@ func (p *Planner) planFormerLocation(desired Desired, former formerLocation, pla
 		plan.formerGone = true
 		plan.addWarning("gitops_repo", "Former repository is gone", "Nothing is removed at %s: %s.", at.URL, former.unreadable)
 	case former.unreadable != nil:
-		plan.addWarning(
-			"gitops_repo",
-			"Former repository cannot be read",
-			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.",
-			at.Branch,
-			at.URL,
-			former.unreadable,
-		)
+		plan.addWarning("gitops_repo", "Former repository cannot be read",
+			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL,
+			former.unreadable)
 	case desired.Leave:
 		plan.LetGo = true
-		plan.addWarning(
-			"on_destroy",
-			"Folders stay",
-			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.",
-			at.Branch,
-			at.Path,
-		)
+		plan.addWarning("on_destroy", "Folders stay",
+			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch,
+			at.Path)
 	default:
 		plan.Cleared = desired.State.Current()
 	}

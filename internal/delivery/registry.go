@@ -134,14 +134,8 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 			return err
 		}
 		if here != "" && here == there {
-			return fmt.Errorf(
-				"%w: %q on branch %q at path %q, which is also at %s",
-				ErrDuplicate,
-				owner.Name,
-				owner.Location.Branch,
-				owner.Location.Path,
-				location.URL,
-			)
+			return fmt.Errorf("%w: %q on branch %q at path %q, which is also at %s", ErrDuplicate, owner.Name,
+				owner.Location.Branch, owner.Location.Path, location.URL)
 		}
 	}
 	return nil

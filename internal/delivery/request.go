@@ -164,14 +164,9 @@ func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) erro
 			return err
 		}
 		if commit == "" {
-			p.addWarning(
-				"gitops_repo",
-				"Branch does not exist yet",
+			p.addWarning("gitops_repo", "Branch does not exist yet",
 				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply "+
-					"succeeds; otherwise it fails.",
-				at.Branch,
-				at.URL,
-			)
+					"succeeds; otherwise it fails.", at.Branch, at.URL)
 		}
 	}
 	return nil

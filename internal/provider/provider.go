@@ -99,9 +99,7 @@ func attributeOf(ctx context.Context, config tfsdk.Config, name string, diagnost
 }
 
 func decode(
-	ctx context.Context,
-	config tfsdk.Config,
-	diagnostics *diag.Diagnostics,
+	ctx context.Context, config tfsdk.Config, diagnostics *diag.Diagnostics,
 ) (gitSettings, connection.Clusters, measurementsSettings, cacheSettings) {
 	read := func(name string) types.Dynamic { return attributeOf(ctx, config, name, diagnostics) }
 	return decodeGit(read("git"), diagnostics), connection.DecodeClusters(read("clusters"), diagnostics),

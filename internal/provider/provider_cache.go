@@ -47,11 +47,8 @@ var cacheTable = &fleet.Table{
 }
 
 func cacheAttribute() schema.DynamicAttribute {
-	attribute := schemas.OfProvider(
-		"Where artifacts and final objects are kept on the machine of the run, and how much of them.",
-		fleet.ObjectType,
-		cacheTable,
-	)
+	attribute := schemas.OfProvider("Where artifacts and final objects are kept on the machine of the run, and how much of them.",
+		fleet.ObjectType, cacheTable)
 	attribute.Sensitive = false // it has no credentials
 	return attribute
 }

@@ -79,14 +79,8 @@ func (e ClaimEdit) check() error {
 	if err := CheckClaim(e.Name); err != nil {
 		return fmt.Errorf("the claim's name: %w", err)
 	}
-	return cmp.Or(
-		checkFormerName("claim", e.FormerName, e.Name, CheckClaim),
-		checkClaimTexts(e.Environment, e.Holder),
-		e.Author.Check(),
-		checkMessageText(e.Subject, e.Release),
-		folder.CheckText(e.Run),
-		git.CheckPath(e.Path),
-	)
+	return cmp.Or(checkFormerName("claim", e.FormerName, e.Name, CheckClaim), checkClaimTexts(e.Environment, e.Holder),
+		e.Author.Check(), checkMessageText(e.Subject, e.Release), folder.CheckText(e.Run), git.CheckPath(e.Path))
 }
 
 type claimChange struct {
@@ -113,12 +107,8 @@ func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*chan
 	}
 	if s.isForeign {
 		return nil, newCompleteError(
-			fmt.Errorf(
-				"%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
-				ErrClaimHeld,
-				e.Name,
-				ClaimRecordPath(e.Path, e.Name),
-			),
+			fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
+				ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)),
 		)
 	}
 	clusters, err := e.chooseClusters(s)

@@ -131,11 +131,9 @@ func withDefaultAuthor(author git.Signature) git.Signature {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 func (e Edit) check() error {
-	if err := cmp.Or(
-		e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder),
+	if err := cmp.Or(e.Owner.check(), e.Author.Check(), checkMessageText(e.Subject, e.Release), checkClaimTexts(e.Holder),
 		folder.CheckText(string(e.Source), e.Run),
-		checkFormerName("owner", e.FormerName, e.Owner.Name, git.CheckName),
-	); err != nil {
+		checkFormerName("owner", e.FormerName, e.Owner.Name, git.CheckName)); err != nil {
 		return err
 	}
 	if e.Abandon && len(e.Hosts) > 0 {

@@ -149,10 +149,7 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 
 // findHeldByOthers returns the hosts whose records have another holder, among those without a known id.
 func (w *layout) findHeldByOthers(
-	ctx context.Context,
-	entries map[string]git.Hash,
-	known map[string]string,
-	holder string,
+	ctx context.Context, entries map[string]git.Hash, known map[string]string, holder string,
 ) (map[string]bool, error) {
 	if holder == "" {
 		return nil, nil

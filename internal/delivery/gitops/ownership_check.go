@@ -114,10 +114,8 @@ func (s *ownershipCheck) takeOver(found []Conflict) ([]Conflict, error) {
 		s.taken[c.Key] = folder
 	}
 	ordered := slices.SortedFunc(maps.Keys(records), func(a, b ownedHost) int {
-		return folder.Key.Compare(
-			folder.Key{Host: a.owner.recordsPath(), DeploymentTarget: a.host},
-			folder.Key{Host: b.owner.recordsPath(), DeploymentTarget: b.host},
-		)
+		return folder.Key.Compare(folder.Key{Host: a.owner.recordsPath(), DeploymentTarget: a.host},
+			folder.Key{Host: b.owner.recordsPath(), DeploymentTarget: b.host})
 	})
 	h := git.NewHasher()
 	for _, at := range ordered {

@@ -107,11 +107,8 @@ func (r hostRecord) hasSameFolders(as hostRecord) bool {
 // the rest of an apply.
 func (r hostRecord) encode() []byte {
 	targets := slices.Sorted(maps.Keys(r.DeploymentTargets))
-	return r.encodeFolders(
-		make([]byte, 0, 64+400*len(targets)),
-		targets,
-		func(target string) folderRecord { return r.DeploymentTargets[target] },
-	)
+	return r.encodeFolders(make([]byte, 0, 64+400*len(targets)), targets,
+		func(target string) folderRecord { return r.DeploymentTargets[target] })
 }
 
 func (r hostRecord) encodeFolders(b []byte, targets []string, folder func(target string) folderRecord) []byte {

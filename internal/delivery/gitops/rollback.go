@@ -126,13 +126,8 @@ func (p *pastCommit) checkFilesOnly(ctx context.Context, keys []folder.Key) erro
 		return nil
 	})
 	if bad, ok := errors.AsType[*folderError](err); ok {
-		return fmt.Errorf(
-			"%w: folder %q in commit %s: %w",
-			git.ErrCommit,
-			p.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget),
-			p.commit,
-			bad.error,
-		)
+		return fmt.Errorf("%w: folder %q in commit %s: %w", git.ErrCommit,
+			p.owner.folderPath(bad.at.of.Host, bad.at.of.DeploymentTarget), p.commit, bad.error)
 	}
 	return err
 }
@@ -184,13 +179,8 @@ func resolveRollback(ctx context.Context, w *layout, edit Edit, commit string, k
 			}
 		}
 		if !ok || !e.IsTree() || !git.IsID(cmp.Or(folder.FromTree, folder.Tree), e.ID) {
-			return fmt.Errorf(
-				"%w: folder %q in commit %s is not tree %s",
-				git.ErrCommit,
-				edit.Owner.folderPath(k.Host, k.DeploymentTarget),
-				commit,
-				cmp.Or(folder.FromTree, folder.Tree),
-			)
+			return fmt.Errorf("%w: folder %q in commit %s is not tree %s", git.ErrCommit,
+				edit.Owner.folderPath(k.Host, k.DeploymentTarget), commit, cmp.Or(folder.FromTree, folder.Tree))
 		}
 		if record, ok := at.records[then.Host].DeploymentTargets[k.DeploymentTarget]; ok {
 			folder.Record = record.Record

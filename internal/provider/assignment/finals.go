@@ -61,9 +61,7 @@ func committedFinals(one *changes.FolderChange) *changes.Finals {
 
 // finalChanges calls yield with the changes of each assignment. It returns false if a later call may find others.
 func (g *fleetGoal) finalChanges(
-	ctx context.Context,
-	former map[int]render.FormerFolder,
-	yield func(i int, finals *changes.Finals),
+	ctx context.Context, former map[int]render.FormerFolder, yield func(i int, finals *changes.Finals),
 ) (complete bool) {
 	var mutex sync.Mutex
 	complete = true

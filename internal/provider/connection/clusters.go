@@ -226,11 +226,8 @@ func (m *clusterMistakes) report(diagnostics *diag.Diagnostics) {
 		}
 		message := tfvalue.Sentence(at + " " + mistake.message)
 		if others := names[1:]; len(others) > 0 {
-			message += fmt.Sprintf(
-				" The same error is in %s: %s.",
-				wording.Count(len(others), "other cluster", "other clusters"),
-				wording.List(others, wording.Named),
-			)
+			message += fmt.Sprintf(" The same error is in %s: %s.", wording.Count(len(others), "other cluster", "other clusters"),
+				wording.List(others, wording.Named))
 		}
 		diagnostics.AddAttributeError(path.Root("clusters"), "Invalid clusters", message)
 	}

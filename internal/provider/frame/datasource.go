@@ -57,9 +57,7 @@ func (d *servedDataSource[M]) Configure(_ context.Context, req datasource.Config
 
 // ValidateConfig validates the configuration.
 func (d *servedDataSource[M]) ValidateConfig(
-	ctx context.Context,
-	req datasource.ValidateConfigRequest,
-	resp *datasource.ValidateConfigResponse,
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {
 	if d.is.Validate == nil {
 		return

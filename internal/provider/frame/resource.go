@@ -151,15 +151,8 @@ func (r *servedResource[M]) Update(ctx context.Context, req resource.UpdateReque
 // Delete removes the object. The framework drops the state.
 func (r *servedResource[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	if r.is.Delete != nil {
-		r.call(
-			ctx,
-			&Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics},
-			timeouts.Delete,
-			r.is.Delete,
-			req.State,
-			nil,
-			nil,
-		)
+		r.call(ctx, &Call[M]{Private: resp.Private, State: &resp.State, Diagnostics: &resp.Diagnostics}, timeouts.Delete,
+			r.is.Delete, req.State, nil, nil)
 	}
 }
 

@@ -31,11 +31,7 @@ func EvidencesAttribute(what string) schema.ListAttribute {
 
 // OwnersAt reads all owners at a location and below it, with their evidence; nil after an error.
 func OwnersAt(
-	ctx context.Context,
-	client *delivery.Service,
-	at folder.Location,
-	evidences types.List,
-	diagnostics *diag.Diagnostics,
+	ctx context.Context, client *delivery.Service, at folder.Location, evidences types.List, diagnostics *diag.Diagnostics,
 ) []overview.Owned {
 	given := decodeEvidences(evidences, at.Branch, diagnostics)
 	if diagnostics.HasError() {
@@ -63,11 +59,8 @@ func OwnersAt(
 		element, owner := path.Root(evidencesName).AtListIndex(i), of[e]
 		switch {
 		case owner == nil:
-			diagnostics.AddAttributeWarning(
-				element,
-				"Evidence of an unknown owner",
-				fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About),
-			)
+			diagnostics.AddAttributeWarning(element, "Evidence of an unknown owner",
+				fmt.Sprintf("The evidence is about %s, which has nothing there.", e.About))
 		case e.About.Environment != owner.Owner.Environment && owner.Owner.Environment != "":
 			diagnostics.AddAttributeError(element, "Evidence of another environment", fmt.Sprintf(
 				"The evidence is about %s. The branch has this assignment in environment %q.", e.About, owner.Owner.Environment))

@@ -84,11 +84,8 @@ func definition() schema.Schema {
 					"Default: any, on this machine too.",
 			),
 			"limits": schemas.OptionalDynamic(
-				schemas.Setting(
-					"How many files may match, and how many bytes they may have, since the state keeps them.",
-					fleet.ObjectType,
-					LimitsTable,
-				),
+				schemas.Setting("How many files may match, and how many bytes they may have, since the state keeps them.",
+					fleet.ObjectType, LimitsTable),
 			),
 			"timeouts": timeouts.ReadAttribute(),
 			"commit":   schemas.ComputedText("Id of the commit that was read."),
@@ -179,12 +176,9 @@ func addError(ctx context.Context, c *connection.Connection, diagnostics *diag.D
 		return
 	}
 	if !c.CanAsk() && (errors.Is(err, git.ErrUnauthorized) || errors.Is(err, git.ErrNotFound)) {
-		diagnostics.AddAttributeError(
-			at,
-			"Credentials are not known yet",
+		diagnostics.AddAttributeError(at, "Credentials are not known yet",
 			detail+" The request was made without those credentials of the provider's git that are known only "+
-				"after an apply. Apply what they come from first, with -target, or set the environment variables.",
-		)
+				"after an apply. Apply what they come from first, with -target, or set the environment variables.")
 		return
 	}
 	kind := repository.KindOf(err, "Repository cannot be read")
