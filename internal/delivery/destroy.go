@@ -18,32 +18,31 @@ func (p *Planner) PlanDestroy(
 	removal := rollout.RemovalOf(plan.Before, nil, rollout.Fleet{})
 	if leave {
 		if removal.Total > 0 {
-			plan.addWarning("on_destroy", "Folders stay",
+			plan.Problems = append(plan.Problems, newWarning("on_destroy", "Folders stay",
 				"%s on %s: their folders stay in the repository, and no assignment manages them until one adopts them.",
-				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts"))
+				wording.Count(removal.Total, "assignment", "assignments"), wording.Count(len(removal.Hosts()), "host", "hosts")))
 		}
 		return plan
 	}
-	p.warnOfNoBranch(ctx, known, plan)
 	plan.Remove = plan.Before
-	plan.checkRemoval(protection, removal, clusters, func([]folder.Key) []string {
+	plan.Problems = append(p.warnOfNoBranch(ctx, known), checkRemoval(protection, removal, clusters, func([]folder.Key) []string {
 		return []string{fmt.Sprintf("a destroy, or a replacement, of the assignment %q, or its removal from the "+
 			"configuration", known.Owner.Name)}
-	})
+	})...)
 	return plan
 }
 
 // warnOfNoBranch warns that a missing branch may only have been renamed.
-func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState, plan *Plan) {
+func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState) []PlanProblem {
 	at := known.Owner.Location
 	view, err := p.reader.view(ctx, known.Owner)
 	if err != nil || view.Tip() != "" || view.IsMissing() || known.Trees.Count() == 0 || known.Proposed {
-		return
+		return nil
 	}
-	plan.addWarning("gitops_repo", "Branch does not exist any more",
+	return []PlanProblem{newWarning("gitops_repo", "Branch does not exist any more",
 		"There is no branch %q at %s, so nothing is removed. If it was renamed, the %s of the assignment %q at path %q are still on it, "+
 			"and clusters keep running them: set its new name in gitops_repo, and apply that before the destroy.",
-		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)
+		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)}
 }
 
 // dropTaken returns the state without folders of other holders and owners, which a destroy does not remove. If the

@@ -69,75 +69,73 @@ type Plan struct {
 }
 
 // HasError reports whether any problem is an error.
-func (p *Plan) HasError() bool {
-	return slices.ContainsFunc(p.Problems, func(p PlanProblem) bool { return !p.Warning })
+func (p *Plan) HasError() bool { return hasError(p.Problems) }
+
+func hasError(problems []PlanProblem) bool {
+	return slices.ContainsFunc(problems, func(p PlanProblem) bool { return !p.Warning })
 }
 
-func (p *Plan) addError(attribute, summary, format string, arguments ...any) {
-	p.Problems = append(p.Problems, PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), false})
+func newError(attribute, summary, format string, arguments ...any) PlanProblem {
+	return PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), false}
 }
 
-func (p *Plan) addWarning(attribute, summary, format string, arguments ...any) {
-	p.Problems = append(p.Problems, PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true})
+func newWarning(attribute, summary, format string, arguments ...any) PlanProblem {
+	return PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true}
 }
 
 // checkHolder reports that another state took the records over by a commit, if any.
-func (p *Plan) checkHolder(desired Desired, by string) {
+func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 	switch {
 	case by == "":
-	case desired.Adopt:
-		p.addWarning("adopt", "Assignment is taken over from another state",
+		return nil
+	case adopt:
+		return []PlanProblem{newWarning("adopt", "Assignment is taken over from another state",
 			"Another Terraform state wrote the assignment %q on branch %q by %s. This apply takes it over: the next plan of the other "+
-				"state fails. Then remove adopt.",
-			desired.Owner.Name, desired.Owner.Location.Branch, by)
-	default:
-		p.addError("name", "Another state has this assignment",
-			"Another Terraform state has taken over the assignment %q on branch %q, by %s. Each state would undo the changes of the "+
-				"other.\n\nTo leave the assignment to the other state, remove it from this one, with removed { from = <address>, "+
-				"lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
-				"To take it over, set adopt = true for one apply: the next plan of the other state then fails.",
-			desired.Owner.Name, desired.Owner.Location.Branch, by)
+				"state fails. Then remove adopt.", owner.Name, owner.Location.Branch, by)}
 	}
+	return []PlanProblem{newError("name", "Another state has this assignment",
+		"Another Terraform state has taken over the assignment %q on branch %q, by %s. Each state would undo the changes of the "+
+			"other.\n\nTo leave the assignment to the other state, remove it from this one, with removed { from = <address>, "+
+			"lifecycle { destroy = false } } or \"terraform state rm\". If they are two assignments, give this one another name. "+
+			"To take it over, set adopt = true for one apply: the next plan of the other state then fails.",
+		owner.Name, owner.Location.Branch, by)}
 }
 
 // refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Folders in unsigned
 // records are never removed.
-func (p *Plan) refuseUnwanted(ctx context.Context, view *gitops.OwnerView, desired Desired, owner Owner, unwanted folder.Trees) error {
+func refuseUnwanted(ctx context.Context, view *gitops.OwnerView, name string, unwanted folder.Trees, adopt bool) ([]PlanProblem, error) {
 	if len(unwanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	asked := map[string]string{}
 	for host := range unwanted {
 		asked[host] = ""
 	}
 	unsigned, err := view.FindUnsigned(ctx, asked)
-	if err != nil {
-		return err
-	}
-	if len(unsigned) > 0 {
-		p.addError("gitops_repo", "Record is not signed by a known key",
+	switch {
+	case err != nil:
+		return nil, err
+	case len(unsigned) > 0:
+		return []PlanProblem{newError("gitops_repo", "Record is not signed by a known key",
 			"These folders would be removed, and only records without a valid signature list them: %s. Nothing was written: %s.\n\n"+
 				"Revert that commit, or remove its additions from the record. If the record is right, add the key that signed it to "+
 				"allowed_signers.",
-			wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))
-		return nil
+			wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named), wording.List(slices.Sorted(maps.Values(unsigned)), wording.Named))}, nil
+	case adopt:
+		return nil, nil
 	}
-	if desired.Adopt {
-		return nil
-	}
-	p.addError("name", "Another assignment has this name",
+	return []PlanProblem{newError("name", "Another assignment has this name",
 		"The repository has %s of an assignment called %q at this location that this state does not know and this fleet does not want: %s.\n\n"+
 			"If another configuration writes there, give this assignment another name. If the folders are from an earlier apply of this "+
 			"assignment, set adopt = true: they are then removed, within what protection allows.",
-		wording.Count(unwanted.Count(), "folder", "folders"), owner.Name, wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named))
-	return nil
+		wording.Count(unwanted.Count(), "folder", "folders"), name, wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named))}, nil
 }
 
-// ownerThere returns the owner under the name that the repository has before the apply.
-func (p *Plan) ownerThere(desired Desired) Owner {
-	owner := desired.Owner
-	if p.Identity == Renamed {
-		owner.Name = desired.State.Owner.Name
+// presentOwner returns the owner under the name that the repository has before the apply.
+func (d Desired) presentOwner(identity Identity) Owner {
+	owner := d.Owner
+	if identity == Renamed {
+		owner.Name = d.State.Owner.Name
 	}
 	return owner
 }
@@ -150,9 +148,9 @@ func PlanUnread(desired Desired) *Plan {
 	if desired.State != nil {
 		plan.Identity, plan.Before = Same, desired.State.Current()
 	}
-	desired.After = desired.Renames.WithFormerNames(desired.After)
-	plan.Remove = plan.Before.Without(desired.After)
-	plan.checkProtection(desired)
+	after := desired.Renames.WithFormerNames(desired.After)
+	plan.Remove = plan.Before.Without(after)
+	plan.Problems = checkProtection(desired, after, *plan)
 	return plan
 }
 

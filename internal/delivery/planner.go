@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -30,126 +31,170 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{Identity: former.identity, Before: folder.Trees{}, Found: folder.Trees{}}
-	tip := func() (string, error) { return p.reader.tip(ctx, desired.Owner.Location) }
-	if err := plan.checkBaseBranch(desired, tip); err != nil || plan.HasError() {
+	if plan.Problems, err = p.checkBranches(ctx, desired, plan.Identity); err != nil || plan.HasError() {
 		return plan, err
 	}
-	if isNew := plan.Identity == Created || plan.Identity == Moved; isNew || desired.State.Drift.Cause == BranchGone {
+	after := desired.Renames.WithFormerNames(desired.After)
+	present, err := p.readPresent(ctx, desired, plan.Identity, after)
+	if err != nil {
+		return nil, err
+	}
+	plan.Before, plan.Found, plan.Problems = present.before, present.found, append(plan.Problems, present.problems...)
+	plan.Remove = plan.Before.Without(after)
+	goes := mergeTrees(plan.Remove, plan.Found.Without(after))
+	listed, disputed, err := p.findListed(ctx, desired, plan.Identity, goes)
+	if err != nil {
+		return nil, err
+	}
+	plan.Before, plan.Found = dropConflicts(plan.Before, listed), dropConflicts(plan.Found, listed)
+	plan.Remove = dropConflicts(plan.Remove, listed)
+	left := planFormerLocation(desired, former)
+	plan.Cleared, plan.LetGo, plan.formerGone = left.cleared, left.isLetGo, left.isGone
+	moves, err := p.checkMoves(ctx, desired, *plan)
+	if err != nil {
+		return nil, err
+	}
+	plan.Problems = slices.Concat(plan.Problems, disputed, left.problems, moves, checkProtection(desired, after, *plan))
+	if plan.Identity != Same || len(desired.After.Without(plan.Before)) > 0 {
+		conflicts, err := p.checkConflicts(ctx, desired, *plan)
+		plan.Problems = append(plan.Problems, conflicts...)
+		return plan, err
+	}
+	return plan, nil
+}
+
+// checkBranches reports branches that do not exist, or cannot be created.
+func (p *Planner) checkBranches(ctx context.Context, desired Desired, identity Identity) (problems []PlanProblem, err error) {
+	isNew := identity == Created || identity == Moved
+	if desired.Settings.PullRequest {
+		tip := ""
+		if isNew {
+			if tip, err = p.reader.tip(ctx, desired.Owner.Location); err != nil {
+				return nil, err
+			}
+		}
+		problems = checkBaseBranch(desired, isNew, tip)
+	}
+	if hasError(problems) {
+		return problems, nil
+	}
+	if isNew || desired.State.Drift.Cause == BranchGone {
 		conflict, err := p.reader.FindBranchConflict(ctx, desired.Owner.Location)
 		if err != nil {
 			return nil, err
 		}
 		if conflict != "" {
-			plan.addError("gitops_repo", "Branch cannot be created", "%s", conflict)
-			return plan, nil
+			return append(problems, newError("gitops_repo", "Branch cannot be created", "%s", conflict)), nil
 		}
 	}
-	if conflict, err := p.reader.FindHeadConflict(ctx, desired); err != nil {
-		return nil, err
-	} else if conflict != "" {
-		plan.addError("delivery", "Branch cannot be created", "%s", conflict)
-		return plan, nil
+	conflict, err := p.reader.FindHeadConflict(ctx, desired)
+	if conflict != "" {
+		problems = append(problems, newError("delivery", "Branch cannot be created", "%s", conflict))
 	}
-	wanted := desired
-	desired.After = desired.Renames.WithFormerNames(desired.After)
-	switch plan.Identity {
-	case Same:
-		plan.checkHolder(desired, desired.State.Drift.OtherHolder)
-		err = p.addKnown(ctx, desired, plan)
-	case Renamed:
-		if err = p.checkNewName(ctx, desired, plan); err != nil {
-			return nil, err
-		}
-		if err = p.addKnown(ctx, desired, plan); err != nil {
-			return nil, err
-		}
-		if err = p.addUntracked(ctx, desired, plan.ownerThere(desired), plan); err == nil {
-			err = p.addUntracked(ctx, desired, desired.Owner, plan)
-		}
-	case Created, Moved:
-		if err = p.addUntracked(ctx, desired, desired.Owner, plan); err == nil {
-			err = p.warnOfFound(ctx, desired, plan)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	plan.Remove = plan.Before.Without(desired.After)
-	if err := p.spareListed(ctx, desired, plan); err != nil {
-		return nil, err
-	}
-	p.planFormerLocation(desired, former, plan)
-	if err := p.checkMoves(ctx, desired, plan); err != nil {
-		return nil, err
-	}
-	plan.checkProtection(desired)
-	if plan.Identity != Same || len(wanted.After.Without(plan.Before)) > 0 {
-		err = p.checkConflicts(ctx, wanted, plan)
-	}
-	return plan, err
+	return problems, err
 }
 
-func (p *Planner) checkNewName(ctx context.Context, desired Desired, plan *Plan) error {
-	plan.checkHolder(desired, desired.State.Drift.OtherHolder)
+// presentFolders are the owner's folders at the location: before by the state, and found in the repository alone.
+type presentFolders struct {
+	before, found folder.Trees
+	problems      []PlanProblem
+}
+
+// readPresent reads the owner's folders at the location. after has the wanted folders under the hosts' names of then.
+func (p *Planner) readPresent(ctx context.Context, desired Desired, identity Identity, after folder.Trees) (presentFolders, error) {
+	present := presentFolders{before: folder.Trees{}, found: folder.Trees{}}
+	untracked := []Owner{desired.Owner}
+	if identity == Same || identity == Renamed {
+		holders, err := p.checkHolders(ctx, desired, identity)
+		if err != nil {
+			return present, err
+		}
+		owner := desired.presentOwner(identity)
+		before, unwanted, err := p.readKnown(ctx, desired, owner, after)
+		if err != nil {
+			return present, err
+		}
+		present.before, present.problems = before, append(holders, unwanted...)
+		untracked = nil
+		if identity == Renamed {
+			untracked = []Owner{owner, desired.Owner}
+		}
+	}
+	for _, owner := range untracked {
+		found, problems, err := p.readUntracked(ctx, owner, present.before, after, desired.Adopt)
+		if err != nil {
+			return present, err
+		}
+		present.found, present.problems = mergeTrees(present.found, found), append(present.problems, problems...)
+	}
+	if isNew := identity == Created || identity == Moved; !isNew || present.found.Count() == 0 || hasError(present.problems) {
+		return present, nil
+	}
+	warnings, err := p.warnOfFound(ctx, desired, present.found, after)
+	present.problems = append(present.problems, warnings...)
+	return present, err
+}
+
+// checkHolders reports other states with records under the former or the new name of an owner.
+func (p *Planner) checkHolders(ctx context.Context, desired Desired, identity Identity) ([]PlanProblem, error) {
+	problems := checkHolder(desired.Owner, desired.Adopt, desired.State.Drift.OtherHolder)
+	if identity == Same {
+		return problems, nil
+	}
 	view, err := p.reader.view(ctx, desired.Owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if writer, found, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records); err != nil {
-		return err
-	} else if found {
-		plan.checkHolder(desired, writer.String())
+	writer, found, err := view.FindOtherHolder(ctx, desired.State.Holder, desired.State.Records)
+	if found {
+		problems = append(problems, checkHolder(desired.Owner, desired.Adopt, writer.String())...)
 	}
-	return nil
+	return problems, err
 }
 
-// addKnown adds the folders in the state and in touched records.
-func (p *Planner) addKnown(ctx context.Context, desired Desired, plan *Plan) error {
-	plan.Before = desired.State.Current()
-	found := desired.State.Drift.Found
+// readKnown returns the folders in the state and in touched records.
+func (p *Planner) readKnown(ctx context.Context, desired Desired, owner Owner, after folder.Trees) (folder.Trees, []PlanProblem, error) {
+	before, found := desired.State.Current(), desired.State.Drift.Found
 	if len(found) == 0 {
-		return nil
+		return before, nil, nil
 	}
-	view, err := p.reader.view(ctx, plan.ownerThere(desired))
+	view, err := p.reader.view(ctx, owner)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	own, err := dropListed(ctx, view, found, desired.State.seenCommit())
+	listed, err := view.FindListedByOthers(ctx, found, desired.State.seenCommit())
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	plan.Before = mergeTrees(mergeTrees(plan.Before, own), found.Without(desired.After))
-	return plan.refuseUnwanted(ctx, view, desired, desired.Owner, own.Without(desired.After))
+	own := dropConflicts(found, listed)
+	before = mergeTrees(mergeTrees(before, own), found.Without(after))
+	problems, err := refuseUnwanted(ctx, view, desired.Owner.Name, own.Without(after), desired.Adopt)
+	return before, problems, err
 }
 
-func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) error {
-	if plan.Found.Count() == 0 || plan.HasError() {
-		return nil
-	}
-	writer, held := "", false
+// warnOfFound warns of folders at a new location: their last writer, and their fate.
+func (p *Planner) warnOfFound(ctx context.Context, desired Desired, found, after folder.Trees) ([]PlanProblem, error) {
+	writer, isHeld := "", false
 	if !desired.Replaces && !p.registry.isReplaced(desired.Owner) {
 		view, err := p.reader.view(ctx, desired.Owner)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		by, found, err := view.FindOtherHolder(ctx, "", nil)
+		by, isFound, err := view.FindOtherHolder(ctx, "", nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if held = found; held {
-			writer = fmt.Sprintf(
-				" It was written last by %s. If another state still has this assignment, take it out of one of the two: the next "+
-					"plan of the other one fails.",
-				by,
-			)
+		if isHeld = isFound; isHeld {
+			writer = fmt.Sprintf(" It was written last by %s. If another state still has this assignment, take it out of one of the two: the "+
+				"next plan of the other one fails.", by)
 		}
 	}
 	same := 0
 	var other []string
-	for _, key := range plan.Found.Keys() {
-		wanted, ok := desired.After[key.Host][key.DeploymentTarget]
+	for _, key := range found.Keys() {
+		wanted, ok := after[key.Host][key.DeploymentTarget]
 		switch {
-		case ok && wanted == plan.Found[key.Host][key.DeploymentTarget]:
+		case ok && wanted == found[key.Host][key.DeploymentTarget]:
 			same++
 		case ok:
 			other = append(other, "~ "+key.String())
@@ -158,70 +203,83 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, plan *Plan) 
 		}
 	}
 	there := fmt.Sprintf("Branch %q has %s of an assignment called %q that this state does not know.%s",
-		desired.Owner.Location.Branch, wording.Count(plan.Found.Count(), "folder", "folders"), desired.Owner.Name, writer)
+		desired.Owner.Location.Branch, wording.Count(found.Count(), "folder", "folders"), desired.Owner.Name, writer)
 	switch {
 	case len(other) > 0:
-		plan.addWarning("gitops_repo", "Folders are there already",
-			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s", there, same,
-			wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))
-	case held:
-		plan.addWarning("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)
+		return []PlanProblem{newWarning("gitops_repo", "Folders are there already",
+			"%s %d of them %s as this fleet wants, the apply changes (~) or removes (-) the others:\n%s",
+			there, same, wording.OneOrMany(same, "is", "are"), wording.Lines(other, mostListed))}, nil
+	case isHeld:
+		return []PlanProblem{newWarning("gitops_repo", "Folders are there already", "%s All of them are as this fleet wants.", there)}, nil
 	}
-	return nil
+	return nil, nil
 }
 
-func (p *Planner) addUntracked(ctx context.Context, desired Desired, owner Owner, plan *Plan) error {
+// readUntracked returns the owner's folders that exist at the location but are missing from before.
+func (p *Planner) readUntracked(
+	ctx context.Context, owner Owner, before, after folder.Trees, adopt bool,
+) (found folder.Trees, problems []PlanProblem, err error) {
 	view, err := p.reader.view(ctx, owner)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if view.IsMissing() {
-		plan.addWarning("gitops_repo", "Repository does not exist yet",
-			"There is no repository at this path. The apply creates a bare one, unless it exists by then.")
+		problems = append(problems, newWarning("gitops_repo", "Repository does not exist yet",
+			"There is no repository at this path. The apply creates a bare one, unless it exists by then."))
 	}
 	records, err := view.ReadRecords(ctx, "")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	found := records.Trees.Without(plan.Before)
-	own, err := dropListed(ctx, view, found, "")
+	found = records.Trees.Without(before)
+	listed, err := view.FindListedByOthers(ctx, found, "")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	// A wanted folder of another owner is a conflict. For unwanted ones, see spareListed.
-	plan.Found = mergeTrees(plan.Found, mergeTrees(own, found.Without(desired.After)))
-	return plan.refuseUnwanted(ctx, view, desired, owner, own.Without(desired.After))
+	own := dropConflicts(found, listed)
+	unwanted, err := refuseUnwanted(ctx, view, owner.Name, own.Without(after), adopt)
+	// A wanted folder of another owner is a conflict. For unwanted ones, see findListed.
+	return mergeTrees(own, found.Without(after)), append(problems, unwanted...), err
 }
 
-func (p *Planner) planFormerLocation(desired Desired, former formerLocation, plan *Plan) {
+// formerFate is the fate of a former location.
+type formerFate struct {
+	cleared  folder.Trees // to be removed there
+	isLetGo  bool         // the folders stay there without an owner
+	isGone   bool         // it does not exist
+	problems []PlanProblem
+}
+
+func planFormerLocation(desired Desired, former formerLocation) (fate formerFate) {
+	warn := func(attribute, summary, format string, arguments ...any) {
+		fate.problems = append(fate.problems, newWarning(attribute, summary, format, arguments...))
+	}
 	if former.isSeparate {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
-		plan.addWarning("gitops_repo", "Former location stays",
+		warn("gitops_repo", "Former location stays",
 			"Branch %q at %s already has the commit that this assignment wrote to branch %q at %s. The assignment continues there, "+
 				"and nothing is removed at the former location.", is.Branch, is.URL, was.Branch, was.URL)
 	}
-	if plan.Identity != Moved {
-		return
+	if former.identity != Moved {
+		return fate
 	}
 	at := desired.State.Owner.Location
 	switch {
 	case errors.Is(former.unreadable, git.ErrNoBranch):
-		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former branch is gone", "Branch %q at %s does not exist, so nothing is removed there.",
-			at.Branch, at.URL)
+		fate.isGone = true
+		warn("gitops_repo", "Former branch is gone", "Branch %q at %s does not exist, so nothing is removed there.", at.Branch, at.URL)
 	case former.unreadable != nil && isGone(former.unreadable):
-		plan.formerGone = true
-		plan.addWarning("gitops_repo", "Former repository is gone", "Nothing is removed at %s: %s.", at.URL, former.unreadable)
+		fate.isGone = true
+		warn("gitops_repo", "Former repository is gone", "Nothing is removed at %s: %s.", at.URL, former.unreadable)
 	case former.unreadable != nil:
-		plan.addWarning("gitops_repo", "Former repository cannot be read",
-			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL,
-			former.unreadable)
+		warn("gitops_repo", "Former repository cannot be read",
+			"The folders on branch %q at %s stay there: %s. Remove them by hand if they are not needed.", at.Branch, at.URL, former.unreadable)
 	case desired.Leave:
-		plan.LetGo = true
-		plan.addWarning("on_destroy", "Folders stay",
-			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch,
-			at.Path)
+		fate.isLetGo = true
+		warn("on_destroy", "Folders stay",
+			"The folders on branch %q at path %q of the former location stay there, and no assignment manages them.", at.Branch, at.Path)
 	default:
-		plan.Cleared = desired.State.Current()
+		fate.cleared = desired.State.Current()
 	}
+	return fate
 }

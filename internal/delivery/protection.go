@@ -8,63 +8,63 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-func (p *Plan) checkProtection(desired Desired) {
-	before, after := p.folders(), desired.After
+// checkProtection reports removals that protection refuses. after has the wanted folders under the hosts' names of before.
+func checkProtection(desired Desired, after folder.Trees, plan Plan) []PlanProblem {
 	if desired.Unprotected {
-		return
+		return nil
 	}
-	p.checkRemoval(desired.Protection, rollout.RemovalOf(before, after, desired.Fleet), desired.Clusters, func(removed []folder.Key) []string {
-		return p.findCauses(desired, removed)
+	removal := rollout.RemovalOf(plan.folders(), after, desired.Fleet)
+	problems := checkRemoval(desired.Protection, removal, desired.Clusters, func(removed []folder.Key) []string {
+		return findCauses(desired, plan.Before, removed)
 	})
-	if p.Cleared == nil {
-		return
+	if plan.Cleared == nil {
+		return problems
 	}
 	// Each location counts on its own.
-	p.checkRemoval(desired.Protection, rollout.ClearanceOf(p.Cleared, after), desired.Clusters, func([]folder.Key) []string {
+	clearance := rollout.ClearanceOf(plan.Cleared, after)
+	return append(problems, checkRemoval(desired.Protection, clearance, desired.Clusters, func([]folder.Key) []string {
 		was, is := desired.State.Owner.Location, desired.Owner.Location
 		return []string{fmt.Sprintf("gitops_repo is now branch %q at path %q of %s, and was branch %q at path %q of %s",
 			is.Branch, is.Path, is.URL, was.Branch, was.Path, was.URL)}
-	})
+	})...)
 }
 
-func (p *Plan) findCauses(desired Desired, removed []folder.Key) []string {
+// findCauses explains removals: of folders in the state, and of those that only the repository has.
+func findCauses(desired Desired, before folder.Trees, removed []folder.Key) []string {
 	var known []folder.Key
 	for _, key := range removed {
-		if p.Before.Has(key.Host, key.DeploymentTarget) {
+		if before.Has(key.Host, key.DeploymentTarget) {
 			known = append(known, key)
 		}
 	}
 	var lines []string
-	if found := len(removed) - len(known); found > 0 {
-		lines = append(
-			lines,
-			fmt.Sprintf(
-				"%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
-				wording.Count(found, "folder", "folders"),
-				desired.Owner.Name,
-			),
-		)
-	}
 	if len(known) > 0 && desired.Causes != nil {
-		lines = append(desired.Causes(known), lines...)
+		lines = desired.Causes(known)
+	}
+	if found := len(removed) - len(known); found > 0 {
+		lines = append(lines, fmt.Sprintf(
+			"%s of %q that this state does not know, and that the fleet does not want: an earlier state was lost, or another one writes there",
+			wording.Count(found, "folder", "folders"), desired.Owner.Name))
 	}
 	return lines
 }
 
-func (p *Plan) checkRemoval(
+// checkRemoval reports a removal that protection holds, with its causes.
+func checkRemoval(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
-) {
+) []PlanProblem {
 	var names []string
 	if clusters != nil {
 		names = clusters(removal.Hosts())
 	}
 	refusal := protection.Check(removal, names)
 	if refusal == nil {
-		return
+		return nil
 	}
 	lines := causes(removal.Keys)
 	if len(lines) == 0 {
 		lines = []string{"not known: the state has no fleet to compare with"}
 	}
-	p.addError("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s", refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)
+	return []PlanProblem{newError("protection", refusal.Summary, "%s\n\nThe cause:\n%s\n\n%s",
+		refusal.Detail, wording.Lines(lines, mostListed), refusal.Remedy)}
 }

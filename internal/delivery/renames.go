@@ -10,7 +10,7 @@ import (
 
 // checkMoves refuses to move the folders of a renamed host if others have something beside them: the host's folder would
 // stay, and its agents would remove the moved content.
-func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan *Plan) error {
+func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan Plan) ([]PlanProblem, error) {
 	moving := folder.Trees{}
 	for former := range desired.Renames {
 		if targets := plan.folders()[former]; len(targets) > 0 {
@@ -18,18 +18,17 @@ func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan *Plan) e
 		}
 	}
 	if len(moving) == 0 || plan.Identity == Moved {
-		return nil
+		return nil, nil
 	}
-	owner := plan.ownerThere(desired)
-	view, err := p.reader.view(ctx, owner)
+	view, err := p.reader.view(ctx, desired.presentOwner(plan.Identity))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	beside, err := view.FindForeignEntries(ctx, moving)
-	if err == nil && len(beside) > 0 {
-		plan.addError("gitops_repo", "Folder of a cluster type cannot move", "%s", foreignEntriesText(beside))
+	if err != nil || len(beside) == 0 {
+		return nil, err
 	}
-	return err
+	return []PlanProblem{newError("gitops_repo", "Folder of a cluster type cannot move", "%s", foreignEntriesText(beside))}, nil
 }
 
 func foreignEntriesText(beside []string) string {

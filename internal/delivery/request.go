@@ -148,26 +148,16 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 	return &noBranchError{noBranchText(owner.Location, into)}
 }
 
-func (p *Plan) checkBaseBranch(desired Desired, tip func() (string, error)) error {
-	if !desired.Settings.PullRequest {
-		return nil
-	}
+// checkBaseBranch reports that the base of a pull request does not exist. tip is that of the base for a new owner.
+func checkBaseBranch(desired Desired, isNew bool, tip string) []PlanProblem {
 	at := desired.Owner.Location
-	switch p.Identity {
-	case Same, Renamed:
-		if drift := desired.State.Drift; drift.Cause == BranchGone {
-			p.addError("gitops_repo", "Branch does not exist", "%s", noBranchText(at, drift.Into))
-		}
-	case Created, Moved:
-		commit, err := tip()
-		if err != nil {
-			return err
-		}
-		if commit == "" {
-			p.addWarning("gitops_repo", "Branch does not exist yet",
-				"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply "+
-					"succeeds; otherwise it fails.", at.Branch, at.URL)
-		}
+	switch {
+	case isNew && tip == "":
+		return []PlanProblem{newWarning("gitops_repo", "Branch does not exist yet",
+			"There is no branch %q at %s, and a pull request needs a branch to go into. If this run creates it, the apply "+
+				"succeeds; otherwise it fails.", at.Branch, at.URL)}
+	case !isNew && desired.State.Drift.Cause == BranchGone:
+		return []PlanProblem{newError("gitops_repo", "Branch does not exist", "%s", noBranchText(at, desired.State.Drift.Into))}
 	}
 	return nil
 }

@@ -77,6 +77,7 @@ var (
 	reporting = map[string]int{
 		"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1, "AddFindings": 2,
 		"addAll": 0, "Error": 2, "Warning": 2, "NewAttributeErrorDiagnostic": 1, "unreadable": 0, "KindOf": 1,
+		"newError": 1, "newWarning": 1,
 	}
 	reportingPrefixes = regexp.MustCompile(`^(add|warn|join|report)`)
 	holding           = map[string]bool{"Kind": true, "PlanProblem": true, "Problem": true, "Refusal": true, "Error": true, "QueryError": true, "Finding": true}
