@@ -47,7 +47,7 @@ func (r *decider) notes() []Note {
 		name, content, _ := strings.Cut(approval, "@")
 		if t := r.targets[name]; t == nil {
 			notes = append(notes, Note{Kind: ApprovesNothing, Subject: approval})
-		} else if !t.hasContent(content) {
+		} else if !t.undecided && !t.hasContent(content) { // else it may be for content that the plan cannot know
 			notes = append(notes, Note{Kind: ApprovesOld, Subject: approval})
 		}
 	}
@@ -56,7 +56,7 @@ func (r *decider) notes() []Note {
 		t := r.targets[name]
 		isUnderWay := t != nil && t.state != nil
 		switch {
-		case isContent && isUnderWay && content != t.state.id():
+		case isContent && isUnderWay && !t.undecided && content != t.state.id():
 			notes = append(notes, Note{Kind: ExpeditesOld, Subject: text, Other: gate.Mark(name, t.state.id())})
 		case isContent:
 		case isUnderWay:
