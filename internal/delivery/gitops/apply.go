@@ -28,8 +28,6 @@ type ApplyResult struct {
 	Held bool
 	// Records has the ids of the owner's records by host, for the next Edit.
 	Records map[string]string
-
-	claim *claimChange
 }
 
 // Apply brings the owner's part of the branch to the content of the edit, with one commit or none. It changes no file of
@@ -48,12 +46,15 @@ func (c *BranchClient) Apply(ctx context.Context, remote git.Remote, edit Edit) 
 	if edit.Head == remote.Branch {
 		return ApplyResult{}, describeError(remote, fmt.Errorf("branch %q cannot be proposed to itself", edit.Head))
 	}
-	result, err := c.write(ctx, remote, edit)
+	result, err := c.write(ctx, remote, edit, stageEdit)
 	return result, describeError(remote, err)
 }
 
-func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit) (ApplyResult, error) {
-	a := &applyLoop{client: c, remote: remote, edit: edit}
+// stageFunc computes the change of an edit at a tip, without writing. proposed is the tip of the pull request's branch, or nil.
+type stageFunc func(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error)
+
+func (c *BranchClient) write(ctx context.Context, remote git.Remote, edit Edit, stage stageFunc) (ApplyResult, error) {
+	a := &applyLoop{client: c, remote: remote, edit: edit, stage: stage}
 	began := time.Now()
 	release, err := c.branches.Take(ctx, remote.URL+" "+a.targetBranch())
 	if err != nil {
@@ -76,6 +77,7 @@ type applyLoop struct {
 	client *BranchClient
 	remote git.Remote
 	edit   Edit
+	stage  stageFunc
 	now    time.Time
 	result ApplyResult
 
@@ -111,8 +113,8 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 		proposed = newLayout(t.At(own, head.Tree))
 	}
 	work := newLayout(t)
-	c, err := stageEdit(ctx, work, a.edit, a.now, proposed)
-	if err == nil && !c.isEmpty() {
+	c, err := a.stage(ctx, work, a.edit, a.now, proposed)
+	if err == nil && !c.isEmpty {
 		if err = c.verifyMoved(ctx, work); err == nil {
 			err = c.applyTo(ctx, work)
 		}
@@ -120,9 +122,9 @@ func (a *applyLoop) attempt(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, a.retryUnanswered(ctx, err)
 	}
-	a.client.options.Git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.isEmpty()})
+	a.client.options.Git.Log(ctx, a.remote, "prepared a commit", map[string]any{"changes": !c.isEmpty})
 	switch {
-	case c.isEmpty():
+	case c.isEmpty:
 		a.setResult(t.Commit, git.Hash{}, c, nil)
 		return true, nil
 	case a.edit.Head != "" && t.Commit.IsZero(): // nothing to remove
@@ -190,12 +192,12 @@ func (a *applyLoop) setResult(commit, head git.Hash, staged, made *change) {
 		a.result.Changes, a.result.Time = made.folders, made.at
 		a.result.Subject, _, _ = strings.Cut(made.subject(), "\n")
 	}
-	a.result.Records, a.result.claim, a.result.Held = staged.recordIDs(), staged.claim, staged.held
+	a.result.Records, a.result.Held = staged.recordIDs(), staged.held
 }
 
 func (c *change) recordIDs() map[string]string {
 	records := c.records
-	if c.isEmpty() {
+	if c.isEmpty {
 		records = c.atTip
 	}
 	ids := make(map[string]string, len(records))

@@ -16,8 +16,7 @@ type change struct {
 	abandoned []folder.Key // folders that stay without an owner
 	hosts     []string     // with a changed marker or record
 	adopted   []Conflict
-	formerly  string       // former name of the owner, if its records are handed over
-	claim     *claimChange // nil for an edit of an owner
+	formerly  string // former name of the owner, if its records are handed over
 	folders   []folder.Change
 
 	newHosts, renamedHosts, goneHosts int // subsets of hosts
@@ -29,6 +28,11 @@ type change struct {
 
 	remove []string
 	put    []putFile
+	// isEmpty reports that the tip needs no commit. Records that differ only in statements about folders need none.
+	isEmpty bool
+
+	summary, body string // of the message; summary is the default subject
+	trailer       string // names the owner or the claim
 }
 
 type putFile struct {
@@ -38,14 +42,6 @@ type putFile struct {
 	isFolder bool
 	files    func() ([]git.File, error)
 	exists   bool // in the repository already
-}
-
-// isEmpty reports whether the tip needs no commit. Records that differ only in statements about folders need none.
-func (c *change) isEmpty() bool {
-	if c.claim != nil {
-		return len(c.put)+len(c.remove) == 0
-	}
-	return len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
 }
 
 func (c *change) keysWith(actions ...folder.Action) []folder.Key {

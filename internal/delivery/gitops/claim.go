@@ -65,14 +65,20 @@ func (c *BranchClient) WriteClaim(ctx context.Context, remote git.Remote, edit C
 	if err := cmp.Or(remote.Check(), edit.check()); err != nil {
 		return ClaimResult{}, describeError(remote, err)
 	}
+	var claimed claimChange // of the last attempt
 	result, err := c.write(ctx, remote, Edit{
-		Owner:  Owner{Name: claimsFolder + "/" + edit.Name, Environment: edit.Environment, Path: edit.Path},
-		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, Run: edit.Run, claim: &edit,
+		Owner:  Owner{Environment: edit.Environment, Path: edit.Path},
+		Author: edit.Author, Subject: edit.Subject, Release: edit.Release, Run: edit.Run,
+	}, func(ctx context.Context, w *layout, e Edit, now time.Time, _ *layout) (*change, error) {
+		c := &change{edit: e}
+		var err error
+		claimed, err = edit.stage(ctx, w, c, now)
+		return c, err
 	})
 	if err != nil {
 		return ClaimResult{}, describeError(remote, err)
 	}
-	return ClaimResult{ApplyResult: result, Clusters: result.claim.clusters, Record: result.claim.record}, nil
+	return ClaimResult{ApplyResult: result, Clusters: claimed.clusters, Record: claimed.record}, nil
 }
 
 func (e ClaimEdit) check() error {
@@ -91,44 +97,51 @@ type claimChange struct {
 	isRemoved       bool
 }
 
-func stageClaim(ctx context.Context, w *layout, edit Edit, now time.Time) (*change, error) {
-	e := edit.claim
-	c := &change{edit: edit, claim: &claimChange{}}
+// stage adds the files of the claim and the texts of the message to a change.
+func (e *ClaimEdit) stage(ctx context.Context, w *layout, c *change, now time.Time) (claimed claimChange, err error) {
 	s, err := e.readTip(ctx, w)
 	if err != nil {
-		return nil, err
+		return claimed, err
 	}
-	if e.Choose == nil {
-		if s.isOwn {
-			c.claim.isRemoved, c.claim.released = true, s.own.Names()
-			c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
-		}
-		return c, nil
-	}
-	if s.isForeign {
-		return nil, newCompleteError(
+	switch {
+	case e.Choose == nil && s.isOwn:
+		claimed.isRemoved, claimed.released = true, s.own.Names()
+		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.Name))
+	case e.Choose == nil:
+	case s.isForeign:
+		return claimed, newCompleteError(
 			fmt.Errorf("%w: claim %q already has the record %s; use another name, or set adopt = true to take the claim over",
 				ErrClaimHeld, e.Name, ClaimRecordPath(e.Path, e.Name)),
 		)
+	default:
+		if claimed, err = e.stageRecord(s, c, now); err != nil {
+			return claimed, err
+		}
 	}
+	c.isEmpty = len(c.put)+len(c.remove) == 0
+	c.summary, c.body, c.trailer = claimed.subject("claim "+e.Name), claimed.body(), "Flotilla-Claim: "+e.Name
+	return claimed, nil
+}
+
+func (e *ClaimEdit) stageRecord(s *claimsAtTip, c *change, now time.Time) (claimed claimChange, err error) {
 	clusters, err := e.chooseClusters(s)
 	if err != nil {
-		return nil, err
+		return claimed, err
 	}
 	wanted := s.own.withClusters(clusters, now)
 	wanted.Environment, wanted.Holder = e.Environment, e.Holder
 	content := wanted.encode()
 	id := git.NewHasher().Blob(content)
-	c.claim.clusters, c.claim.record = clusters, id.String()
-	c.claim.taken, c.claim.released = subtractNames(clusters, s.own.Names()), subtractNames(s.own.Names(), clusters)
+	claimed.clusters, claimed.record = clusters, id.String()
+	claimed.taken, claimed.released = subtractNames(clusters, s.own.Names()), subtractNames(s.own.Names(), clusters)
 	if !s.exists || s.id != id {
 		c.put = append(c.put, putFile{path: ClaimRecordPath(e.Path, e.Name), id: id, content: content})
 	}
 	if s.isRenamed {
-		c.claim.formerly = e.FormerName
+		claimed.formerly = e.FormerName
 		c.remove = append(c.remove, ClaimRecordPath(e.Path, e.FormerName))
 	}
-	return c, nil
+	return claimed, nil
 }
 
 func (e *ClaimEdit) chooseClusters(s *claimsAtTip) ([]string, error) {
@@ -231,6 +244,16 @@ func (e *ClaimEdit) isOwn(readable map[string]Claim, name string) bool {
 		return len(e.Holders) > 0
 	}
 	return claim.Holder != "" && claim.Holder == e.Holder || slices.Contains(e.Holders, claim.Holder)
+}
+
+func (c *claimChange) body() string {
+	var b strings.Builder
+	writeList(&b, "Taken", c.taken)
+	writeList(&b, "Released", c.released)
+	if b.Len() == 0 {
+		writeList(&b, "Clusters", c.clusters)
+	}
+	return b.String()
 }
 
 func (c *claimChange) subject(name string) string {

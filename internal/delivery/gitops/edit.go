@@ -60,8 +60,6 @@ type Edit struct {
 
 	// Verify checks the files of a folder before the push, if set.
 	Verify func(at string, files []git.File) error
-
-	claim *ClaimEdit
 }
 
 // FolderEdits has folders by host and full name of the deployment target. A host without folders has an empty map.

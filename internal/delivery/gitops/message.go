@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,28 +13,25 @@ import (
 const maxListed = 500
 
 func (c *change) message() string {
-	return c.subject() + "\n\n" + c.body() + "\n" + c.trailers()
-}
-
-func (c *change) subjectName() string {
-	if c.claim != nil {
-		return "claim " + c.edit.claim.Name
-	}
-	return c.edit.Owner.Name
+	return c.subject() + "\n\n" + c.body + "\n" + c.trailers()
 }
 
 func (c *change) subject() string {
-	text := strings.ReplaceAll(c.edit.Subject, "\r\n", "\n")
-	if text = strings.TrimSpace(strings.ReplaceAll(text, "\r", "\n")); text != "" {
-		return text
-	}
-	if c.claim != nil {
-		return c.claim.subject(c.subjectName())
-	}
+	text := strings.ReplaceAll(strings.ReplaceAll(c.edit.Subject, "\r\n", "\n"), "\r", "\n")
+	return cmp.Or(strings.TrimSpace(text), c.summary)
+}
+
+// summarize sets the summary, the body and the trailer of an edit of an owner.
+func (c *change) summarize() {
+	c.summary, c.body = c.edit.Owner.Name+": "+strings.Join(c.counts(), ", "), c.lists()
+	c.trailer = "Flotilla-Assignment: " + c.edit.Owner.Name
+	c.isEmpty = len(c.folders)+len(c.hosts)+len(c.adopted) == 0 && c.formerly == ""
+}
+
+func (c *change) counts() (parts []string) {
 	if c.edit.Abandon {
-		return fmt.Sprintf("%s: %d no longer managed", c.edit.Owner.Name, len(c.abandoned))
+		return []string{fmt.Sprintf("%d no longer managed", len(c.abandoned))}
 	}
-	var parts []string
 	if c.formerly != "" {
 		parts = append(parts, "takes over from "+c.formerly)
 	}
@@ -43,9 +41,9 @@ func (c *change) subject() string {
 		parts = append(parts, c.rollbackText(back))
 	}
 	if len(parts) == 0 {
-		parts = c.hostCounts()
+		return c.hostCounts()
 	}
-	return c.edit.Owner.Name + ": " + strings.Join(parts, ", ")
+	return parts
 }
 
 func (c *change) hostCounts() (counts []string) {
@@ -77,16 +75,8 @@ func (c *change) rollbackCommit(k folder.Key) string {
 	return c.edit.Hosts[k.Host][k.DeploymentTarget].From[:short]
 }
 
-func (c *change) body() string {
+func (c *change) lists() string {
 	var b strings.Builder
-	if c.claim != nil {
-		writeList(&b, "Taken", c.claim.taken)
-		writeList(&b, "Released", c.claim.released)
-		if b.Len() == 0 {
-			writeList(&b, "Clusters", c.claim.clusters)
-		}
-		return b.String()
-	}
 	writeList(&b, "Added", folder.KeyTexts(c.keysWith(folder.Added)))
 	writeList(&b, "Changed", folder.KeyTexts(c.keysWith(folder.Changed)))
 	writeList(&b, "Moved", c.movedTexts())
@@ -136,21 +126,13 @@ func writeList(b *strings.Builder, heading string, keys []string) {
 }
 
 func (c *change) trailers() string {
-	text := "Flotilla-Assignment: " + c.edit.Owner.Name + "\n"
-	if c.claim != nil {
-		text = "Flotilla-Claim: " + c.edit.claim.Name + "\n"
-	}
-	if c.edit.Owner.Environment != "" {
-		text += "Flotilla-Environment: " + c.edit.Owner.Environment + "\n"
-	}
-	if c.edit.Release != "" {
-		text += "Flotilla-Release: " + c.edit.Release + "\n"
-	}
-	if c.edit.Source != "" {
-		text += "Flotilla-Source: " + string(c.edit.Source) + "\n"
-	}
-	if c.edit.Run != "" {
-		text += "Flotilla-Run: " + c.edit.Run + "\n"
+	text := c.trailer + "\n"
+	for _, trailer := range []struct{ name, value string }{
+		{"Environment", c.edit.Owner.Environment}, {"Release", c.edit.Release}, {"Source", string(c.edit.Source)}, {"Run", c.edit.Run},
+	} {
+		if trailer.value != "" {
+			text += "Flotilla-" + trailer.name + ": " + trailer.value + "\n"
+		}
 	}
 	return text
 }

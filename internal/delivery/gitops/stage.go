@@ -14,9 +14,6 @@ import (
 // stageEdit computes the change of an edit at a tip, without writing. proposed is the tip of the pull request's branch, or
 // nil.
 func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, proposed *layout) (*change, error) {
-	if edit.claim != nil {
-		return stageClaim(ctx, w, edit, now)
-	}
 	tip, err := openOwnerTip(ctx, w, edit, proposed)
 	if err != nil {
 		return nil, err
@@ -36,6 +33,7 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 	}
 	if edit.Abandon {
 		s.stageAbandon()
+		s.change.summarize()
 		return s.change, nil
 	}
 	if err := (&ownershipCheck{s}).checkFolders(ctx); err != nil {
@@ -59,6 +57,7 @@ func stageEdit(ctx context.Context, w *layout, edit Edit, now time.Time, propose
 		}
 	}
 	slices.SortFunc(s.change.folders, func(a, b folder.Change) int { return a.Compare(b.Key) })
+	s.change.summarize()
 	return s.change, nil
 }
 
