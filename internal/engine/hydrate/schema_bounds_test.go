@@ -40,13 +40,13 @@ func doubling(parts int) string {
 
 func TestAHostileSchemaTakesNeitherMemoryNorTime(t *testing.T) {
 	const small, large = 50_000, 1<<20 - 1
-	const parts, memory = "has more than 4000 objects and booleans, which is what a schema may have", "is too large: it would take more than 44 MiB of memory to compile"
+	const parts, memory = "has more than 4000 objects and booleans, which is what a schema may have", "is too large: it would take more than 60 MiB of memory to compile"
 	for schema, want := range map[string]string{
 		numbered(large, `{"properties":{`, `"%":true`, `}}`):                                            parts,
 		numbered(large, `{"allOf":[`, `{}`, `]}`):                                                       parts,
-		numbered(large, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                    memory,
-		numbered(large, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):     memory,
-		numbered(large, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                        memory,
+		numbered(large, `{"$defs":{"a":{}},"allOf":[`, `{"$ref":"#/$defs/a"}`, `]}`):                    parts,
+		numbered(large, `{"$defs":{`, `"%":{"$dynamicAnchor":"%"},"r%":{"$dynamicRef":"#%"}`, `}}`):     parts,
+		numbered(large, `{"$defs":{`, `"%":{"$id":"%"},"r%":{"$ref":"%"}`, `}}`):                        parts,
 		numbered(large, `{"default":[`, `{"%":0}`, `]}`):                                                parts,
 		numbered(large, `{"const":[`, `0`, `]}`):                                                        memory,
 		numbered(large, `{"enum":[`, `"%"`, `]}`):                                                       memory,
@@ -64,7 +64,7 @@ func TestAHostileSchemaTakesNeitherMemoryNorTime(t *testing.T) {
 		`{"pattern":"` + strings.Repeat(`a`, 1_000_000) + `"}`:                                          memory,
 		`{"pattern":"(a{100}){900}"}`:                                                                   "is not a JSON Schema: at /pattern",
 		`{"pattern":"(a{10}b{10}){49}(c{20}){49}(d{900}){1}(e{90}){11}"}`:                               "",
-		nested(`{"properties":{"a":`, "{}", "}}", 450):                                                  memory,
+		nested(`{"properties":{"a":`, "{}", "}}", 450):                                                  "",
 		nested(`{"properties":{"`+strings.Repeat("k", 5_000)+`":`, "{}", "}}", 100):                     memory,
 		nested(`{"properties":{"`+strings.Repeat("ü", 500)+`":`, "{}", "}}", 100):                       memory,
 		numbered(large, `{"properties":{`, `"%":`+nested(`{"not":`, "{}", "}", 900), `}}`):              memory,
