@@ -30,7 +30,7 @@ func BenchmarkSummarize(b *testing.B) {
 			b.ReportAllocs()
 			var lines []string
 			for b.Loop() {
-				lines = changes.Summarize(before.version, after.version, folders, changes.Notes{})
+				lines = changes.English(changes.Summarize(before.version, after.version, folders, changes.Notes{}))
 			}
 			b.ReportMetric(float64(len(folders)), "folders")
 			b.ReportMetric(float64(len(lines)), "lines")
@@ -42,7 +42,7 @@ func BenchmarkSummarize(b *testing.B) {
 		b.ReportAllocs()
 		var lines []string
 		for b.Loop() {
-			lines = changes.Summarize(nil, before.version, folders, changes.Notes{})
+			lines = changes.English(changes.Summarize(nil, before.version, folders, changes.Notes{}))
 		}
 		b.ReportMetric(float64(len(lines)), "lines")
 		b.Log("\n" + strings.Join(lines, "\n"))

@@ -43,7 +43,7 @@ type reached struct {
 // causeQuery is the cache key for causes, within one reached.
 type causeQuery struct {
 	role roles
-	key  string
+	key  Key
 }
 
 // derivation is an indirect way in which an object reaches a folder.
@@ -58,7 +58,7 @@ func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) 
 		numbers: map[*fleetObject]int{}, reached: map[string]*reached{}, sets: map[string]*causeSet{}, excluded: map[string][]string{},
 	}
 	for of, object := range e.changed {
-		e.requires = e.requires || of.kind == byWorkload && object.has("requires")
+		e.requires = e.requires || of.kind == ByWorkload && object.has("requires")
 	}
 	wanted := make(map[string]bool, len(folders))
 	for i := range folders {
@@ -106,7 +106,7 @@ func (e *explainer) reach(folder *FolderChange) *reached {
 		}
 	}
 	if len(e.changed) > 0 {
-		for _, of := range []objectName{{byEnvironment, e.after.Fleet.Environment}, {byHydration, ""}, {byRepo, ""}, {byProvider, ""}} {
+		for _, of := range []objectName{{ByEnvironment, e.after.Fleet.Environment}, {ByHydration, ""}, {ByRepo, ""}, {ByProvider, ""}} {
 			add(e.changed[of])
 		}
 		former, current := e.former[folder.String()], e.current[folder.String()]
@@ -140,8 +140,8 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 	a := of.assignment
 	clusterType, workload := a.Host.ClusterType, a.Target.Workload
 	for _, one := range []objectName{
-		{byClusterType, clusterType.Name}, {byCluster, clusterName(a)}, {ofTarget, a.Target.Name}, {byWorkload, workload.Name},
-		{byWorkspace, workload.Workspace},
+		{ByClusterType, clusterType.Name}, {ByCluster, clusterName(a)}, {ofTarget, a.Target.Name}, {ByWorkload, workload.Name},
+		{ByWorkspace, workload.Workspace},
 	} {
 		add(e.changed[one])
 	}
@@ -150,18 +150,18 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 		"namespace/" + cmp.Or(clusterType.NamespaceService, fleet.DefaultNamespaceService),
 		"config/" + cmp.Or(clusterType.ConfigType, fleet.DefaultConfigType), "policy/default", "secret/" + clusterType.SecretService,
 	} {
-		add(e.changed[objectName{byTemplate, one}])
+		add(e.changed[objectName{ByTemplate, one}])
 	}
 	for _, policy := range a.Policies {
-		add(e.changed[objectName{byPolicy, policy}])
+		add(e.changed[objectName{ByPolicy, policy}])
 	}
 	for _, container := range of.containers {
-		add(e.changed[objectName{byContainer, container}])
+		add(e.changed[objectName{ByContainer, container}])
 	}
 	// The reconciler object names all required workloads in order.
 	if e.requires {
 		for _, required := range requiredBy(in, workload) {
-			if object := e.changed[objectName{byWorkload, required}]; object.has("requires") {
+			if object := e.changed[objectName{ByWorkload, required}]; object.has("requires") {
 				add(e.derive(derivation{object: object}))
 			}
 		}
@@ -195,16 +195,16 @@ func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 func (e *explainer) addMovers(former, current placed, add func(*fleetObject)) {
 	a := current.assignment
 	for _, of := range []objectName{
-		{byEnvironment, e.after.Fleet.Environment}, {byClusterType, a.Host.ClusterType.Name}, {byCluster, clusterName(a)},
-		{byWorkload, a.Target.Workload.Name}, {ofTarget, a.Target.Name},
+		{ByEnvironment, e.after.Fleet.Environment}, {ByClusterType, a.Host.ClusterType.Name}, {ByCluster, clusterName(a)},
+		{ByWorkload, a.Target.Workload.Name}, {ofTarget, a.Target.Name},
 	} {
 		object := e.changed[of]
-		if of.kind != byEnvironment && !object.has("labels", "cluster_type", "workspace") || object == nil {
+		if of.kind != ByEnvironment && !object.has("labels", "cluster_type", "workspace") || object == nil {
 			continue
 		}
 		for _, container := range slices.Concat(former.containers, current.containers) {
 			if slices.Contains(former.containers, container) != slices.Contains(current.containers, container) &&
-				e.changed[objectName{byContainer, container}] == nil {
+				e.changed[objectName{ByContainer, container}] == nil {
 				add(e.derive(derivation{object, container}))
 			}
 		}
@@ -216,7 +216,7 @@ func (e *explainer) derive(by derivation) *fleetObject {
 	if e.derived[by] == nil {
 		made := &fleetObject{cause: by.object.cause, shown: reconcilerRole}
 		if by.container != "" {
-			made.cause = cause{kind: byContainer, name: by.container, how: isNew} // all keys differ
+			made.cause = Cause{Kind: ByContainer, Name: by.container, How: New} // all keys differ
 			made.addContents(nil, e.after.Config)
 			made.cause = by.object.cause
 		}
@@ -235,11 +235,11 @@ func clusterName(a *schedule.Assignment) string {
 // explain returns the causes of a changed key: config containers with that value, or else the objects behind the
 // file, or else all objects that reach the folder.
 func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet {
-	asked := causeQuery{roleOf(file), key.text}
+	asked := causeQuery{roleOf(file), key.Key}
 	if by.causes[asked] != nil {
 		return by.causes[asked]
 	}
-	var exact, shown, all []cause
+	var exact, shown, all []Cause
 	at, config := key.segments, asked.role == configRole
 	if config || asked.role == secretRole || slices.ContainsFunc(at, ofConfig.MatchString) {
 		for _, object := range by.objects {
@@ -252,21 +252,21 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 		holds := slices.ContainsFunc(at, ofConfig.MatchString)
 		for _, object := range by.objects {
 			isShown := object.shown&asked.role != 0
-			if (object.keys != nil || object.cause.kind == byContainer) && asked.role != secretRole && asked.role != encryptedRole {
+			if (object.keys != nil || object.cause.Kind == ByContainer) && asked.role != secretRole && asked.role != encryptedRole {
 				isShown = holds || config && (len(at) == 0 || object.keys == nil)
 			}
 			switch {
 			case isShown:
 				shown = append(shown, object.cause)
-			case object.cause.kind != byTemplate: // other templates render other files
+			case object.cause.Kind != ByTemplate: // other templates render other files
 				all = append(all, object.cause)
 			}
 		}
 	}
 	if len(all) == 0 && e.notes.HandedOver != "" {
-		all = []cause{{kind: byName}}
+		all = []Cause{{Kind: ByName}}
 	}
-	for _, causes := range [][]cause{exact, shown, all} {
+	for _, causes := range [][]Cause{exact, shown, all} {
 		if by.causes[asked] = e.set(causes); len(causes) > 0 {
 			break
 		}
@@ -282,11 +282,11 @@ func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
 	case back != "":
-		return e.set([]cause{{kind: byRollback, name: back}})
+		return e.set([]Cause{{Kind: ByRollback, Name: back}})
 	case folder.Location != "":
 		return e.set(nil)
 	case folder.Drift != "":
-		return e.set([]cause{{kind: byHand, name: folder.Drift}})
+		return e.set([]Cause{{Kind: ByDrift, Name: folder.Drift}})
 	}
 	return nil
 }
@@ -305,27 +305,27 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 	if a == nil || former != nil && current != nil {
 		return e.set(nil)
 	}
-	var causes []cause
+	var causes []Cause
 	if e.before == nil {
 		for _, policy := range a.Policies {
-			causes = append(causes, cause{kind: byPolicy, name: policy})
+			causes = append(causes, Cause{Kind: ByPolicy, Name: policy})
 		}
 	}
 	if e.changed == nil {
 		return e.set(causes)
 	}
-	decides := func(of objectKind, called string, fields ...string) {
+	decides := func(of CauseKind, called string, fields ...string) {
 		if object := e.changed[objectName{of, called}]; object.has(fields...) {
 			causes = append(causes, object.cause)
 		}
 	}
-	decides(byClusterType, a.Host.ClusterType.Name, "labels", "taints")
-	decides(byCluster, clusterName(a), "labels", "taints", "cluster_type")
+	decides(ByClusterType, a.Host.ClusterType.Name, "labels", "taints")
+	decides(ByCluster, clusterName(a), "labels", "taints", "cluster_type")
 	decides(ofTarget, a.Target.Name, "labels")
-	decides(byWorkload, a.Target.Workload.Name, "labels", "workspace")
-	others := []objectName{{byEnvironment, e.after.Fleet.Environment}, {byAssignments, ""}}
+	decides(ByWorkload, a.Target.Workload.Name, "labels", "workspace")
+	others := []objectName{{ByEnvironment, e.after.Fleet.Environment}, {ByAssignments, ""}}
 	for _, policy := range slices.Concat(a.Policies, e.excluded[folder.String()]) {
-		others = append(others, objectName{byPolicy, policy})
+		others = append(others, objectName{ByPolicy, policy})
 	}
 	for _, of := range others {
 		if object := e.changed[of]; object != nil {
@@ -337,7 +337,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 	}
 	for i := range in.Fleet.TargetPolicies {
 		if policy := &in.Fleet.TargetPolicies[i]; policy.Placement != nil && slices.Contains(a.Policies, policy.Name) {
-			causes = append(causes, cause{kind: byPlacement, name: policy.Name})
+			causes = append(causes, Cause{Kind: ByPlacement, Name: policy.Name})
 		}
 	}
 	return e.set(causes)
@@ -345,14 +345,16 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 
 // unnamedHosts returns the causes without names of new and removed hosts. ok is false if there are none.
 func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
-	isHost := func(one cause) bool { return one.how != "" && (one.kind == byClusterType || one.kind == byCluster) }
+	isHost := func(one Cause) bool {
+		return one.How != Changed && (one.Kind == ByClusterType || one.Kind == ByCluster)
+	}
 	if !slices.ContainsFunc(of.causes, isHost) {
 		return of, false
 	}
 	causes := slices.Clone(of.causes)
 	for i := range causes {
 		if isHost(causes[i]) {
-			causes[i].name = ""
+			causes[i].Name = ""
 		}
 	}
 	return e.set(causes), true
@@ -371,77 +373,17 @@ func (e *explainer) policiesOf(folder *FolderChange) string {
 }
 
 // causeSet is a sorted list of causes. Equal lists are identical.
-type causeSet struct{ causes []cause }
+type causeSet struct{ causes []Cause }
 
-func (e *explainer) set(causes []cause) *causeSet {
-	slices.SortFunc(causes, func(a, b cause) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(kindOrder, a.kind), slices.Index(kindOrder, b.kind)),
-			cmp.Compare(a.name, b.name),
-			cmp.Compare(a.how, b.how),
-			cmp.Compare(a.moved, b.moved),
-		)
-	})
+func (e *explainer) set(causes []Cause) *causeSet {
+	slices.SortFunc(causes, Cause.compare)
 	causes = slices.Compact(causes)
 	var id []byte
 	for _, one := range causes {
-		id = append(append(strconv.AppendQuote(append(id, one.kind...), one.name), one.how...), one.moved...)
+		id = fmt.Appendf(id, "%q", one)
 	}
 	if e.sets[string(id)] == nil {
 		e.sets[string(id)] = &causeSet{causes}
 	}
 	return e.sets[string(id)]
 }
-
-// maxCauses bounds the causes in a line.
-const maxCauses = 3
-
-// text returns the end of a line: `, by config containers "east", "west"`, or "".
-func (c *causeSet) text() string {
-	var b strings.Builder
-	if one, ok := c.alike(); ok {
-		return fmt.Sprintf(", by %d %s %s", len(c.causes), one.how, plural(one.kind))
-	}
-	for i, one := range c.causes {
-		if i == maxCauses {
-			b.WriteString(" and " + strconv.Itoa(len(c.causes)-i) + " more")
-			break
-		}
-		b.WriteString(", ")
-		if i == 0 && one.kind != byHand {
-			b.WriteString("by ")
-		}
-		kinds := string(one.kind) + " "
-		switch {
-		case i > 0 && c.causes[i-1].kind == one.kind:
-			kinds = ""
-		case i+1 < len(c.causes) && c.causes[i+1].kind == one.kind:
-			kinds = plural(one.kind) + " "
-		}
-		switch one.kind {
-		case byRollback, byProvider:
-			b.WriteString(kinds + word(one.name))
-		case byHand:
-			b.WriteString(word(one.name))
-		case byAssignments, byHydration, byRepo, byName:
-			b.WriteString(string(one.kind))
-		default:
-			b.WriteString(kinds + quoted(one.name))
-			if said := cmp.Or(one.how, one.moved); said != "" {
-				b.WriteString(" (" + said + ")")
-			}
-		}
-	}
-	return b.String()
-}
-
-// alike returns one cause if too many causes are all new, or all removed, objects of one kind.
-func (c *causeSet) alike() (one cause, ok bool) {
-	if len(c.causes) <= maxCauses || c.causes[0].how == "" {
-		return one, false
-	}
-	one = c.causes[0]
-	return one, !slices.ContainsFunc(c.causes, func(other cause) bool { return other.kind != one.kind || other.how != one.how })
-}
-
-func plural(of objectKind) string { return strings.Replace(string(of)+"s", "policys", "policies", 1) }

@@ -58,32 +58,31 @@ type Notes struct {
 // changes, waiting folders, drift, and rules. Causes are the objects that differ between the versions and reach the
 // folder. For a value they are its config containers, otherwise all inputs of the file. Without a version before,
 // changes have no cause, and the causes of an addition are its policies.
-func Summarize(before, after *Version, folders []FolderChange, notes Notes) []string {
-	if len(folders) == 0 && notes.HandedOver == "" && len(notes.Repaired)+len(notes.Lines)+len(notes.Constraints) == 0 {
+func Summarize(before, after *Version, folders []FolderChange, given Notes) []Line {
+	if len(folders) == 0 && given.HandedOver == "" && len(given.Repaired)+len(given.Lines)+len(given.Constraints) == 0 {
 		return nil
 	}
-	s := newSummary(before, after, folders, notes)
+	s := newSummary(before, after, folders, given)
 	contents, drift := s.contents()
-	lines := []string{s.first()}
-	lines = append(lines, s.moves("- ", s.removed, maxRemoved)...)
-	if notes.HandedOver != "" {
-		lines = append(lines, "owner "+quoted(notes.HandedOver)+" hands over its folders unchanged: nothing is removed")
+	lines := []Line{{Kind: CountLine, Counts: s.counts()}}
+	lines = append(lines, s.moves(RemovalLine, s.removed, maxRemoved)...)
+	if given.HandedOver != "" {
+		lines = append(lines, Line{Kind: HandoverLine, Names: []string{given.HandedOver}})
 	}
-	lines = append(lines, s.moves("+ ", s.added, maxAdded)...)
+	lines = append(lines, s.moves(AdditionLine, s.added, maxAdded)...)
 	lines = append(lines, contents...)
 	lines = append(lines, s.waiting()...)
 	lines = append(lines, drift...)
-	if len(notes.Repaired) > 0 {
-		lines = append(lines, "marker or record repaired, on "+names(slices.Sorted(slices.Values(notes.Repaired)), "host"))
+	if len(given.Repaired) > 0 {
+		lines = append(lines, Line{Kind: RepairLine, Names: slices.Sorted(slices.Values(given.Repaired))})
 	}
-	lines = append(lines, LimitLines(notes.Lines)...)
-	return append(lines, LimitLines(notes.Constraints)...)
+	return slices.Concat(lines, notes(given.Lines), notes(given.Constraints))
 }
 
 // Removals describes only removals, in at most twelve lines.
-func Removals(before, after *Version, removed []FolderChange, notes Notes) []string {
-	s := newSummary(before, after, removed, notes)
-	return s.moves("- ", s.removed, maxFew)
+func Removals(before, after *Version, removed []FolderChange, given Notes) []Line {
+	s := newSummary(before, after, removed, given)
+	return s.moves(RemovalLine, s.removed, maxFew)
 }
 
 // MaxLines limits the result of [Summarize].
@@ -98,15 +97,3 @@ const (
 	maxDrift   = 4
 	maxFew     = 12
 )
-
-// LimitLines returns at most 12 lines of at most 500 characters. The last line counts the rest.
-func LimitLines(lines []string) []string {
-	var few []string
-	for i, line := range lines {
-		if left := len(lines) - i; i == maxFew-1 && left > 1 {
-			return append(few, "and "+counted(left, "more line"))
-		}
-		few = append(few, oneLine(line))
-	}
-	return few
-}

@@ -81,8 +81,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 		"a value of a container": {
 			func(_ *fleet.Fleet, config fleet.Config) { config["east"] = `{"DATABASE_URL":"postgres://far-east"}` },
 			[]string{
-				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.DATABASE_URL, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+				"count hosts=3 changed=4",
+				"file files=platform-config.yaml keys=data.DATABASE_URL at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:east",
 			},
 		},
 		"values of two containers, one of which reaches one assignment": {
@@ -91,9 +91,9 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["office"] = `{}`
 			},
 			[]string{
-				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.EMERGENCY, data.NEW (new), on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
-				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office"`,
+				"count hosts=3 changed=4",
+				"file files=platform-config.yaml keys=data.EMERGENCY,data.NEW:new at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
+				"file files=platform-config.yaml keys=data.PRINTER:removed at=large/reports-nightly by=config_container:office",
 			},
 		},
 		"a container that is new, and one that is gone": {
@@ -103,16 +103,16 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["night"] = `{"HOURS":"8"}`
 			},
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.HOURS (new), on large: reports-nightly, by config container "night" (new)`,
-				`platform-config.yaml: data.PRINTER (removed), on large: reports-nightly, by config container "office" (removed)`,
+				"count hosts=1 changed=1",
+				"file files=platform-config.yaml keys=data.HOURS:new at=large/reports-nightly by=config_container:night:new",
+				"file files=platform-config.yaml keys=data.PRINTER:removed at=large/reports-nightly by=config_container:office:removed",
 			},
 		},
 		"a tag": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.Workloads[1].DeploymentTargets[0].Manifests.Tag = "v1.1.0" },
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed",
-				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+				"count hosts=1 changed=1",
+				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
 			},
 		},
 		"a tag and a label of the host, which the same file may show": {
@@ -121,8 +121,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.ClusterTypes[0].Labels = fleet.Labels{"region": "east", "tier": "gold"}
 			},
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed",
-				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports", cluster type "large"`,
+				"count hosts=1 changed=1",
+				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports,cluster_type:large",
 			},
 		},
 		"a tag and a quota": {
@@ -131,9 +131,9 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workspaces[1].ResourceQuota = map[string]string{"limits.cpu": "16"}
 			},
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed",
-				`policy.yaml: new file, on large: reports-nightly, by workspace "office"`,
-				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+				"count hosts=1 changed=1",
+				"file files=policy.yaml keys=new_file at=large/reports-nightly by=workspace:office",
+				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
 			},
 		},
 		"a tag and a value": {
@@ -142,9 +142,9 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["office"] = `{"PRINTER":"p2"}`
 			},
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.PRINTER, on large: reports-nightly, by config container "office"`,
-				`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
+				"count hosts=1 changed=1",
+				"file files=platform-config.yaml keys=data.PRINTER at=large/reports-nightly by=config_container:office",
+				"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
 			},
 		},
 		"a value, and a label that lets another container match": {
@@ -153,16 +153,16 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["platform"] = `{"EMERGENCY":"112","LIMITS":{"cpu":2}}`
 			},
 			[]string{
-				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.EMERGENCY, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
-				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
+				"count hosts=3 changed=4",
+				"file files=platform-config.yaml keys=data.EMERGENCY at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
+				"file files=platform-config.yaml keys=data.DATABASE_URL,data.WEST:new at=large/hello-live,large/reports-nightly by=cluster_type:large",
 			},
 		},
 		"a host's label, which lets another container match": {
 			func(f *fleet.Fleet, _ fleet.Config) { f.ClusterTypes[0].Labels = fleet.Labels{"region": "west"} },
 			[]string{
-				"1 host; assignments: 2 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.DATABASE_URL, data.WEST (new), on large: hello-live, reports-nightly, by cluster type "large"`,
+				"count hosts=1 changed=2",
+				"file files=platform-config.yaml keys=data.DATABASE_URL,data.WEST:new at=large/hello-live,large/reports-nightly by=cluster_type:large",
 			},
 		},
 		"a quota": {
@@ -170,8 +170,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workspaces[0].ResourceQuota = map[string]string{"limits.cpu": "16"}
 			},
 			[]string{
-				"3 hosts; assignments: 3 changed, 0 added, 0 removed",
-				`policy.yaml: new file, on clusters/drone-a/hello-edge, large/hello-live, small/hello-live, by workspace "kaizen"`,
+				"count hosts=3 changed=3",
+				"file files=policy.yaml keys=new_file at=clusters/drone-a/hello-edge,large/hello-live,small/hello-live by=workspace:kaizen",
 			},
 		},
 		"a template": {
@@ -181,8 +181,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				}}}
 			},
 			[]string{
-				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
-				`platform-config.yaml: metadata.labels (removed), on clusters/drone-a, large, small: 4 assignments, by template "configmap" (new)`,
+				"count hosts=3 changed=4",
+				"file files=platform-config.yaml keys=metadata.labels:removed at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=template:configmap:new",
 			},
 		},
 		"a policy that selects more, and a workload that is gone": {
@@ -191,9 +191,9 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.Workloads[0].DeploymentTargets = f.Workloads[0].DeploymentTargets[:1]
 			},
 			[]string{
-				"2 hosts; assignments: 0 changed, 1 added, 1 removed",
-				`- clusters/drone-a/hello-edge, by workload "hello"`,
-				`+ small/reports-nightly, by target policy "nightly"`,
+				"count hosts=2 added=1 removed=1",
+				"removal at=clusters/drone-a/hello-edge by=workload:hello",
+				"addition at=small/reports-nightly by=target_policy:nightly",
 			},
 		},
 		"a host that is new": {
@@ -203,8 +203,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				f.ClusterTypes = append(f.ClusterTypes, medium)
 			},
 			[]string{
-				"1 host; assignments: 0 changed, 1 added, 0 removed",
-				`+ medium/hello-live, by cluster type "medium" (new)`,
+				"count hosts=1 added=1",
+				"addition at=medium/hello-live by=cluster_type:medium:new",
 			},
 		},
 		"ten hosts that are new": {
@@ -216,8 +216,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				}
 			},
 			[]string{
-				"10 hosts; assignments: 0 changed, 10 added, 0 removed",
-				"+ hello-live on medium-0, medium-1 and 8 more hosts: 10 assignments, by 10 new cluster types",
+				"count hosts=10 added=10",
+				"addition at=medium-0/hello-live,medium-1/hello-live,8 by=cluster_type:medium-0:new,cluster_type:medium-1:new,cluster_type:medium-2:new,cluster_type:medium-3:new,cluster_type:medium-4:new,cluster_type:medium-5:new,cluster_type:medium-6:new,cluster_type:medium-7:new,cluster_type:medium-8:new,cluster_type:medium-9:new",
 			},
 		},
 		"two hosts that are new": {
@@ -229,8 +229,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				}
 			},
 			[]string{
-				"2 hosts; assignments: 0 changed, 2 added, 0 removed",
-				`+ medium/hello-live, tiny/hello-live, by cluster types "medium" (new), "tiny" (new)`,
+				"count hosts=2 added=2",
+				"addition at=medium/hello-live,tiny/hello-live by=cluster_type:medium:new,cluster_type:tiny:new",
 			},
 		},
 		"an object as a value, of which one key changes": {
@@ -238,8 +238,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				config["platform"] = `{"EMERGENCY":"0911","LIMITS":{"cpu":3}}`
 			},
 			[]string{
-				"3 hosts; assignments: 4 changed, 0 added, 0 removed",
-				`platform-config.yaml: data.LIMITS.cpu, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+				"count hosts=3 changed=4",
+				"file files=platform-config.yaml keys=data.LIMITS.cpu at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 			},
 		},
 		"a policy that excludes": {
@@ -249,8 +249,8 @@ func TestALineNamesWhatChangedWhereAndItsCause(t *testing.T) {
 				})
 			},
 			[]string{
-				"2 hosts; assignments: 0 changed, 0 added, 2 removed",
-				`- large/hello-live, small/hello-live, by target policy "quiet" (new)`,
+				"count hosts=2 removed=2",
+				"removal at=large/hello-live,small/hello-live by=target_policy:quiet:new",
 			},
 		},
 		"a description, and a schema, which nothing is made of": {
@@ -286,13 +286,13 @@ func TestAWorkloadIsTheCauseForThoseThatRequireIt(t *testing.T) {
 	f, config = ordered()
 	f.Workloads[0].Requires = []string{"base"}
 	after := mustRender(t, f, config)
-	lines := summarize(before, after)
-	if len(lines) < 2 || !strings.Contains(lines[0], "3 hosts; assignments: 4 changed, ") {
-		t.Errorf("%q", lines)
+	lines := changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{})
+	if len(lines) < 2 || lines[0].Counts != (changes.Counts{Hosts: 3, Changed: 4}) {
+		t.Errorf("%q", values(lines))
 	}
-	for _, line := range lines[1:] {
-		if !strings.HasSuffix(line, `, by workload "hello"`) {
-			t.Error(line)
+	for i := range lines[1:] {
+		if causes := lines[i+1].Causes; !slices.Equal(causes, []changes.Cause{{Kind: changes.ByWorkload, Name: "hello"}}) {
+			t.Error(value(&lines[i+1]))
 		}
 	}
 }
@@ -329,38 +329,38 @@ func TestWhatTheFleetDoesNotSayIsNotInvented(t *testing.T) {
 		notes         changes.Notes
 		want          string
 	}{
-		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
-		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
-		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by provider 1.2.0 -> 1.3.0"},
-		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live"},
-		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
-		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "reconciler.yaml: spec.interval, on large: hello-live, by hand, since commit 1a2b3c4d"},
-		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "reconciler.yaml: spec.interval, on large: hello-live, by rollback to commit 1a2b3c4d"},
-		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "reconciler.yaml: spec.interval, on large: hello-live, by the new name of the owner"},
+		"the fleet before is not known":     {nil, version, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
+		"nothing changed in the fleet":      {version, version, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
+		"another version of the provider":   {&older, &newer, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=provider:1.2.0:1.3.0"},
+		"the same version of the provider":  {&newer, &newer, interval, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live"},
+		"somebody changed it by hand":       {version, version, byHand, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=drift:by hand, since commit 1a2b3c4d"},
+		"of a lost state, changed by hand":  {nil, version, byHand, changes.Notes{}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=drift:by hand, since commit 1a2b3c4d"},
+		"an earlier commit is wanted again": {version, version, interval, changes.Notes{RolledBack: "1a2b3c4d"}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=rollback:1a2b3c4d"},
+		"the owner has a new name":          {&newer, &newer, interval, changes.Notes{HandedOver: "dev"}, "file files=reconciler.yaml keys=spec.interval at=large/hello-live by=owner_name"},
 		"a folder that somebody removed": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true, Drift: "removed by hand, since commit 1a2b3c4d"},
-			changes.Notes{}, "+ large/hello-live, removed by hand, since commit 1a2b3c4d",
+			changes.Notes{}, "addition at=large/hello-live by=drift:removed by hand, since commit 1a2b3c4d",
 		},
 		"a first plan": {
 			nil, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Added: true}, changes.Notes{},
-			`+ large/hello-live, by target policy "hellos"`,
+			"addition at=large/hello-live by=target_policy:hellos",
 		},
 		"an old location is cleared": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Removed: true, Location: "https://git.example.com/old (main)"},
-			changes.Notes{}, "- large/hello-live, at https://git.example.com/old (main)",
+			changes.Notes{}, "removal at=large/hello-live location=https://git.example.com/old (main)",
 		},
 		"what is not known yet": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, WaitsFor: `config container "east"`},
-			changes.Notes{}, `not known yet, on large: hello-live waits for config container "east"`,
+			changes.Notes{}, `wait at=large/hello-live names=config container "east"`,
 		},
 		"something that is not the content of a file": {
 			version, version, changes.FolderChange{Key: folder.Key{Host: "large", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d"},
-			changes.Notes{}, "file modes or links, on large: hello-live, by hand, since commit 1a2b3c4d",
+			changes.Notes{}, "file keys=attributes at=large/hello-live by=drift:by hand, since commit 1a2b3c4d",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := changes.Summarize(test.before, test.after, []changes.FolderChange{test.folder}, test.notes)
+			lines := values(changes.Summarize(test.before, test.after, []changes.FolderChange{test.folder}, test.notes))
 			if len(lines) < 2 || lines[len(lines)-1] != test.want {
 				t.Errorf("got %q, want %q", lines, test.want)
 			}
@@ -379,25 +379,25 @@ func TestDriftIsReportedBesideChangesOfTheFleet(t *testing.T) {
 		Key: folder.Key{Host: "small", DeploymentTarget: "hello-live"}, Drift: "by hand, since commit 1a2b3c4d",
 		Before: file("namespace.yaml", "extra: 1\n"), After: file("namespace.yaml", "{}\n"),
 	})
-	equalLines(t, changes.Summarize(before.version, after.version, folders, changes.Notes{}), []string{
-		"2 hosts; assignments: 2 changed, 0 added, 0 removed",
-		`reconciler.yaml: GitRepository spec.ref.tag, on large: reports-nightly, by workload "reports"`,
-		"namespace.yaml: extra (removed), on small: hello-live, by hand, since commit 1a2b3c4d",
+	equalLines(t, values(changes.Summarize(before.version, after.version, folders, changes.Notes{})), []string{
+		"count hosts=2 changed=2",
+		"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/reports-nightly by=workload:reports",
+		"file files=namespace.yaml keys=extra:removed at=small/hello-live by=drift:by hand, since commit 1a2b3c4d",
 	})
 }
 
 func TestNotesAreLines(t *testing.T) {
 	t.Parallel()
-	equalLines(t, changes.Summarize(nil, nil, nil, changes.Notes{
+	equalLines(t, values(changes.Summarize(nil, nil, nil, changes.Notes{
 		Total: 24, HandedOver: "dev", Repaired: []string{"small"}, Lines: []string{"stage edge waits\nfor 3 clusters"},
-	}), []string{
-		"assignments: 0 changed, 0 added, 0 removed, 24 in all",
-		`owner "dev" hands over its folders unchanged: nothing is removed`,
-		"marker or record repaired, on small",
-		`stage edge waits\nfor 3 clusters`,
+	})), []string{
+		"count total=24",
+		"handover names=dev",
+		"repair names=small",
+		"note text=stage edge waits\nfor 3 clusters",
 	})
 	if lines := changes.Summarize(nil, nil, nil, changes.Notes{Total: 24}); lines != nil {
-		t.Errorf("nothing changes, and %q", lines)
+		t.Errorf("nothing changes, and %q", values(lines))
 	}
 }
 
@@ -413,7 +413,7 @@ func TestWhatUsersWriteIsOneShortLine(t *testing.T) {
 		},
 		{Key: folder.Key{Host: "a", DeploymentTarget: "hello"}, WaitsFor: "\x1b[31m", Drift: "\n"},
 	}
-	for _, line := range changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}}) {
+	for _, line := range changes.English(changes.Summarize(nil, nil, folders, changes.Notes{HandedOver: "\n", Repaired: []string{"\a"}})) {
 		if len(line) > 1000 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", line)
 		}
@@ -441,22 +441,20 @@ func TestAnyNumberOfChangesIsFewLines(t *testing.T) {
 		}
 		folders = append(folders, folder)
 	}
-	notes := changes.Notes{Lines: slices.Repeat([]string{"a line"}, 300)}
+	notes := changes.Notes{Lines: slices.Repeat([]string{"note text=a line"}, 300)}
 	lines := changes.Summarize(nil, nil, folders, notes)
 	if len(lines) > changes.MaxLines {
 		t.Errorf("%d lines", len(lines))
 	}
-	counted := map[string]int{}
-	for _, line := range lines[1:] {
-		if match := ofLine.FindStringSubmatch(line); match != nil {
-			counted[line[:1]] += number(match[1])
-		} else {
-			counted[line[:1]]++
+	counted := map[changes.LineKind]int{}
+	for i := range lines {
+		counted[lines[i].Kind] += len(lines[i].Assignments)
+	}
+	for _, kind := range []changes.LineKind{changes.RemovalLine, changes.AdditionLine, changes.WaitLine} {
+		if counted[kind] != 1000 {
+			t.Errorf("%d of the kind %s, want 1000", counted[kind], kind)
 		}
 	}
-	if counted["-"] != 1000 || counted["+"] != 1000 || counted["n"] != 1000 {
-		t.Errorf("%d removed, %d added, %d not known: want 1000 of each\n%s", counted["-"], counted["+"], counted["n"], strings.Join(lines, "\n"))
-	}
 	slices.Reverse(folders)
-	equalLines(t, changes.Summarize(nil, nil, folders, notes), lines)
+	equalLines(t, values(changes.Summarize(nil, nil, folders, notes)), values(lines))
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// keyChange is a key that was added, removed or changed. Without text it is a file with unknown keys.
+// keyChange is a changed key with its segments.
 type keyChange struct {
-	text     string // as displayed: "data.DATABASE_URL"
+	Key
 	segments []string
 	kind     string // of the Kubernetes object, or ""
 }
@@ -36,11 +36,11 @@ const (
 func diffOf(name string, before, after *folder.File) *fileDiff {
 	switch {
 	case before == nil && after == nil:
-		return &fileDiff{file: name, keys: []keyChange{{text: "file modes or links"}}}
+		return &fileDiff{file: name, keys: []keyChange{{Key: Key{How: Attributes}}}}
 	case before == nil:
-		return &fileDiff{file: name, keys: []keyChange{{text: "new file"}}}
+		return &fileDiff{file: name, keys: []keyChange{{Key: Key{How: NewFile}}}}
 	case after == nil:
-		return &fileDiff{file: name, keys: []keyChange{{text: "file removed"}}}
+		return &fileDiff{file: name, keys: []keyChange{{Key: Key{How: RemovedFile}}}}
 	}
 	if len(before.Content)+len(after.Content) <= maxParsed {
 		found := &collector{config: roleOf(name) == configRole}
@@ -92,24 +92,17 @@ func (c *collector) texts(name, before, after string) bool {
 	return ok && wantedOK
 }
 
-// Suffixes for keys in one version only.
-const (
-	isNew     = "new"
-	isRemoved = "removed"
-)
-
 // differs adds the current path.
-func (c *collector) differs(what string) {
+func (c *collector) differs(how How) {
 	if len(c.keys) == maxKeys {
 		c.more++
 		return
 	}
-	text := pathText(c.at)
-	text = cmp.Or(strings.TrimSpace(c.kind+" "+text), "all of it")
-	if what != "" {
-		text += " (" + what + ")"
+	key := Key{strings.TrimSpace(c.kind + " " + pathText(c.at)), how}
+	if key == (Key{}) {
+		key.How = Whole
 	}
-	c.keys = append(c.keys, keyChange{text: text, segments: slices.Clone(c.at), kind: c.object})
+	c.keys = append(c.keys, keyChange{Key: key, segments: slices.Clone(c.at), kind: c.object})
 }
 
 // atSegment calls do with the path extended by a segment.
@@ -152,7 +145,7 @@ func (c *collector) values(before, after any) {
 			return
 		}
 	}
-	c.differs("")
+	c.differs(Changed)
 }
 
 // secretKey returns the Secret key of a list element in an ExternalSecret or SecretProviderClass, or "".
@@ -211,9 +204,9 @@ func sameScalar(one, other any) bool {
 func (c *collector) member(before, after any, had, has bool) {
 	switch {
 	case !has:
-		c.differs(isRemoved)
+		c.differs(Removed)
 	case !had:
-		c.differs(isNew)
+		c.differs(New)
 	default:
 		c.values(before, after)
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -25,8 +24,7 @@ type Finals struct {
 	Unknown string
 	// Changes lists differences between former and wanted objects.
 	Changes []ObjectChange
-	// Moved describes the change of the artifact, "chart 3.2.0 -> 3.2.1", or is "".
-	Moved string
+	Moved   Move // change of the artifact
 }
 
 // ObjectChange is a changed field, or an added or removed object, without values. Equal changes are identical.
@@ -34,38 +32,40 @@ type ObjectChange struct{ of unique.Handle[objectField] }
 
 type objectField struct {
 	object string // as displayed: "Deployment till"
-	field  string // as displayed: "spec.replicas"; "" for a whole object
-	sign   string // "+ " or "- " for a whole object
+	field  Key
+	how    How // New or Removed for a whole object
 }
 
 // maxObjectChanges bounds the changes of one folder.
 const maxObjectChanges = 2000
 
-// MovedFrom describes the change of an artifact, as [Finals].Moved. It returns "" without a change of versions.
-func MovedFrom(before, after *folder.Manifests) string {
+// MovedFrom returns the change of an artifact, or none without a change of versions.
+func MovedFrom(before, after *folder.Manifests) Move {
 	if before == nil || after == nil || before.Storage != after.Storage {
-		return ""
+		return Move{}
 	}
 	const digits = 7
 	short := func(text string, most int) string { return text[:min(most, len(text))] }
-	moves := func(what, one, other string) string {
-		if one == other || one == "" || other == "" {
-			return ""
+	move := func(what, from, to string) Move {
+		if from == to || from == "" || to == "" {
+			return Move{}
 		}
-		return what + " " + word(one) + " -> " + word(other)
+		return Move{what, from, to}
 	}
 	one, _ := before.Pinned()
 	other, _ := after.Pinned()
 	if after.Storage == "git" {
-		return moves("commit", short(one.Commit, digits), short(other.Commit, digits))
+		return move("commit", short(one.Commit, digits), short(other.Commit, digits))
 	}
 	what := "version"
 	if after.Chart != "" {
 		what = "chart"
 	}
-	text := moves(what, cmp.Or(before.Pin.Version, before.Version, before.Tag), cmp.Or(after.Pin.Version, after.Version, after.Tag))
 	const digest = len("sha256:") + digits
-	return cmp.Or(text, moves("digest", short(before.Pin.Digest, digest), short(after.Pin.Digest, digest)))
+	return cmp.Or(
+		move(what, cmp.Or(before.Pin.Version, before.Version, before.Tag), cmp.Or(after.Pin.Version, after.Version, after.Tag)),
+		move("digest", short(before.Pin.Digest, digest), short(after.Pin.Digest, digest)),
+	)
 }
 
 // CompareObjects returns added and removed objects and changed fields. Kind, namespace and name identify an object,
@@ -73,12 +73,12 @@ func MovedFrom(before, after *folder.Manifests) string {
 // reported as changed.
 func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 	var found []ObjectChange
-	add := func(object, field, sign string) {
+	add := func(object string, field Key, how How) {
 		switch {
 		case len(found) < maxObjectChanges:
-			found = append(found, ObjectChange{unique.Make(objectField{object, field, sign})})
+			found = append(found, ObjectChange{unique.Make(objectField{object, field, how})})
 		case len(found) == maxObjectChanges:
-			found = append(found, ObjectChange{unique.Make(objectField{object: "other objects", field: "further fields"})})
+			found = append(found, ObjectChange{unique.Make(objectField{object: otherObjects, field: Key{How: Further}})})
 		}
 	}
 	partner, added := matched(
@@ -92,11 +92,11 @@ func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 	names := namesOfObjects(before, after)
 	for i, other := range partner {
 		if other < 0 {
-			add(names(&before[i]), "", "- ")
+			add(names(&before[i]), Key{}, Removed)
 		}
 	}
 	for _, i := range added {
-		add(names(&after[i]), "", "+ ")
+		add(names(&after[i]), Key{}, New)
 	}
 	for i, other := range partner {
 		if other < 0 || bytes.Equal(before[i].YAML, after[other].YAML) {
@@ -108,10 +108,10 @@ func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 			differ.values(old, wanted)
 		}
 		for _, key := range differ.keys {
-			add(name, key.text, "")
+			add(name, key.Key, Changed)
 		}
 		if differ.more > 0 || len(differ.keys) == 0 {
-			add(name, "further fields", "")
+			add(name, Key{How: Further}, Changed)
 		}
 	}
 	return found
@@ -198,53 +198,41 @@ const manyObjects = 3
 
 // objectLines describes final objects: one line per object, or one for equal changes of many. If there are many
 // lines, it ignores causes.
-func (s *summary) objectLines(all []*changeLine) []string {
+func (s *summary) objectLines(all []*changeLine) []Line {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
-		entries = s.objectGroups(merged(s, all, func(e *changeLine) cell { return cell{file: e.files[0], key: e.keys[0], sign: e.sign} }))
+		entries = s.objectGroups(merged(s, all, func(e *changeLine) cell { return cell{file: e.files[0], key: e.keys[0], how: e.how} }))
 	}
 	var few []*changeLine
-	for _, group := range grouped(entries, func(e *changeLine) cell { return cell{sign: e.sign, causes: e.causes} }) {
+	for _, group := range grouped(entries, func(e *changeLine) cell { return cell{how: e.how, causes: e.causes} }) {
 		limit := maxObjectsOfCause
-		if group[0].sign != "" {
+		if group[0].how != Changed {
 			limit = maxSignedOfCause
 		}
-		few = append(few, s.limited(group, limit, s.objectText)...)
+		few = append(few, s.limited(group, limit)...)
 	}
-	return s.lines(few, maxObjectLines, s.objectText)
+	return s.lines(ObjectLine, few, maxObjectLines)
 }
 
 // objectGroups merges entries with equal folders and causes: many objects with equal changes, then fields of an
 // object, then objects with equal fields.
 func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	type group struct {
-		texts, folders, sign string
-		causes               *causeSet
+		text, folders string
+		how           How
+		causes        *causeSet
 	}
-	by := func(texts func(*changeLine) []string) func(*changeLine) group {
-		return func(e *changeLine) group {
-			return group{strings.Join(texts(e), "\x00"), foldersKey(e.folders), e.sign, e.causes}
-		}
-	}
-	byObjects, byFields := by(func(e *changeLine) []string { return e.files }), by(func(e *changeLine) []string { return e.keys })
+	byObjects := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.how, e.causes} }
+	byFields := func(e *changeLine) group { return group{e.joinedKeys(), foldersKey(e.folders), e.how, e.causes} }
 	var entries, alone []*changeLine
 	for _, alike := range grouped(all, byFields) {
-		if len(alike) >= manyObjects || alike[0].keys[0] == "" {
+		if len(alike) >= manyObjects || alike[0].keys[0] == (Key{}) {
 			entries = append(entries, s.join(alike))
 		} else {
 			alone = append(alone, alike...)
 		}
 	}
 	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
-}
-
-// objectText returns "Deployment till: spec.replicas, on large: till-live, by …".
-func (s *summary) objectText(e *changeLine) string {
-	text := e.sign + names(e.files, "object")
-	if fields := slices.DeleteFunc(slices.Clone(e.keys), func(key string) bool { return key == "" }); len(fields) > 0 {
-		text += ": " + listWords(fields, 0, "field")
-	}
-	return text + ", on " + s.which(e.folders) + e.causes.text()
 }
 
 // finals adds the changes of a folder's final objects. besides are causes outside the fleet.
@@ -259,37 +247,40 @@ func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDif
 	}
 	switch {
 	case folder.Finals.Unknown != "":
-		key := "the former ones are not known: " + oneLine(folder.Finals.Unknown)
-		found.add(i, cell{file: "final objects", key: key, causes: causes}).objects = 1
+		found.add(i, cell{file: allObjects, key: Key{folder.Finals.Unknown, FormerUnknown}, causes: causes}).objects = 1
 	case len(folder.Finals.Changes) == 0:
-		found.add(i, cell{file: "final objects", key: "no change", causes: causes}).objects = 1
+		found.add(i, cell{file: allObjects, key: Key{How: NoChange}, causes: causes}).objects = 1
 	}
 	for _, change := range folder.Finals.Changes {
 		of := change.of.Value()
-		found.add(i, cell{of.object, of.field, of.sign, causes}).objects = 1
+		found.add(i, cell{of.object, of.field, of.how, causes}).objects = 1
 	}
 }
 
 // SummarizeFinals describes final objects of unchanged folders in at most 12 lines.
-func SummarizeFinals(before, after *Version, folders []FolderChange) []string {
+func SummarizeFinals(before, after *Version, folders []FolderChange) []Line {
 	s := newSummary(before, after, folders, Notes{})
 	var found cells
 	for i := range s.folders {
 		s.finals(i, s.reach(&s.folders[i]), nil, nil, &found)
 	}
-	return LimitLines(s.objectLines(found.all))
+	lines := s.objectLines(found.all)
+	if left := len(lines) - maxFew + 1; left > 1 {
+		lines = append(lines[:maxFew-1], Line{Kind: MoreLine, Counts: Counts{Total: left}})
+	}
+	return lines
 }
 
 // tell reports whether lines about final objects cover a file's change: the artifact, and committed objects.
 func (f *Finals) tell(file string, key *keyChange) bool {
 	return f != nil && f.Unknown == "" &&
-		(folder.IsInObjectsFolder(file) || f.Moved != "" && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
+		(folder.IsInObjectsFolder(file) || f.Moved != (Move{}) && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
 // finalCauses returns the causes of changed final objects: the causes behind the deploying files, and a workload with
 // a new artifact.
 func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDiff) *causeSet {
-	found := map[cause]bool{}
+	found := map[Cause]bool{}
 	for _, diff := range diffs {
 		if roleOf(diff.file) != reconcilerRole {
 			continue
@@ -301,14 +292,14 @@ func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDi
 		}
 	}
 	for _, object := range by.objects {
-		if object.cause.kind == byClusterType && object.fields != nil && object.has("kubernetes_version", "api_versions") {
+		if object.cause.Kind == ByClusterType && object.fields != nil && object.has("kubernetes_version", "api_versions") {
 			found[object.cause] = true
 		}
 	}
-	if a := s.current[folder.String()].assignment; folder.Finals.Moved != "" && a != nil {
-		workload := cause{kind: byWorkload, name: a.Target.Workload.Name}
+	if a := s.current[folder.String()].assignment; folder.Finals.Moved != (Move{}) && a != nil {
+		workload := Cause{Kind: ByWorkload, Name: a.Target.Workload.Name}
 		delete(found, workload)
-		workload.moved = folder.Finals.Moved
+		workload.Moved = folder.Finals.Moved
 		found[workload] = true
 	}
 	return s.set(slices.Collect(maps.Keys(found)))

@@ -38,8 +38,8 @@ func FuzzKeysAreFewAndOnOneLine(f *testing.F) {
 			t.Fatalf("%d keys", len(diff.keys))
 		}
 		for _, key := range diff.keys {
-			if utf8.RuneCountInString(key.text) > (maxPath+2)*(maxWord+6)*10 || strings.ContainsFunc(key.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("key %q", key.text)
+			if utf8.RuneCountInString(key.english()) > (maxPath+2)*(maxWord+6)*10 || strings.ContainsFunc(key.english(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("key %q", key.english())
 			}
 		}
 	})

@@ -31,7 +31,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 		}
 		older, newer := *before.version, *before.version
 		older.Provider, newer.Provider = "1.2.0", "1.3.0"
-		return changes.Summarize(&older, &newer, folders, changes.Notes{})
+		return values(changes.Summarize(&older, &newer, folders, changes.Notes{}))
 	}
 	edit := func(edited *changes.FolderChange, old, replacement string) {
 		edited.Before = make([]folder.File, len(edited.After))
@@ -48,7 +48,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 			reporting(func(_ *fleet.Fleet, config fleet.Config) {
 				config["platform"] = strings.Replace(config["platform"], "0911", "0912", 1)
 			}),
-			[]string{fmt.Sprintf(`platform-config.yaml: data.EMERGENCY, on clusters/c00020, clusters/c00021 and 363 more hosts: %d assignments, by config container "platform"`, count)},
+			[]string{fmt.Sprintf(",%d by=config_container:platform", count-2), "files=platform-config.yaml keys=data.EMERGENCY at="},
 		},
 		"another template": {
 			reporting(func(f *fleet.Fleet, _ fleet.Config) {
@@ -56,11 +56,11 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 					"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}\n  labels: {team: {{ .Workspace }}}\n",
 				}}}
 			}),
-			[]string{`, by template "default" (new)`},
+			[]string{" by=template:default:new"},
 		},
 		"another name of the environment": {
 			reporting(func(f *fleet.Fleet, _ fleet.Config) { f.Environment = "stage" }),
-			[]string{"namespace.yaml: metadata.labels.environment, metadata.name, on ", `, by environment "stage"`},
+			[]string{"files=namespace.yaml keys=metadata.labels.environment,metadata.name at=", " by=environment:stage"},
 		},
 		"a label of every cluster type": {
 			reporting(func(f *fleet.Fleet, _ fleet.Config) {
@@ -68,7 +68,7 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 					f.ClusterTypes[i].Reconciler = "argocd"
 				}
 			}),
-			[]string{`, by cluster types "edge-0000", "edge-0001", "edge-0002" and `},
+			[]string{" by=cluster_type:edge-0000,cluster_type:edge-0001,"},
 		},
 		"another quota for every workspace": {
 			reporting(func(f *fleet.Fleet, _ fleet.Config) {
@@ -76,30 +76,30 @@ func TestOneChangeOf5000AssignmentsIsUnder20Lines(t *testing.T) {
 					f.Workspaces[i].ResourceQuota = map[string]string{"limits.cpu": fmt.Sprint(i + 100)}
 				}
 			}),
-			[]string{`, by workspaces "team-0000", "team-0002", "team-0004" and 3 more`},
+			[]string{" by=workspace:team-0000,workspace:team-0002,workspace:team-0004,"},
 		},
 		"another version of the provider": {
 			everyFolder(func(folder *changes.FolderChange) { edit(folder, "managed-by: flotilla", "managed-by: boats") }),
-			[]string{", by provider 1.2.0 -> 1.3.0"},
+			[]string{" by=provider:1.2.0:1.3.0"},
 		},
 		"somebody's script": {
 			everyFolder(func(folder *changes.FolderChange) {
 				edit(folder, "managed-by: flotilla", "managed-by: me")
 				folder.Drift = "by hand, since commit 1a2b3c4d"
 			}),
-			[]string{", by hand, since commit 1a2b3c4d"},
+			[]string{" by=drift:by hand, since commit 1a2b3c4d"},
 		},
 		"an unknown value": {
 			everyFolder(func(folder *changes.FolderChange) { folder.WaitsFor = `config container "platform"` }),
-			[]string{fmt.Sprintf(`: %d assignments wait for config container "platform"`, count)},
+			[]string{fmt.Sprintf(`,%d names=config container "platform"`, count-2)},
 		},
 		"everything removed": {
 			everyFolder(func(folder *changes.FolderChange) { folder.Removed, folder.Before = true, nil }),
-			[]string{fmt.Sprintf(", %d removed", count)},
+			[]string{fmt.Sprintf(" removed=%d", count)},
 		},
 		"everything made": {
-			changes.Summarize(nil, before.version, foldersOf(rendered{}, before), changes.Notes{}),
-			[]string{fmt.Sprintf(", %d added", count), ", by target policies "},
+			values(changes.Summarize(nil, before.version, foldersOf(rendered{}, before), changes.Notes{})),
+			[]string{fmt.Sprintf(" added=%d", count), " by=target_policy:"},
 		},
 	} {
 		if len(test.lines) >= 20 {

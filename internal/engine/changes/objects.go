@@ -11,45 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// objectKind is the displayed kind of an object.
-type objectKind string
-
-const (
-	byRollback    objectKind = "rollback to commit"
-	byEnvironment objectKind = "environment"
-	byContainer   objectKind = "config container"
-	byWorkload    objectKind = "workload"
-	byPolicy      objectKind = "target policy"
-	byPlacement   objectKind = "placement of target policy"
-	byAssignments objectKind = "the explicit assignments"
-	byClusterType objectKind = "cluster type"
-	byCluster     objectKind = "cluster"
-	byWorkspace   objectKind = "workspace"
-	byTemplate    objectKind = "template"
-	byHydration   objectKind = "the hydration settings"
-	byRepo        objectKind = "gitops_repo"
-	byName        objectKind = "the new name of the owner"
-	byProvider    objectKind = "provider"
-	byHand        objectKind = "drift"
-
-	ofTarget objectKind = "deployment target" // displayed with its workload
-)
-
-// kindOrder sorts causes in a line.
-var kindOrder = []objectKind{
-	byRollback, byEnvironment, byContainer, byWorkload, byPolicy, byPlacement, byAssignments, byClusterType,
-	byCluster, byWorkspace, byTemplate, byHydration, byRepo, byName, byProvider, byHand,
-}
-
-// cause is an object that was changed, added or removed, or a cause outside the fleet.
-type cause struct {
-	kind objectKind
-	name string
-	how  string // isNew, isRemoved, or "" for changed
-	// moved describes the change of a workload's artifact, as [Finals].Moved, or is "".
-	moved string
-}
-
 // roles is a set of template types, each of which renders one file.
 type roles int
 
@@ -92,7 +53,7 @@ var rolesOfField = map[string]roles{
 
 // fleetObject is an object that differs between two versions.
 type fleetObject struct {
-	cause  cause
+	cause  Cause
 	fields map[string]bool // differing JSON attributes; nil if new or removed
 	shown  roles           // affected files
 	// keys lists the affected keys of a config container; nil means any.
@@ -106,7 +67,7 @@ func (o *fleetObject) has(fields ...string) bool {
 
 // objectName is a kind and name; templates have "<type>/<name>".
 type objectName struct {
-	kind objectKind
+	kind CauseKind
 	name string
 }
 
@@ -125,45 +86,45 @@ func compareVersions(before, after *Version) differences {
 		workloads[one.fullName()] = one.workload
 	}
 	d := differences{}
-	compare(d, byWorkspace, old.Workspaces, wanted.Workspaces, func(w *fleet.Workspace) string { return w.Name })
-	compare(d, byClusterType, old.ClusterTypes, wanted.ClusterTypes, func(c *fleet.ClusterType) string { return c.Name })
-	compare(d, byCluster, old.Clusters, wanted.Clusters, func(c *fleet.Cluster) string { return c.Name })
-	compare(d, byPolicy, old.TargetPolicies, wanted.TargetPolicies, func(p *fleet.TargetPolicy) string { return p.Name })
-	compare(d, byWorkload, old.Workloads, wanted.Workloads, func(w *fleet.Workload) string { return w.Name })
+	compare(d, ByWorkspace, old.Workspaces, wanted.Workspaces, func(w *fleet.Workspace) string { return w.Name })
+	compare(d, ByClusterType, old.ClusterTypes, wanted.ClusterTypes, func(c *fleet.ClusterType) string { return c.Name })
+	compare(d, ByCluster, old.Clusters, wanted.Clusters, func(c *fleet.Cluster) string { return c.Name })
+	compare(d, ByPolicy, old.TargetPolicies, wanted.TargetPolicies, func(p *fleet.TargetPolicy) string { return p.Name })
+	compare(d, ByWorkload, old.Workloads, wanted.Workloads, func(w *fleet.Workload) string { return w.Name })
 	compare(d, ofTarget, oldTargets, wantedTargets, (*target).fullName)
-	compare(d, byContainer, containersOf(before), containersOf(after), func(c *container) string { return c.Name })
-	compare(d, byTemplate, old.Templates, wanted.Templates, func(t *fleet.Template) string { return t.Type + "/" + t.Name })
+	compare(d, ByContainer, containersOf(before), containersOf(after), func(c *container) string { return c.Name })
+	compare(d, ByTemplate, old.Templates, wanted.Templates, func(t *fleet.Template) string { return t.Type + "/" + t.Name })
 	for of, shown := range map[objectName]struct {
 		differs bool
 		in      roles
 	}{
-		{byEnvironment, wanted.Environment}: {old.Environment != wanted.Environment, allRoles},
-		{byHydration, ""}:                   {old.HydrationOrDefault() != wanted.HydrationOrDefault(), configRole | reconcilerRole},
-		{byAssignments, ""}:                 {old.Explicit != wanted.Explicit || !reflect.DeepEqual(old.Assignments, wanted.Assignments), 0},
-		{byRepo, ""}:                        {before.GitopsRepo != after.GitopsRepo, reconcilerRole | namespaceRole},
-		{byProvider, ""}:                    {before.Provider != "" && after.Provider != "" && before.Provider != after.Provider, allRoles},
+		{ByEnvironment, wanted.Environment}: {old.Environment != wanted.Environment, allRoles},
+		{ByHydration, ""}:                   {old.HydrationOrDefault() != wanted.HydrationOrDefault(), configRole | reconcilerRole},
+		{ByAssignments, ""}:                 {old.Explicit != wanted.Explicit || !reflect.DeepEqual(old.Assignments, wanted.Assignments), 0},
+		{ByRepo, ""}:                        {before.GitopsRepo != after.GitopsRepo, reconcilerRole | namespaceRole},
+		{ByProvider, ""}:                    {before.Provider != "" && after.Provider != "" && before.Provider != after.Provider, allRoles},
 	} {
 		if shown.differs {
-			d[of] = &fleetObject{cause: cause{kind: of.kind, name: of.name}, fields: map[string]bool{}, shown: shown.in}
+			d[of] = &fleetObject{cause: Cause{Kind: of.kind, Name: of.name}, fields: map[string]bool{}, shown: shown.in}
 		}
 	}
 	for of, object := range d {
 		switch of.kind {
-		case byProvider:
-			object.cause.name = before.Provider + " -> " + after.Provider
+		case ByProvider:
+			object.cause.Moved = Move{From: before.Provider, To: after.Provider}
 		case ofTarget:
-			object.cause = cause{kind: byWorkload, name: workloads[of.name]}
-			if workload := d[objectName{byWorkload, object.cause.name}]; workload != nil && workload.fields == nil {
+			object.cause = Cause{Kind: ByWorkload, Name: workloads[of.name]}
+			if workload := d[objectName{ByWorkload, object.cause.Name}]; workload != nil && workload.fields == nil {
 				object.cause = workload.cause
 			}
-		case byTemplate:
+		case ByTemplate:
 			ofType, called, _ := strings.Cut(of.name, "/")
-			object.cause.name, object.shown = called, rolesOfType[ofType]
-		case byContainer:
+			object.cause.Name, object.shown = called, rolesOfType[ofType]
+		case ByContainer:
 			object.addContents(before.Config, after.Config)
-		case byPolicy:
+		case ByPolicy:
 			object.shown = 0
-		case byWorkspace:
+		case ByWorkspace:
 			object.shown = namespaceRole | policyRole
 			if object.has("service_account", "argocd_project") {
 				object.shown |= reconcilerRole
@@ -177,7 +138,7 @@ func compareVersions(before, after *Version) differences {
 var withoutEffect = []string{"description", "decryption", "config_schemas", "deployment_targets"}
 
 // compare adds differing objects of two lists.
-func compare[T any](d differences, of objectKind, before, after []T, nameOf func(*T) string) {
+func compare[T any](d differences, of CauseKind, before, after []T, nameOf func(*T) string) {
 	old := make(map[string]*T, len(before))
 	for i := range before {
 		old[nameOf(&before[i])] = &before[i]
@@ -187,14 +148,14 @@ func compare[T any](d differences, of objectKind, before, after []T, nameOf func
 		one := old[called]
 		delete(old, called)
 		if one == nil {
-			d[objectName{of, called}] = &fleetObject{cause: cause{kind: of, name: called, how: isNew}, shown: allRoles}
+			d[objectName{of, called}] = &fleetObject{cause: Cause{Kind: of, Name: called, How: New}, shown: allRoles}
 			continue
 		}
 		if reflect.DeepEqual(one, &after[i]) {
 			continue
 		}
 		before, after := membersOf(one), membersOf(&after[i])
-		object := &fleetObject{cause: cause{kind: of, name: called}, fields: map[string]bool{}}
+		object := &fleetObject{cause: Cause{Kind: of, Name: called}, fields: map[string]bool{}}
 		for _, field := range unionOfKeys(before, after) {
 			if !bytes.Equal(before[field], after[field]) && !slices.Contains(withoutEffect, field) {
 				object.fields[field] = true
@@ -206,7 +167,7 @@ func compare[T any](d differences, of objectKind, before, after []T, nameOf func
 		}
 	}
 	for called := range old {
-		d[objectName{of, called}] = &fleetObject{cause: cause{kind: of, name: called, how: isRemoved}, shown: allRoles}
+		d[objectName{of, called}] = &fleetObject{cause: Cause{Kind: of, Name: called, How: Removed}, shown: allRoles}
 	}
 }
 
@@ -258,8 +219,8 @@ func containersOf(v *Version) []container {
 // addContents sets the affected top-level keys of a config container, or nil if its data is not JSON, and further
 // affected files.
 func (o *fleetObject) addContents(before, after map[string]string) {
-	data, ok := o.changedIn(o.cause.name, digestOf, before, after)
-	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.name), secretsDigest, before, after)
+	data, ok := o.changedIn(o.cause.Name, digestOf, before, after)
+	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.Name), secretsDigest, before, after)
 	if ok && referencesOK {
 		maps.Copy(data, references)
 		o.keys = data
@@ -279,10 +240,10 @@ func (o *fleetObject) addContents(before, after map[string]string) {
 func (o *fleetObject) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
 	old, ok := dataKeys(digest(before[entry]))
 	wanted, wantedOK := dataKeys(digest(after[entry]))
-	switch o.cause.how {
-	case isNew:
+	switch o.cause.How {
+	case New:
 		old, ok = nil, true
-	case isRemoved:
+	case Removed:
 		wanted, wantedOK = nil, true
 	}
 	if !ok || !wantedOK {

@@ -3,9 +3,7 @@ package changes_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,14 +12,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 )
 
-// mutation changes one object of a fleet, and returns what a line may call it; "" where there is no such
+// mutation changes one object of a fleet, and returns the kind and name of the cause; "" where there is no such
 // object.
 type mutation struct {
 	name   string
 	change func(random *rand.Rand, f *fleet.Fleet, config fleet.Config) string
 }
 
-func named(kind, name string) string { return fmt.Sprintf("%s %q", kind, name) }
+func named(kind changes.CauseKind, name string) string { return string(kind) + ":" + name }
 
 // chosen returns a random element, and false where there is none.
 func chosen[T any](random *rand.Rand, from []T) (*T, bool) {
@@ -39,7 +37,7 @@ var mutations = []mutation{
 		}
 		config[container.Name] = strings.Replace(config[container.Name], "{", fmt.Sprintf(`{"NEW-%d":"canary-new",`, random.IntN(3)), 1)
 		config[container.Name] = strings.Replace(config[container.Name], ",}", "}", 1)
-		return named("config container", container.Name)
+		return named(changes.ByContainer, container.Name)
 	}},
 	{"a container's labels", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		container, ok := chosen(random, f.ConfigContainers)
@@ -47,7 +45,7 @@ var mutations = []mutation{
 			return ""
 		}
 		container.Labels = fleet.Labels{"region": "west"}
-		return named("config container", container.Name)
+		return named(changes.ByContainer, container.Name)
 	}},
 	{"a container removed", func(random *rand.Rand, f *fleet.Fleet, config fleet.Config) string {
 		container, ok := chosen(random, f.ConfigContainers)
@@ -57,17 +55,17 @@ var mutations = []mutation{
 		name := container.Name
 		delete(config, name)
 		f.ConfigContainers = slices.DeleteFunc(f.ConfigContainers, func(c fleet.ConfigContainer) bool { return c.Name == name })
-		return named("config container", name)
+		return named(changes.ByContainer, name)
 	}},
 	{"a cluster type's labels", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		clusterType, _ := chosen(random, f.ClusterTypes)
 		clusterType.Labels = fleet.Labels{"region": "west", "size": "small"}
-		return named("cluster type", clusterType.Name)
+		return named(changes.ByClusterType, clusterType.Name)
 	}},
 	{"a cluster type's reconciler", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		clusterType, _ := chosen(random, f.ClusterTypes)
 		clusterType.Reconciler = "argocd"
-		return named("cluster type", clusterType.Name)
+		return named(changes.ByClusterType, clusterType.Name)
 	}},
 	{"a cluster's labels", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		cluster, ok := chosen(random, f.Clusters)
@@ -75,7 +73,7 @@ var mutations = []mutation{
 			return ""
 		}
 		cluster.Labels = fleet.Labels{"region": "east", "size": "large"}
-		return named("cluster", cluster.Name)
+		return named(changes.ByCluster, cluster.Name)
 	}},
 	{"a cluster removed", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		cluster, ok := chosen(random, f.Clusters)
@@ -84,30 +82,30 @@ var mutations = []mutation{
 		}
 		name := cluster.Name
 		f.Clusters = slices.DeleteFunc(f.Clusters, func(c fleet.Cluster) bool { return c.Name == name })
-		return named("cluster", name)
+		return named(changes.ByCluster, name)
 	}},
 	{"a tag", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		workload, _ := chosen(random, f.Workloads)
 		target, _ := chosen(random, workload.DeploymentTargets)
 		target.Manifests.Branch = "other"
-		return named("workload", workload.Name)
+		return named(changes.ByWorkload, workload.Name)
 	}},
 	{"a target's labels", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		workload, _ := chosen(random, f.Workloads)
 		target, _ := chosen(random, workload.DeploymentTargets)
 		target.Labels = fleet.Labels{"size": "small", "restricted": "true"}
-		return named("workload", workload.Name)
+		return named(changes.ByWorkload, workload.Name)
 	}},
 	{"a target's namespace", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		workload, _ := chosen(random, f.Workloads)
 		target, _ := chosen(random, workload.DeploymentTargets)
 		target.Namespace = "own-" + workload.Name + "-" + target.Name
-		return named("workload", workload.Name)
+		return named(changes.ByWorkload, workload.Name)
 	}},
 	{"a quota", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		workspace, _ := chosen(random, f.Workspaces)
 		workspace.ResourceQuota = map[string]string{"limits.cpu": "4"}
-		return named("workspace", workspace.Name)
+		return named(changes.ByWorkspace, workspace.Name)
 	}},
 	{"a policy removed", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		policy, ok := chosen(random, f.TargetPolicies)
@@ -116,7 +114,7 @@ var mutations = []mutation{
 		}
 		name := policy.Name
 		f.TargetPolicies = slices.DeleteFunc(f.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.Name == name })
-		return named("target policy", name)
+		return named(changes.ByPolicy, name)
 	}},
 	{"a policy that selects all", func(random *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		policy, ok := chosen(random, f.TargetPolicies)
@@ -124,11 +122,11 @@ var mutations = []mutation{
 			return ""
 		}
 		policy.DeploymentTargetSelector, policy.WorkloadSelector, policy.ClusterTypeSelector = nil, nil, &fleet.Selector{}
-		return named("target policy", policy.Name)
+		return named(changes.ByPolicy, policy.Name)
 	}},
 	{"how containers merge", func(_ *rand.Rand, f *fleet.Fleet, _ fleet.Config) string {
 		f.Hydration = &fleet.Hydration{OnConflict: "override", Precedence: "name", Lists: "append"}
-		return "the hydration settings"
+		return named(changes.ByHydration, "")
 	}},
 }
 
@@ -141,30 +139,6 @@ func secretive(config fleet.Config) {
 		}
 		config[name] = text
 	}
-}
-
-var (
-	firstLine = regexp.MustCompile(`^(\d+) hosts?; assignments: (\d+) changed, (\d+) added, (\d+) removed$`)
-	ofLine    = regexp.MustCompile(`: (\d+) assignments?`)
-)
-
-// namesOnly says whether the end of a line names some of the causes, and nothing else.
-func namesOnly(said string, causes []string) bool {
-	for _, cause := range causes {
-		said = strings.ReplaceAll(said, cause, "")
-		kind, name, isNamed := strings.Cut(cause, ` "`)
-		if !isNamed {
-			continue
-		}
-		plural := strings.Replace(kind+"s", "policys", "policies", 1)
-		said = strings.ReplaceAll(strings.ReplaceAll(said, plural+` "`, `"`), `"`+name, "")
-	}
-	return strings.Trim(strings.NewReplacer("(new)", "", "(removed)", "").Replace(said), ", ") == ""
-}
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text)
-	return n
 }
 
 func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *testing.T) {
@@ -194,17 +168,17 @@ func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *te
 			continue
 		}
 		folders := foldersOf(before, after)
-		lines := summarize(before, after)
+		lines := changes.Summarize(before.version, after.version, folders, changes.Notes{})
 		before.version.Config = changes.Digest(before.version.Config)
 		for name, digest := range before.version.Config {
 			if strings.Contains(digest, "canary") {
 				t.Errorf("seed %d: digest of %q holds a value: %s", seed, name, digest)
 			}
 		}
-		equalLines(t, summarize(before, after), lines)
+		equalLines(t, summarize(before, after), values(lines))
 		if len(folders) == 0 {
 			if len(lines) > 0 {
-				t.Errorf("seed %d: nothing differs, and %q", seed, lines)
+				t.Errorf("seed %d: nothing differs, and %q", seed, values(lines))
 			}
 			continue
 		}
@@ -218,35 +192,36 @@ func TestOfRandomChangesEachFolderIsCountedOnceAndTheCauseIsWhatWasChanged(t *te
 				removed++
 			}
 		}
-		counts := firstLine.FindStringSubmatch(lines[0])
-		if counts == nil || number(counts[2]) != len(folders)-added-removed || number(counts[3]) != added || number(counts[4]) != removed {
-			t.Errorf("seed %d: %d folders, %d added, %d removed: %q", seed, len(folders), added, removed, lines[0])
+		counts := lines[0].Counts
+		if counts.Changed != len(folders)-added-removed || counts.Added != added || counts.Removed != removed {
+			t.Errorf("seed %d: %d folders, %d added, %d removed: %+v", seed, len(folders), added, removed, counts)
 			continue
 		}
 		linesAdded, linesRemoved, most := 0, 0, 0
-		for _, line := range lines[1:] {
-			what, _, _ := strings.Cut(line, ", by ")
-			count, named := 1, strings.Count(what, ", ")+1
-			if match := ofLine.FindStringSubmatch(line); match != nil {
-				count, named = number(match[1]), 0
-			}
-			switch {
-			case strings.HasPrefix(line, "+ "):
-				linesAdded += max(count, named)
-			case strings.HasPrefix(line, "- "):
-				linesRemoved += max(count, named)
+		for i := range lines[1:] {
+			line := &lines[i+1]
+			switch count := len(line.Assignments); line.Kind {
+			case changes.AdditionLine:
+				linesAdded += count
+			case changes.RemovalLine:
+				linesRemoved += count
 			default:
 				most = max(most, count)
 			}
-			if _, said, found := strings.Cut(line, ", by "); !found || !namesOnly(said, causes) {
-				t.Errorf("seed %d: %s, causes are %s: %s", seed, one.name, causes, line)
+			if len(line.Causes) == 0 {
+				t.Errorf("seed %d: %s, causes are %s: %s", seed, one.name, causes, value(line))
 			}
-			if strings.Contains(line, "canary") {
-				t.Errorf("seed %d: a value in %q", seed, line)
+			for _, cause := range line.Causes {
+				if !slices.Contains(causes, named(cause.Kind, cause.Name)) {
+					t.Errorf("seed %d: %s, causes are %s: %s", seed, one.name, causes, value(line))
+				}
 			}
 		}
+		if text := strings.Join(changes.English(lines), "\n"); strings.Contains(text, "canary") {
+			t.Errorf("seed %d: a value in %q", seed, text)
+		}
 		if linesAdded != added || linesRemoved != removed || most > len(folders)-added-removed || (most == 0) != (len(folders) == added+removed) {
-			t.Errorf("seed %d: the lines do not come to what they begin with: %q", seed, lines)
+			t.Errorf("seed %d: the lines do not come to what they begin with: %q", seed, values(lines))
 		}
 	}
 	for _, one := range mutations {

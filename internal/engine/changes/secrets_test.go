@@ -45,43 +45,43 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["east"].References["DB_PASSWORD"].Version = "4"
 			},
-			`platform-secrets.yaml: spec.data.DB_PASSWORD.remoteRef.version, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+			"file files=platform-secrets.yaml keys=spec.data.DB_PASSWORD.remoteRef.version at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:east",
 		},
 		"another secret": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["platform"].References["TOKEN"].Key = "other"
 			},
-			`platform-secrets.yaml: spec.data.TOKEN.remoteRef.key, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+			"file files=platform-secrets.yaml keys=spec.data.TOKEN.remoteRef.key at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 		},
 		"one more, before the others": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["office"].References = map[string]*fleet.SecretReference{"API": {Store: "vault", Key: "api"}}
 			},
-			`platform-secrets.yaml: spec.data.API (new), on large: reports-nightly, by config container "office"`,
+			"file files=platform-secrets.yaml keys=spec.data.API:new at=large/reports-nightly by=config_container:office",
 		},
 		"one that another container removes": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["office"].References = map[string]*fleet.SecretReference{"TOKEN": nil}
 			},
-			`platform-secrets.yaml: spec.data.TOKEN (removed), on large: reports-nightly, by config container "office"`,
+			"file files=platform-secrets.yaml keys=spec.data.TOKEN:removed at=large/reports-nightly by=config_container:office",
 		},
 		"an encrypted file": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["platform"].Encrypted[0] = strings.Replace(secrets["platform"].Encrypted[0], "AQAA", "AQAB", 1)
 			},
-			`encrypted-tls.yaml: spec.encryptedData.PASSWORD, on clusters/drone-a, large, small: 4 assignments, by config container "platform"`,
+			"file files=encrypted-tls.yaml keys=spec.encryptedData.PASSWORD at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:platform",
 		},
 		"an encrypted file that is new": {
 			func(secrets map[string]*fleet.ContainerSecrets, _ *fleet.Fleet) {
 				secrets["east"].Encrypted = []string{fleettest.Sealed("db", "shop")}
 			},
-			`encrypted-db.yaml: new file, on clusters/drone-a, large, small: 4 assignments, by config container "east"`,
+			"file files=encrypted-db.yaml keys=new_file at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=config_container:east",
 		},
 		"a store": {
 			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
 				f.ClusterTypes[0].SecretStores = map[string]fleet.SecretStore{"vault": {Name: "vault-east"}}
 			},
-			`platform-secrets.yaml: spec.secretStoreRef.name, on large: hello-live, reports-nightly, by cluster type "large"`,
+			"file files=platform-secrets.yaml keys=spec.secretStoreRef.name at=large/hello-live,large/reports-nightly by=cluster_type:large",
 		},
 		"what an agent decrypts with, which is in no folder": {
 			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
@@ -89,13 +89,13 @@ func TestALineNamesTheReferencesAndEncryptedFilesThatChange(t *testing.T) {
 				manifests := &f.Workloads[0].DeploymentTargets[0].Manifests
 				manifests.Branch, manifests.Tag = "", "v9"
 			},
-			`reconciler.yaml: GitRepository spec.ref.tag, on large, small: hello-live, by workload "hello"`,
+			"file files=reconciler.yaml keys=GitRepository spec.ref.tag at=large/hello-live,small/hello-live by=workload:hello",
 		},
 		"a template": {
 			func(_ map[string]*fleet.ContainerSecrets, f *fleet.Fleet) {
 				f.Templates = []fleet.Template{{Name: "external-secrets", Type: "secret", Manifests: []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: '{{ .Namespace }}'}\n"}}}
 			},
-			`platform-secrets.yaml: all of it (new), all of it (removed), on clusters/drone-a, large, small: 4 assignments, by template "external-secrets" (new)`,
+			"file files=platform-secrets.yaml keys=new,removed at=clusters/drone-a/hello-edge,large/hello-live,large/reports-nightly,small/hello-live by=template:external-secrets:new",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,14 +3,12 @@ package changes
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
-	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
 // summary collects the content of the lines.
@@ -22,21 +20,34 @@ type summary struct {
 
 // changeLine is the content of one line.
 type changeLine struct {
-	files, keys []string
-	more        int    // omitted keys
-	lines       int    // maximum of differing lines, without known keys
-	objects     int    // of files: number of final objects
-	sign        string // "+ " or "- " for final objects
-	location    string // former location of removed folders
-	causes      *causeSet
-	folders     []int // sorted
-	text        string
+	files    []string
+	keys     []Key
+	more     int    // omitted keys
+	lines    int    // maximum of differing lines, without known keys
+	objects  int    // of files: number of final objects
+	how      How    // of final objects
+	location string // former location of removed folders
+	waitsFor []string
+	causes   *causeSet
+	folders  []int // sorted
+}
+
+func (e *changeLine) joinedFiles() string { return strings.Join(e.files, "\x00") }
+
+func (e *changeLine) joinedKeys() string {
+	var b strings.Builder
+	for _, key := range e.keys {
+		b.WriteString(key.Path + "\x00" + string(key.How) + "\x00")
+	}
+	return b.String()
 }
 
 // cell is one change to describe: of a file or object, and key or field.
 type cell struct {
-	file, key, sign string
-	causes          *causeSet
+	file   string
+	key    Key
+	how    How
+	causes *causeSet
 }
 
 // cells collects entries by cell, in order of discovery.
@@ -52,7 +63,7 @@ func (c *cells) add(folder int, of cell) *changeLine {
 		if c.of == nil {
 			c.of = map[cell]*changeLine{}
 		}
-		e = &changeLine{files: []string{of.file}, keys: []string{of.key}, sign: of.sign, causes: of.causes}
+		e = &changeLine{files: []string{of.file}, keys: []Key{of.key}, how: of.how, causes: of.causes}
 		c.of[of], c.all = e, append(c.all, e)
 	}
 	if len(e.folders) == 0 || e.folders[len(e.folders)-1] != folder {
@@ -87,23 +98,17 @@ func sortedFolders(folders []FolderChange) []FolderChange {
 	return folders
 }
 
-// first counts changed hosts and assignments.
-func (s *summary) first() string {
-	hosts := ""
-	if len(s.folders) > 0 {
-		compact := slices.CompactFunc(slices.Clone(s.folders), func(a, b FolderChange) bool { return a.Host == b.Host })
-		hosts = counted(len(compact), "host") + "; "
+func (s *summary) counts() Counts {
+	hosts := map[string]bool{}
+	for i := range s.folders {
+		hosts[s.folders[i].Host] = true
 	}
-	text := hosts + "assignments: " + wording.AllCounts([]int{len(s.changed), len(s.added), len(s.removed)}, "changed", "added", "removed")
-	for _, count := range wording.Counts([]int{len(s.unknown), s.notes.Total}, "not known yet", "in all") {
-		text += ", " + count
-	}
-	return text
+	return Counts{len(hosts), len(s.changed), len(s.added), len(s.removed), len(s.unknown), s.notes.Total}
 }
 
 // moves describes added or removed folders: one line for each cause and former location. New or removed hosts with
 // the same policies count as one cause. If there are too many lines, it ignores causes.
-func (s *summary) moves(sign string, folders []int, limit int) []string {
+func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 	entries := make([]*changeLine, len(folders))
 	for i, folder := range folders {
 		entries[i] = &changeLine{location: s.folders[folder].Location, causes: s.moved(&s.folders[folder]), folders: []int{folder}}
@@ -123,18 +128,7 @@ func (s *summary) moves(sign string, folders []int, limit int) []string {
 	if len(entries) > limit {
 		entries = merged(s, entries, func(e *changeLine) string { return e.location })
 	}
-	return s.lines(entries, limit, func(e *changeLine) string {
-		text := sign
-		if len(e.folders) <= maxAssignments {
-			text += s.named(e.folders)
-		} else {
-			text += s.targetsText(e.folders, "deployment target") + " on " + s.hostsText(e.folders) + ": " + counted(len(e.folders), "assignment")
-		}
-		if e.location != "" {
-			text += ", at " + word(e.location)
-		}
-		return text + e.causes.text()
-	})
+	return s.lines(kind, entries, limit)
 }
 
 // manyChanges is the number of lines for one key from which causes are merged.
@@ -142,7 +136,7 @@ const manyChanges = 8
 
 // contents describes changed final objects and files: one line for each file, keys and causes, or for each file and
 // keys if there are many. Changes by drift alone are separate.
-func (s *summary) contents() (contents, drift []string) {
+func (s *summary) contents() (contents, drift []Line) {
 	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
 		eachDifference(&s.folders[s.changed[at]], func(name string, before, after *folder.File) {
@@ -167,10 +161,10 @@ func (s *summary) contents() (contents, drift []string) {
 					causes = s.explain(by, one.file, key)
 				}
 				among := &changed
-				if len(causes.causes) == 1 && causes.causes[0].kind == byHand {
+				if len(causes.causes) == 1 && causes.causes[0].Kind == ByDrift {
 					among = &drifted
 				}
-				among.add(i, cell{file: one.file, key: key.text, causes: causes}).count(one.more, one.lines)
+				among.add(i, cell{file: one.file, key: key.Key, causes: causes}).count(one.more, one.lines)
 			}
 		}
 	}
@@ -180,18 +174,18 @@ func (s *summary) contents() (contents, drift []string) {
 // count adds the size of a folder's difference.
 func (e *changeLine) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
 
-func (s *summary) contentLines(entries []*changeLine, limit int) []string {
-	sameFolders := func(e *changeLine) cell {
-		return cell{file: strings.Join(e.files, "\x00"), key: foldersKey(e.folders), causes: e.causes}
+func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
+	type group struct {
+		files, others string
+		causes        *causeSet
 	}
+	sameFolders := func(e *changeLine) group { return group{e.joinedFiles(), foldersKey(e.folders), e.causes} }
 	entries = merged(s, entries, sameFolders)
 	if len(entries) > manyChanges {
-		entries = merged(s, entries, func(e *changeLine) cell {
-			return cell{file: strings.Join(e.files, "\x00"), key: strings.Join(e.keys, "\x00")}
-		})
+		entries = merged(s, entries, func(e *changeLine) group { return group{e.joinedFiles(), e.joinedKeys(), nil} })
 		entries = merged(s, entries, sameFolders)
 	}
-	return s.lines(entries, limit, s.contentText)
+	return s.lines(FileLine, entries, limit)
 }
 
 // foldersKey identifies a list of folders.
@@ -201,22 +195,6 @@ func foldersKey(folders []int) string {
 		key = append(strconv.AppendInt(key, int64(folder), 36), ' ')
 	}
 	return string(key)
-}
-
-func (s *summary) contentText(e *changeLine) string {
-	isEmpty := func(text string) bool { return text == "" } // without a file or known keys
-	files, keys := slices.DeleteFunc(slices.Clone(e.files), isEmpty), slices.DeleteFunc(slices.Clone(e.keys), isEmpty)
-	switch {
-	case e.lines > 1 && len(e.folders) > 1:
-		keys = append(keys, fmt.Sprintf("up to %d lines", e.lines))
-	case e.lines > 0:
-		keys = append(keys, counted(e.lines, "line"))
-	}
-	text := listWords(keys, e.more, "key")
-	if len(files) > 0 {
-		text = names(files, "file") + ": " + text
-	}
-	return text + ", on " + s.which(e.folders) + e.causes.text()
 }
 
 // merged joins entries by cell, in order of first occurrence.
@@ -249,12 +227,13 @@ func (s *summary) join(group []*changeLine) *changeLine {
 	if len(group) == 1 {
 		return group[0]
 	}
-	all := &changeLine{location: group[0].location, sign: group[0].sign}
-	var causes []cause
+	all := &changeLine{location: group[0].location, how: group[0].how}
+	var causes []Cause
 	var folders []int
 	seen := map[*causeSet]bool{}
 	for _, one := range group {
 		all.files, all.keys = append(all.files, one.files...), append(all.keys, one.keys...)
+		all.waitsFor = append(all.waitsFor, one.waitsFor...)
 		folders = append(folders, one.folders...)
 		all.count(one.more, one.lines)
 		if !seen[one.causes] {
@@ -262,15 +241,17 @@ func (s *summary) join(group []*changeLine) *changeLine {
 			causes = append(causes, one.causes.causes...)
 		}
 		if one.location != all.location {
-			all.location = "several locations"
+			all.location = severalLocations
 		}
-		if one.sign != all.sign {
-			all.sign = ""
+		if one.how != all.how {
+			all.how = Changed
 		}
 	}
 	slices.Sort(folders)
 	slices.Sort(all.files)
-	slices.Sort(all.keys)
+	slices.SortFunc(all.keys, Key.compare)
+	slices.Sort(all.waitsFor)
+	all.waitsFor = slices.Compact(all.waitsFor)
 	all.folders, all.files, all.keys = slices.Compact(folders), slices.Compact(all.files), slices.Compact(all.keys)
 	all.causes = s.set(causes)
 	if group[0].objects > 0 {
@@ -279,94 +260,52 @@ func (s *summary) join(group []*changeLine) *changeLine {
 	return all
 }
 
-// limited sorts entries by number of folders, formats them, and merges those beyond the limit.
-func (s *summary) limited(entries []*changeLine, limit int, write func(*changeLine) string) []*changeLine {
-	for _, one := range entries {
-		one.text = write(one)
-	}
+// howOrder sorts final objects in lines.
+var howOrder = []How{New, Removed, Changed}
+
+// limited sorts entries by number of folders and merges those beyond the limit.
+func (s *summary) limited(entries []*changeLine, limit int) []*changeLine {
 	slices.SortStableFunc(entries, func(a, b *changeLine) int {
-		return cmp.Or(cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects), cmp.Compare(a.text, b.text))
+		return cmp.Or(
+			cmp.Compare(len(b.folders), len(a.folders)), cmp.Compare(b.objects, a.objects),
+			cmp.Compare(slices.Index(howOrder, a.how), slices.Index(howOrder, b.how)), slices.Compare(a.files, b.files),
+			slices.CompareFunc(a.keys, b.keys, Key.compare), slices.Compare(a.folders, b.folders), cmp.Compare(a.location, b.location),
+		)
 	})
 	if len(entries) > limit {
 		rest := s.join(entries[limit-1:])
-		rest.text, rest.objects = write(rest), min(rest.objects, 1) // after the named ones
+		rest.objects = min(rest.objects, 1) // after the named ones
 		entries = append(entries[:limit-1:limit-1], rest)
 	}
 	return entries
 }
 
-// lines formats entries by number of folders, with one line for those beyond the limit.
-func (s *summary) lines(entries []*changeLine, limit int, write func(*changeLine) string) []string {
-	entries = s.limited(entries, limit, write)
-	lines := make([]string, len(entries))
-	for i, one := range entries {
-		lines[i] = one.text
+// lines returns entries by number of folders, with one line for those beyond the limit.
+func (s *summary) lines(kind LineKind, entries []*changeLine, limit int) []Line {
+	var lines []Line
+	for _, e := range s.limited(entries, limit) {
+		line := Line{
+			Kind: kind, Files: e.files, Keys: e.keys, MoreKeys: e.more, TextLines: e.lines, How: e.how, Location: e.location,
+			Causes: e.causes.causes, Names: e.waitsFor,
+		}
+		for _, i := range e.folders {
+			line.Assignments = append(line.Assignments, s.folders[i].Key)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
 
 // waiting describes unknown folders with their unknown inputs.
-func (s *summary) waiting() []string {
+func (s *summary) waiting() []Line {
 	var entries []*changeLine
 	for i := range s.folders {
 		if folder := &s.folders[i]; folder.WaitsFor != "" && !folder.Removed {
-			entries = append(entries, &changeLine{keys: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
+			entries = append(entries, &changeLine{waitsFor: []string{folder.WaitsFor}, causes: s.set(nil), folders: []int{i}})
 		}
 	}
-	entries = merged(s, entries, func(e *changeLine) string { return e.keys[0] })
-	return s.lines(entries, maxWaiting, func(e *changeLine) string {
-		verb := " wait for "
-		if len(e.folders) == 1 {
-			verb = " waits for "
-		}
-		return "not known yet, on " + s.which(e.folders) + verb + names(e.keys, "thing")
-	})
-}
-
-// maxAssignments bounds the named assignments in a line.
-const maxAssignments = 3
-
-// which returns "large, small: 14 assignments", or names a few: "large: payments-live", "large/a-live, small/b-live".
-func (s *summary) which(folders []int) string {
-	if len(folders) > maxAssignments {
-		return s.hostsText(folders) + ": " + counted(len(folders), "assignment")
-	}
-	isOne := func(of func(*FolderChange) string) bool {
-		return !slices.ContainsFunc(folders, func(i int) bool { return of(&s.folders[i]) != of(&s.folders[folders[0]]) })
-	}
-	if isOne(func(f *FolderChange) string { return f.Host }) || isOne(func(f *FolderChange) string { return f.DeploymentTarget }) {
-		return s.hostsText(folders) + ": " + s.targetsText(folders, "assignment")
-	}
-	return s.named(folders)
-}
-
-// named lists assignments by key.
-func (s *summary) named(folders []int) string {
-	keys := make([]string, len(folders))
-	for i, folder := range folders {
-		keys[i] = word(s.folders[folder].Host) + "/" + word(s.folders[folder].DeploymentTarget)
-	}
-	return listWords(keys, 0, "assignment")
-}
-
-// hostsText names the hosts of folders, sorted by host.
-func (s *summary) hostsText(folders []int) string {
-	var hosts []string
-	for _, i := range folders {
-		if host := s.folders[i].Host; len(hosts) == 0 || hosts[len(hosts)-1] != host {
-			hosts = append(hosts, host)
-		}
-	}
-	return names(hosts, "host")
-}
-
-func (s *summary) targetsText(folders []int, what string) string {
-	targets := make([]string, len(folders))
-	for i, folder := range folders {
-		targets[i] = s.folders[folder].DeploymentTarget
-	}
-	slices.Sort(targets)
-	return names(slices.Compact(targets), what)
+	entries = merged(s, entries, func(e *changeLine) string { return e.waitsFor[0] })
+	return s.lines(WaitLine, entries, maxWaiting)
 }
 
 // eachDifference calls yield with each differing file, or once without a name if none differs.
@@ -397,9 +336,9 @@ func eachDifference(change *FolderChange, yield func(name string, before, after 
 }
 
 func sortedFiles(files []folder.File) []folder.File {
-	byName := func(a, b folder.File) int { return cmp.Compare(a.Name, b.Name) }
-	if slices.IsSortedFunc(files, byName) {
+	ByName := func(a, b folder.File) int { return cmp.Compare(a.Name, b.Name) }
+	if slices.IsSortedFunc(files, ByName) {
 		return files
 	}
-	return slices.SortedFunc(slices.Values(files), byName)
+	return slices.SortedFunc(slices.Values(files), ByName)
 }

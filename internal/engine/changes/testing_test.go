@@ -97,5 +97,5 @@ func mustRender(tb testing.TB, f *fleet.Fleet, config fleet.Config) rendered {
 }
 
 func summarize(before, after rendered) []string {
-	return changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{})
+	return values(changes.Summarize(before.version, after.version, foldersOf(before, after), changes.Notes{}))
 }

@@ -28,7 +28,7 @@ func (c *collector) documents(old, wanted []yamlDocument) {
 	for i, other := range partner {
 		if other < 0 {
 			c.kind, c.object = c.shownKind(&old[i], several), old[i].Kind
-			c.differs(isRemoved)
+			c.differs(Removed)
 			continue
 		}
 		c.kind, c.object = c.shownKind(&wanted[other], several), wanted[other].Kind
@@ -36,7 +36,7 @@ func (c *collector) documents(old, wanted []yamlDocument) {
 	}
 	for _, i := range added {
 		c.kind, c.object = c.shownKind(&wanted[i], several), wanted[i].Kind
-		c.differs(isNew)
+		c.differs(New)
 	}
 }
 

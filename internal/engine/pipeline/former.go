@@ -21,8 +21,7 @@ type FinalChange struct {
 	// unavailable artifact.
 	Unknown string
 	IsLost  bool
-	// Moved describes the change of the artifact: see [changes.Finals].
-	Moved string
+	Moved   changes.Move // change of the artifact
 }
 
 // FinalChanges renders the former and wanted final objects of assignments, given by index, and calls yield with each

@@ -112,7 +112,7 @@ func (d *decision) removalCauses(removed []folder.Key) []string {
 		folders[i] = changes.FolderChange{Key: key, Removed: true, Back: d.rollsBackTo(key)}
 	}
 	after := d.goal.version()
-	return changes.Removals(d.before.private.version(after.Fleet), after, folders, notes)
+	return changes.English(changes.Removals(d.before.private.version(after.Fleet), after, folders, notes))
 }
 
 // rollsBackTo returns the commit to which the rollout takes a folder back, "" if it stays.

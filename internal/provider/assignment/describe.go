@@ -42,7 +42,7 @@ func describe(ctx context.Context, c *comparison) description {
 	notes.Lines = append(notes.Lines, upgrades...)
 	after := c.goal.version()
 	return description{
-		lines: changes.Summarize(c.before.private.version(after.Fleet), after, folders, notes),
+		lines: changes.English(changes.Summarize(c.before.private.version(after.Fleet), after, folders, notes)),
 		isComplete: complete && isCertain && c.isLocated && c.connection.CanAsk() && !c.mayMove() &&
 			(c.outlook.Identity != delivery.Moved || !c.model.OnDestroy.IsUnknown()),
 	}

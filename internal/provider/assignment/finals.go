@@ -128,7 +128,7 @@ func (d *decision) upgradeLines(ctx context.Context) (lines []string, complete b
 		folders = append(folders, changes.FolderChange{Key: key, Finals: finals})
 	})
 	after := goal.version()
-	return changes.SummarizeFinals(private.version(after.Fleet), after, folders), complete
+	return changes.English(changes.SummarizeFinals(private.version(after.Fleet), after, folders)), complete
 }
 
 func (m *assignmentPrivate) clusterTypes() map[string]*fleet.ClusterType {
