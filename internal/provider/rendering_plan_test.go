@@ -286,8 +286,8 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	} {
 		plan, said := w.Plan(t.Context(), test.configuration)
 		want := []string{
-			test.want + `, on store-001: till-live, by cluster type "store-001"`,
 			test.want + `, on store: till-live, by cluster type "store"`,
+			test.want + `, on store-001: till-live, by cluster type "store-001"`,
 		}
 		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
 			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))

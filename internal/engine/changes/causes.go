@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// explainer finds the objects of the fleet that caused a change. It caches results, because most folders of a plan
-// have the same objects.
+// explainer finds the objects of the fleet behind a change. It caches results, because most folders have the same
+// objects.
 type explainer struct {
 	before, after   *Version
 	notes           *Notes
@@ -28,7 +28,6 @@ type explainer struct {
 	sets            map[string]*causeSet
 }
 
-// placed is an assignment of a version with its config containers.
 type placed struct {
 	assignment *schedule.Assignment
 	containers []string
@@ -40,7 +39,6 @@ type reached struct {
 	causes  map[causeQuery]*causeSet
 }
 
-// causeQuery is the cache key for causes, within one reached.
 type causeQuery struct {
 	role roles
 	key  Key
@@ -68,8 +66,8 @@ func newExplainer(before, after *Version, folders []FolderChange, notes *Notes) 
 	return e
 }
 
-// placedIn returns the wanted assignments of a version and records excluding policies. If its containers are invalid,
-// nothing is placed: such a fleet was never deployed.
+// placedIn returns the wanted assignments and records excluding policies. A version with invalid containers places
+// nothing: it was never deployed.
 func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]placed {
 	if v == nil || v.Schedule == nil {
 		return nil
@@ -97,7 +95,6 @@ func (e *explainer) placedIn(v *Version, wanted map[string]bool) map[string]plac
 	return found
 }
 
-// reach returns the changed objects that reach a folder in either version.
 func (e *explainer) reach(folder *FolderChange) *reached {
 	var objects []*fleetObject
 	add := func(object *fleetObject) {
@@ -135,7 +132,6 @@ func (e *explainer) reach(folder *FolderChange) *reached {
 	return e.reached[string(id)]
 }
 
-// addObjectsOf adds the changed objects that reach an assignment.
 func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObject)) {
 	a := of.assignment
 	clusterType, workload := a.Host.ClusterType, a.Target.Workload
@@ -173,7 +169,6 @@ func (e *explainer) addObjectsOf(of placed, in *fleet.Fleet, add func(*fleetObje
 	}
 }
 
-// requiredBy returns all direct and indirect requirements of a workload.
 func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 	found := slices.Clone(workload.Requires)
 	for i := 0; i < len(found); i++ {
@@ -191,7 +186,7 @@ func requiredBy(f *fleet.Fleet, workload *fleet.Workload) []string {
 	return found
 }
 
-// addMovers adds objects whose changed labels change the matching containers, which adds or removes keys.
+// addMovers adds objects whose changed labels change the matching containers.
 func (e *explainer) addMovers(former, current placed, add func(*fleetObject)) {
 	a := current.assignment
 	for _, of := range []objectName{
@@ -232,8 +227,8 @@ func clusterName(a *schedule.Assignment) string {
 	return a.Host.Cluster.Name
 }
 
-// explain returns the causes of a changed key: config containers with that value, or else the objects behind the
-// file, or else all objects that reach the folder.
+// explain returns the causes of a changed key: config containers with that value, or the objects behind the file, or
+// all objects that reach the folder.
 func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet {
 	asked := causeQuery{roleOf(file), key.Key}
 	if by.causes[asked] != nil {
@@ -277,7 +272,6 @@ func (e *explainer) explain(by *reached, file string, key *keyChange) *causeSet 
 // ofConfig matches keys that contain values or their version.
 var ofConfig = regexp.MustCompile(`(?i)config|values|substitute`)
 
-// besidesFleet returns a cause outside the fleet, or nil.
 func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	back := cmp.Or(e.notes.RolledBack, folder.Back)
 	switch {
@@ -291,8 +285,8 @@ func (e *explainer) besidesFleet(folder *FolderChange) *causeSet {
 	return nil
 }
 
-// moved explains why a folder is added or removed: changed objects that determine it, or else policies with a
-// placement. Without a version before, it returns the assigning policies.
+// moved explains why a folder is added or removed: by changed objects, or by policies with a placement. Without a
+// version before, it returns the assigning policies.
 func (e *explainer) moved(folder *FolderChange) *causeSet {
 	if besides := e.besidesFleet(folder); besides != nil {
 		return besides
@@ -343,7 +337,7 @@ func (e *explainer) moved(folder *FolderChange) *causeSet {
 	return e.set(causes)
 }
 
-// unnamedHosts returns the causes without names of new and removed hosts. ok is false if there are none.
+// unnamedHosts returns the causes without names of new and removed hosts, and whether there are any.
 func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 	isHost := func(one Cause) bool {
 		return one.How != Changed && (one.Kind == ByClusterType || one.Kind == ByCluster)
@@ -360,7 +354,6 @@ func (e *explainer) unnamedHosts(of *causeSet) (_ *causeSet, ok bool) {
 	return e.set(causes), true
 }
 
-// policiesOf identifies the policies that make, or made, an assignment.
 func (e *explainer) policiesOf(folder *FolderChange) string {
 	of := e.current[folder.String()].assignment
 	if folder.Removed {

@@ -1,6 +1,5 @@
-// Package changes describes the changes of a plan or apply. It groups equal changes of many folders in one line with
-// the file or final object, keys, hosts, number of assignments, and the causing object of the fleet. Lines never
-// contain values. The package is pure and deterministic.
+// Package changes describes the changes of a plan or apply. It groups equal changes of many folders in one line, with
+// the causing object of the fleet. Lines never contain values. The package is pure and deterministic.
 package changes
 
 import (
@@ -14,29 +13,27 @@ import (
 // FolderChange is an assignment's folder before and after a change.
 type FolderChange struct {
 	folder.Key
-	// Before and After are sorted by name and may omit equal files. Before is nil for added folders and After for
-	// removed ones; both may be nil if unknown.
+	// Before and After are sorted by name and may omit equal files. They may be nil if unknown.
 	Before, After  []folder.File
 	Added, Removed bool
-	// Location is the former location from which the folder is removed, or "" for the current one.
+	// Location is the former location of a removed folder, or "" for the current one.
 	Location string
 	// WaitsFor names the unknown input, such as `config container "east"`, or is "".
 	WaitsFor string
 	// Drift describes a change in the repository that this one repairs: "by hand, since commit 1a2b3c4d".
 	Drift string
-	// Back is the commit to which the folder rolls back automatically, the cause of the change, or "".
-	Back string
-	// Finals describes the final objects. It is nil without any.
+	// Back is the commit to which the folder rolls back, the cause of the change, or "".
+	Back   string
 	Finals *Finals
 }
 
 // Version is a fleet before or after a change.
 type Version struct {
 	Fleet *fleet.Fleet
-	// Config maps config containers to the canonical JSON of their data, or to its [Digest]. Other texts that change
-	// with the data work, too, but lines then lack the changed keys. Missing entries are unknown.
+	// Config maps config containers to canonical JSON, or to its [Digest]. With other texts, lines lack the changed
+	// keys. Missing entries are unknown.
 	Config map[string]string
-	// Manifests maps deployment targets to their manifests, if Fleet lacks them, in the same form.
+	// Manifests maps deployment targets to their manifests, if Fleet lacks them.
 	Manifests  map[string]string
 	Schedule   *schedule.Decisions
 	GitopsRepo string // changes with the location of the folders
@@ -45,19 +42,17 @@ type Version struct {
 
 // Notes describes changes outside the folders.
 type Notes struct {
-	Total      int      // assignments of the fleet; 0 hides it
-	RolledBack string   // commit of rollback_to, the cause of each change, or ""
-	HandedOver string   // owner that hands over its folders unchanged, or ""
-	Repaired   []string // hosts with a repaired marker or record
-	Lines      []string // further lines, in order
-	// Constraints are lines about rules, in order.
+	Total       int      // assignments of the fleet; 0 hides it
+	RolledBack  string   // commit of rollback_to, the cause of each change, or ""
+	HandedOver  string   // owner that hands over its folders unchanged, or ""
+	Repaired    []string // hosts with a repaired marker or record
+	Lines       []string // further lines, in order
 	Constraints []string
 }
 
-// Summarize describes the changes in at most [MaxLines] lines: numbers of hosts and assignments, removals, additions,
-// changes, waiting folders, drift, and rules. Causes are the objects that differ between the versions and reach the
-// folder. For a value they are its config containers, otherwise all inputs of the file. Without a version before,
-// changes have no cause, and the causes of an addition are its policies.
+// Summarize describes the changes in at most [MaxLines] lines. Causes are the objects that differ between the versions
+// and reach the folder: for a value its config containers, otherwise all inputs of the file. Without a version before,
+// only additions have causes: their policies.
 func Summarize(before, after *Version, folders []FolderChange, given Notes) []Line {
 	if len(folders) == 0 && given.HandedOver == "" && len(given.Repaired)+len(given.Lines)+len(given.Constraints) == 0 {
 		return nil
@@ -79,7 +74,7 @@ func Summarize(before, after *Version, folders []FolderChange, given Notes) []Li
 	return slices.Concat(lines, notes(given.Lines), notes(given.Constraints))
 }
 
-// Removals describes only removals, in at most twelve lines.
+// Removals describes only removals, in at most 12 lines.
 func Removals(before, after *Version, removed []FolderChange, given Notes) []Line {
 	s := newSummary(before, after, removed, given)
 	return s.moves(RemovalLine, s.removed, maxFew)

@@ -10,11 +10,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// IsConfig reports whether a file name belongs to an assignment's configuration.
+// IsConfig reports whether a file belongs to an assignment's configuration.
 func IsConfig(file string) bool { return roleOf(file) == configRole }
 
-// ConfigValues returns the values in configuration files, by displayed key: "DATABASE.URL". Non-strings are JSON. It
-// returns nil without a configuration file, or if one is invalid or too large.
+// ConfigValues returns the values in configuration files by displayed key: "DATABASE.URL". Non-strings are JSON. It
+// returns nil without such a file, or if one is invalid or too large.
 func ConfigValues(files []folder.File) map[string]string {
 	var found configReader
 	for _, file := range files {
@@ -36,7 +36,6 @@ type configReader struct {
 	at     []string
 }
 
-// file reads one file and reports whether it is valid.
 func (r *configReader) file(name, text string) bool {
 	documents, ok := readFile(name, text)
 	for i := range documents {
@@ -45,8 +44,7 @@ func (r *configReader) file(name, text string) bool {
 	return ok
 }
 
-// document reads a YAML document: the data of a ConfigMap, or the file in its only key. It skips metadata of
-// Kubernetes objects.
+// document reads a YAML document: the data of a ConfigMap, or the file in its only key.
 func (r *configReader) document(of *yamlDocument) bool {
 	object, ok := of.value.(map[string]any)
 	if !ok || of.Kind == "" {
@@ -77,7 +75,6 @@ func (r *configReader) document(of *yamlDocument) bool {
 	return true
 }
 
-// value adds a scalar or the members of an object.
 func (r *configReader) value(value any) {
 	if object, ok := value.(map[string]any); ok && (len(object) > 0 || len(r.at) == 0) && len(r.at) < maxPath {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -94,7 +91,7 @@ func (r *configReader) value(value any) {
 	r.add(pathText(r.at), text)
 }
 
-// add adds a value. If two keys are displayed alike, it keeps both values.
+// add adds a value, to others that are displayed alike.
 func (r *configReader) add(key, text string) {
 	key = cmp.Or(key, "all of it")
 	if other, twice := r.values[key]; twice {

@@ -12,8 +12,8 @@ import (
 // digestMark begins a digest. JSON never begins with it.
 const digestMark = "#"
 
-// Digest returns hashes of the data of config containers and their secrets, by name. Hashes reveal changed keys but
-// no values. They are kept until the next plan as [Version].Config, and comparable to data.
+// Digest returns hashes of the data of config containers and their secrets, by name. They reveal changed keys but no
+// values, and are kept until the next plan as [Version].Config.
 func Digest(config map[string]string) map[string]string {
 	digests := make(map[string]string, len(config))
 	for name, text := range config {
@@ -24,7 +24,6 @@ func Digest(config map[string]string) map[string]string {
 	return digests
 }
 
-// digestOf returns the digest of data, or a given digest.
 func digestOf(text string) string {
 	if strings.HasPrefix(text, digestMark) {
 		return text
@@ -40,8 +39,7 @@ func digestOf(text string) string {
 // encryptedFiles is the key for all encrypted files in a digest. References cannot have it.
 const encryptedFiles = "/encrypted"
 
-// secretsDigest returns the digest of a container's references and encrypted files by key, "" without any, or a given
-// digest.
+// secretsDigest returns the digest of a container's references and encrypted files by key.
 func secretsDigest(text string) string {
 	var secrets struct {
 		References map[string]json.RawMessage `json:"secrets"`
@@ -63,7 +61,7 @@ func secretsDigest(text string) string {
 	return digestMark + string(encoded)
 }
 
-// Hashes returns a hash of each text for comparisons.
+// Hashes returns a hash of each text.
 func Hashes[T ~string | ~[]byte](texts map[string]T) map[string]string {
 	hashes := make(map[string]string, len(texts))
 	for name, text := range texts {
@@ -72,7 +70,6 @@ func Hashes[T ~string | ~[]byte](texts map[string]T) map[string]string {
 	return hashes
 }
 
-// shortHash returns a hash of 12 characters.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:6])

@@ -47,8 +47,7 @@ func (l *Line) english() string {
 var (
 	objectSigns = map[How]string{New: "+ ", Removed: "- "}
 	objectWords = map[string]string{allObjects: "final objects", otherObjects: "other objects"}
-	// wholeWords describe keys without a path.
-	wholeWords = map[How]string{
+	wholeWords  = map[How]string{
 		New: "all of it (new)", Removed: "all of it (removed)", NewFile: "new file", RemovedFile: "file removed",
 		Attributes: "file modes or links", Whole: "all of it", Further: "further fields", NoChange: "no change",
 	}
@@ -72,7 +71,6 @@ func (c Counts) english() string {
 	return text
 }
 
-// move describes added or removed folders.
 func (l *Line) move() string {
 	text := named(l.Assignments)
 	if len(l.Assignments) > maxAssignments {
@@ -89,7 +87,6 @@ func (l *Line) move() string {
 	return text + by(l.Causes)
 }
 
-// difference describes changed files or objects.
 func (l *Line) difference(noun string, called map[string]string, part string) string {
 	var files, keys []string
 	for _, file := range l.Files {
@@ -179,7 +176,6 @@ func by(causes []Cause) string {
 	return b.String()
 }
 
-// areAlike reports whether too many causes are all new, or all removed, objects of one kind.
 func areAlike(causes []Cause) bool {
 	return len(causes) > maxCauses && causes[0].How != Changed && !slices.ContainsFunc(causes, func(other Cause) bool {
 		return other.Kind != causes[0].Kind || other.How != causes[0].How
@@ -210,7 +206,6 @@ func which(assignments []folder.Key) string {
 	return named(assignments)
 }
 
-// named lists assignments by key.
 func named(assignments []folder.Key) string {
 	keys := make([]string, len(assignments))
 	for i, key := range assignments {
@@ -236,5 +231,5 @@ func targetNames(assignments []folder.Key, noun string) string {
 	return names(slices.Compact(targets), noun)
 }
 
-// LimitLines returns at most 12 lines of at most 500 characters. The last line counts the rest.
+// LimitLines returns at most 12 lines of at most 500 characters. The last one counts the rest.
 func LimitLines(lines []string) []string { return English(notes(lines)) }

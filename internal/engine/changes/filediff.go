@@ -10,14 +10,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// keyChange is a changed key with its segments.
 type keyChange struct {
 	Key
 	segments []string
 	kind     string // of the Kubernetes object, or ""
 }
 
-// fileDiff is the difference between two versions of a file.
 type fileDiff struct {
 	file  string
 	keys  []keyChange // not empty
@@ -25,14 +23,13 @@ type fileDiff struct {
 	lines int         // differing lines, without known keys
 }
 
-// Limits of parsing. ConfigMaps have at most 1 MiB, and other files usually some kilobytes. In larger files only
-// differing lines are counted.
+// Limits of parsing. In larger files only differing lines are counted.
 const (
 	maxParsed = 512 << 10 // both versions together
 	maxKeys   = 200       // one file
 )
 
-// diffOf compares two different versions of a file; nil is a missing file. Both are nil if only the tree differs.
+// diffOf compares two versions of a file; nil is a missing file. Both are nil if only the tree differs.
 func diffOf(name string, before, after *folder.File) *fileDiff {
 	switch {
 	case before == nil && after == nil:
@@ -70,7 +67,6 @@ func differentLines(before, after []byte) int {
 	return max(1, removed, added)
 }
 
-// collector collects differing keys.
 type collector struct {
 	keys   []keyChange
 	more   int
@@ -82,7 +78,7 @@ type collector struct {
 	keyOf func(element map[string]any) string
 }
 
-// texts compares keys, and returns false if a version is invalid or its format has no keys.
+// texts compares keys, and returns false for an invalid version or a format without keys.
 func (c *collector) texts(name, before, after string) bool {
 	old, ok := readFile(name, before)
 	wanted, wantedOK := readFile(name, after)
@@ -92,7 +88,6 @@ func (c *collector) texts(name, before, after string) bool {
 	return ok && wantedOK
 }
 
-// differs adds the current path.
 func (c *collector) differs(how How) {
 	if len(c.keys) == maxKeys {
 		c.more++
@@ -105,7 +100,6 @@ func (c *collector) differs(how How) {
 	c.keys = append(c.keys, keyChange{Key: key, segments: slices.Clone(c.at), kind: c.object})
 }
 
-// atSegment calls do with the path extended by a segment.
 func (c *collector) atSegment(segment string, do func()) {
 	c.at = append(c.at, segment)
 	do()
@@ -148,7 +142,7 @@ func (c *collector) values(before, after any) {
 	c.differs(Changed)
 }
 
-// secretKey returns the Secret key of a list element in an ExternalSecret or SecretProviderClass, or "".
+// secretKey returns the key of a list element in an ExternalSecret or SecretProviderClass, or "".
 func secretKey(element map[string]any) string {
 	first, _ := element["secretKey"].(string)
 	second, _ := element["key"].(string)
@@ -172,7 +166,6 @@ func (c *collector) byKey(list []any) map[string]any {
 	return elements
 }
 
-// differentKeys returns the keys, sorted, whose values are not equal scalars.
 func differentKeys(before, after map[string]any) []string {
 	var keys []string
 	for key, one := range before {
@@ -189,7 +182,6 @@ func differentKeys(before, after map[string]any) []string {
 	return keys
 }
 
-// sameScalar reports whether two values are equal scalars.
 func sameScalar(one, other any) bool {
 	for _, value := range []any{one, other} {
 		switch value.(type) {
@@ -200,7 +192,6 @@ func sameScalar(one, other any) bool {
 	return one == other
 }
 
-// member compares a key that may be missing on either side.
 func (c *collector) member(before, after any, had, has bool) {
 	switch {
 	case !has:
@@ -212,7 +203,7 @@ func (c *collector) member(before, after any, had, has bool) {
 	}
 }
 
-// configFile compares the file in the only key of a configuration ConfigMap, and returns false without one.
+// configFile compares the file in the only key of a configuration ConfigMap, or returns false.
 func (c *collector) configFile(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" || roleOf(c.at[1]) != configRole {
 		return false
@@ -230,8 +221,8 @@ func (c *collector) finds(compare func() bool) bool {
 	return compare() && (len(c.keys) > count || c.more > more)
 }
 
-// configValue compares objects or lists that are texts in a configuration ConfigMap. It returns false for other
-// texts, whose content must not be displayed.
+// configValue compares objects or lists that are texts in a configuration ConfigMap. Other texts must not be
+// displayed.
 func (c *collector) configValue(before, after string) bool {
 	if !c.config || len(c.at) != 2 || c.at[0] != "data" {
 		return false
@@ -240,8 +231,7 @@ func (c *collector) configValue(before, after string) bool {
 	return one != nil && other != nil && c.finds(func() bool { c.values(one, other); return true })
 }
 
-// structured parses an object or list in YAML or JSON, or returns nil. A single plain line may resemble a key with
-// its value.
+// structured parses an object or list, or returns nil. A single plain line may resemble a key with its value.
 func structured(text string) any {
 	if !strings.HasSuffix(text, "\n") && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") {
 		return nil

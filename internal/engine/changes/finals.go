@@ -18,16 +18,15 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// Finals describes changes of a folder's final objects, committed or not.
+// Finals describes changes of a folder's final objects.
 type Finals struct {
 	// Unknown is the reason why the former objects are unknown, or "".
 	Unknown string
-	// Changes lists differences between former and wanted objects.
 	Changes []ObjectChange
 	Moved   Move // change of the artifact
 }
 
-// ObjectChange is a changed field, or an added or removed object, without values. Equal changes are identical.
+// ObjectChange is a changed field, or an added or removed object. Equal changes are identical.
 type ObjectChange struct{ of unique.Handle[objectField] }
 
 type objectField struct {
@@ -36,10 +35,9 @@ type objectField struct {
 	how    How // New or Removed for a whole object
 }
 
-// maxObjectChanges bounds the changes of one folder.
 const maxObjectChanges = 2000
 
-// MovedFrom returns the change of an artifact, or none without a change of versions.
+// MovedFrom returns the change of versions of an artifact, if any.
 func MovedFrom(before, after *folder.Manifests) Move {
 	if before == nil || after == nil || before.Storage != after.Storage {
 		return Move{}
@@ -69,8 +67,7 @@ func MovedFrom(before, after *folder.Manifests) Move {
 }
 
 // CompareObjects returns added and removed objects and changed fields. Kind, namespace and name identify an object,
-// plus the group if ambiguous. Named list elements are compared by name: containers[till]. An invalid object is
-// reported as changed.
+// plus the group if ambiguous. Named list elements are compared by name: containers[till].
 func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 	var found []ObjectChange
 	add := func(object string, field Key, how How) {
@@ -117,13 +114,11 @@ func CompareObjects(before, after []objects.FinalObject) []ObjectChange {
 	return found
 }
 
-// occasional is a form of an object: permanent, on install, or on upgrade.
 type occasional struct {
 	objects.Identity
 	on objects.Occasion
 }
 
-// readObject parses an object, or returns nil.
 func readObject(o *objects.FinalObject) map[string]any {
 	documents, err := fleet.ReadObjects(string(o.YAML))
 	if err != nil || len(documents) != 1 {
@@ -135,7 +130,6 @@ func readObject(o *objects.FinalObject) map[string]any {
 	return documents[0]
 }
 
-// standIn returns a digest of a Secret's value.
 func standIn(value any, _ ...string) any {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -144,7 +138,6 @@ func standIn(value any, _ ...string) any {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// namesOfObjects returns displayed names: kind and name, with namespace and group if ambiguous.
 func namesOfObjects(lists ...[]objects.FinalObject) func(*objects.FinalObject) string {
 	called := func(o *objects.FinalObject) string { return word(o.Kind) + " " + word(o.Name) }
 	namespaces, groups := map[string]map[string]bool{}, map[string]map[string]bool{}
@@ -175,10 +168,8 @@ func namesOfObjects(lists ...[]objects.FinalObject) func(*objects.FinalObject) s
 	}
 }
 
-// nameInList matches names of list elements, such as containers and variables.
 var nameInList = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$`)
 
-// elementName returns the path segment for an element's name, or "".
 func elementName(element map[string]any) string {
 	if name, _ := element["name"].(string); nameInList.MatchString(name) {
 		return indexMark + name
@@ -186,7 +177,7 @@ func elementName(element map[string]any) string {
 	return ""
 }
 
-// Limits of lines about final objects: changed, added or removed for equal causes, and in total.
+// Limits of lines about final objects, for equal causes and in total.
 const (
 	maxObjectsOfCause = 10
 	maxSignedOfCause  = 3
@@ -196,8 +187,8 @@ const (
 // manyObjects is the number of objects from which equal changes share a line.
 const manyObjects = 3
 
-// objectLines describes final objects: one line per object, or one for equal changes of many. If there are many
-// lines, it ignores causes.
+// objectLines returns one line per object, or one for equal changes of many. If there are many lines, it ignores
+// causes.
 func (s *summary) objectLines(all []*changeLine) []Line {
 	entries := s.objectGroups(all)
 	if len(entries) > manyChanges {
@@ -235,7 +226,6 @@ func (s *summary) objectGroups(all []*changeLine) []*changeLine {
 	return merged(s, merged(s, append(entries, alone...), byObjects), byFields)
 }
 
-// finals adds the changes of a folder's final objects. besides are causes outside the fleet.
 func (s *summary) finals(i int, by *reached, besides *causeSet, diffs []*fileDiff, found *cells) {
 	folder := &s.folders[i]
 	if folder.Finals == nil {
@@ -271,14 +261,13 @@ func SummarizeFinals(before, after *Version, folders []FolderChange) []Line {
 	return lines
 }
 
-// tell reports whether lines about final objects cover a file's change: the artifact, and committed objects.
+// tell reports whether lines about final objects cover a file's change.
 func (f *Finals) tell(file string, key *keyChange) bool {
 	return f != nil && f.Unknown == "" &&
 		(folder.IsInObjectsFolder(file) || f.Moved != (Move{}) && roleOf(file) == reconcilerRole && reconciler.IsRevision(key.kind, key.segments))
 }
 
-// finalCauses returns the causes of changed final objects: the causes behind the deploying files, and a workload with
-// a new artifact.
+// finalCauses returns the causes behind the deploying files, and a workload with a new artifact.
 func (s *summary) finalCauses(folder *FolderChange, by *reached, diffs []*fileDiff) *causeSet {
 	found := map[Cause]bool{}
 	for _, diff := range diffs {

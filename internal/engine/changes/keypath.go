@@ -13,10 +13,8 @@ const indexMark = "\x00"
 
 func index(i int) string { return indexMark + strconv.Itoa(i) }
 
-// plainKey matches keys that need no quotes.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// maxPath bounds displayed segments.
 const maxPath = 12
 
 // pathText formats "spec.rules[0].host", and quotes other keys: `metadata.labels["example.com/tier"]`.

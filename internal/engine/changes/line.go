@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Line is a line of a plan or apply. [English] returns its text. It never contains a value.
+// Line is a line of a plan or apply without values. [English] returns its text.
 type Line struct {
 	Kind        LineKind
 	Assignments []folder.Key // sorted
@@ -50,7 +50,7 @@ type Counts struct {
 // How is the kind of a change.
 type How string
 
-// Kinds of changes. The lower ones are changes of a whole file or object, without a path.
+// Kinds of changes. The lower ones have no path.
 const (
 	Changed       How = ""
 	New           How = "new"
@@ -64,7 +64,7 @@ const (
 	FormerUnknown How = "former_unknown" // Path has the reason
 )
 
-// Key is a changed key. The zero value is a file with unknown keys, or an object as a whole.
+// Key is a changed key. The zero value is a file with unknown keys, or a whole object.
 type Key struct {
 	Path string // as displayed: "data.DATABASE_URL"
 	How  How
@@ -80,7 +80,6 @@ const (
 	otherObjects = "*" // beyond the limit
 )
 
-// severalLocations is the location of folders that are removed from several ones.
 const severalLocations = "*"
 
 // CauseKind is the kind of a cause, mostly of an object of the fleet.
@@ -137,7 +136,6 @@ func (m Move) compare(other Move) int {
 	return cmp.Or(cmp.Compare(m.What, other.What), cmp.Compare(m.From, other.From), cmp.Compare(m.To, other.To))
 }
 
-// notes returns at most 12 notes. The last one counts the rest.
 func notes(texts []string) []Line {
 	var lines []Line
 	for i, text := range texts {

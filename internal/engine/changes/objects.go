@@ -24,12 +24,10 @@ const (
 	allRoles      = reconcilerRole | namespaceRole | configRole | policyRole | secretRole
 )
 
-// rolesOfType maps template types to files.
 var rolesOfType = map[string]roles{
 	"reconciler": reconcilerRole, "namespace": namespaceRole, "config": configRole, "policy": policyRole, "secret": secretRole,
 }
 
-// roleOf returns the role of a file name, or 0.
 func roleOf(file string) roles {
 	called, _, _ := strings.Cut(file, ".")
 	switch {
@@ -41,8 +39,7 @@ func roleOf(file string) roles {
 	return rolesOfType[strings.TrimPrefix(called, "platform-")]
 }
 
-// rolesOfField maps attributes of cluster types, clusters, workloads and deployment targets to files in which
-// built-in templates use them.
+// rolesOfField maps attributes to files in which built-in templates use them.
 var rolesOfField = map[string]roles{
 	"reconciler": reconcilerRole, "parameters": reconcilerRole, "manifests": reconcilerRole, "requires": reconcilerRole,
 	"namespace_service": namespaceRole | policyRole, "config_type": configRole,
@@ -51,13 +48,11 @@ var rolesOfField = map[string]roles{
 	"cluster_type": allRoles, "namespace": allRoles,
 }
 
-// fleetObject is an object that differs between two versions.
 type fleetObject struct {
 	cause  Cause
 	fields map[string]bool // differing JSON attributes; nil if new or removed
 	shown  roles           // affected files
-	// keys lists the affected keys of a config container; nil means any.
-	keys map[string]bool
+	keys   map[string]bool
 }
 
 // has reports whether an attribute differs. New and removed objects differ in all.
@@ -71,10 +66,8 @@ type objectName struct {
 	name string
 }
 
-// differences maps the names of objects that differ between two versions.
 type differences map[objectName]*fleetObject
 
-// compareVersions returns nil if a version is unknown.
 func compareVersions(before, after *Version) differences {
 	if before == nil || after == nil || before.Fleet == nil || after.Fleet == nil {
 		return nil
@@ -137,7 +130,6 @@ func compareVersions(before, after *Version) differences {
 // withoutEffect lists attributes without effect on a folder, and those compared separately.
 var withoutEffect = []string{"description", "decryption", "config_schemas", "deployment_targets"}
 
-// compare adds differing objects of two lists.
 func compare[T any](d differences, of CauseKind, before, after []T, nameOf func(*T) string) {
 	old := make(map[string]*T, len(before))
 	for i := range before {
@@ -171,15 +163,13 @@ func compare[T any](d differences, of CauseKind, before, after []T, nameOf func(
 	}
 }
 
-// membersOf returns an object's JSON attributes.
 func membersOf(value any) (members map[string]json.RawMessage) {
 	text, _ := json.Marshal(value) // the model came from JSON
 	_ = json.Unmarshal(text, &members)
 	return members
 }
 
-// target is a deployment target with manifests, which the model lacks. It is compared alone, because other targets of
-// the workload are unaffected.
+// target is a deployment target with manifests, which the model lacks.
 type target struct {
 	*fleet.DeploymentTarget
 	Manifests string `json:"manifests"` // changes with the manifests
@@ -216,8 +206,7 @@ func containersOf(v *Version) []container {
 	return all
 }
 
-// addContents sets the affected top-level keys of a config container, or nil if its data is not JSON, and further
-// affected files.
+// addContents sets the affected top-level keys of a config container, and further affected files.
 func (o *fleetObject) addContents(before, after map[string]string) {
 	data, ok := o.changedIn(o.cause.Name, digestOf, before, after)
 	references, referencesOK := o.changedIn(fleet.SecretsEntry(o.cause.Name), secretsDigest, before, after)
@@ -236,7 +225,7 @@ func (o *fleetObject) addContents(before, after map[string]string) {
 	}
 }
 
-// changedIn returns the affected keys of one container. ok is false if its data is not JSON.
+// changedIn returns the affected keys, or false if the data is not JSON.
 func (o *fleetObject) changedIn(entry string, digest func(string) string, before, after map[string]string) (keys map[string]bool, ok bool) {
 	old, ok := dataKeys(digest(before[entry]))
 	wanted, wantedOK := dataKeys(digest(after[entry]))
@@ -261,7 +250,6 @@ func (o *fleetObject) changedIn(entry string, digest func(string) string, before
 	return keys, true
 }
 
-// dataKeys returns the top-level keys of data or a digest.
 func dataKeys(text string) (map[string]json.RawMessage, bool) {
 	text = strings.TrimPrefix(text, digestMark)
 	if !strings.HasPrefix(text, "{") {

@@ -11,14 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// summary collects the content of the lines.
 type summary struct {
 	*explainer
 	folders                          []FolderChange // sorted
 	added, removed, changed, unknown []int          // indexes of folders
 }
 
-// changeLine is the content of one line.
 type changeLine struct {
 	files    []string
 	keys     []Key
@@ -50,13 +48,11 @@ type cell struct {
 	causes *causeSet
 }
 
-// cells collects entries by cell, in order of discovery.
 type cells struct {
 	all []*changeLine
 	of  map[cell]*changeLine
 }
 
-// add adds a folder to a cell, in order of folders.
 func (c *cells) add(folder int, of cell) *changeLine {
 	e := c.of[of]
 	if e == nil {
@@ -106,8 +102,8 @@ func (s *summary) counts() Counts {
 	return Counts{len(hosts), len(s.changed), len(s.added), len(s.removed), len(s.unknown), s.notes.Total}
 }
 
-// moves describes added or removed folders: one line for each cause and former location. New or removed hosts with
-// the same policies count as one cause. If there are too many lines, it ignores causes.
+// moves returns a line for each cause and former location. New or removed hosts with the same policies count as one
+// cause. If there are too many lines, it ignores causes.
 func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 	entries := make([]*changeLine, len(folders))
 	for i, folder := range folders {
@@ -134,8 +130,8 @@ func (s *summary) moves(kind LineKind, folders []int, limit int) []Line {
 // manyChanges is the number of lines for one key from which causes are merged.
 const manyChanges = 8
 
-// contents describes changed final objects and files: one line for each file, keys and causes, or for each file and
-// keys if there are many. Changes by drift alone are separate.
+// contents returns a line for each file, keys and causes, or for each file and keys if there are many. Changes by
+// drift alone are separate.
 func (s *summary) contents() (contents, drift []Line) {
 	found := make([][]*fileDiff, len(s.changed))
 	parallel.Each(len(found), func(at int) {
@@ -171,7 +167,6 @@ func (s *summary) contents() (contents, drift []Line) {
 	return append(s.objectLines(objects.all), s.contentLines(changed.all, maxChanged)...), s.contentLines(drifted.all, maxDrift)
 }
 
-// count adds the size of a folder's difference.
 func (e *changeLine) count(more, lines int) { e.more, e.lines = max(e.more, more), max(e.lines, lines) }
 
 func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
@@ -188,7 +183,6 @@ func (s *summary) contentLines(entries []*changeLine, limit int) []Line {
 	return s.lines(FileLine, entries, limit)
 }
 
-// foldersKey identifies a list of folders.
 func foldersKey(folders []int) string {
 	key := make([]byte, 0, 3*len(folders))
 	for _, folder := range folders {
@@ -197,7 +191,6 @@ func foldersKey(folders []int) string {
 	return string(key)
 }
 
-// merged joins entries by cell, in order of first occurrence.
 func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*changeLine) C) []*changeLine {
 	groups := grouped(entries, cellOf)
 	joined := make([]*changeLine, len(groups))
@@ -207,7 +200,6 @@ func merged[C comparable](s *summary, entries []*changeLine, cellOf func(*change
 	return joined
 }
 
-// grouped groups entries by cell, in order of first occurrence.
 func grouped[C comparable](entries []*changeLine, cellOf func(*changeLine) C) [][]*changeLine {
 	var groups [][]*changeLine
 	number := map[C]int{}
@@ -260,7 +252,6 @@ func (s *summary) join(group []*changeLine) *changeLine {
 	return all
 }
 
-// howOrder sorts final objects in lines.
 var howOrder = []How{New, Removed, Changed}
 
 // limited sorts entries by number of folders and merges those beyond the limit.
@@ -280,7 +271,6 @@ func (s *summary) limited(entries []*changeLine, limit int) []*changeLine {
 	return entries
 }
 
-// lines returns entries by number of folders, with one line for those beyond the limit.
 func (s *summary) lines(kind LineKind, entries []*changeLine, limit int) []Line {
 	var lines []Line
 	for _, e := range s.limited(entries, limit) {
@@ -296,7 +286,6 @@ func (s *summary) lines(kind LineKind, entries []*changeLine, limit int) []Line 
 	return lines
 }
 
-// waiting describes unknown folders with their unknown inputs.
 func (s *summary) waiting() []Line {
 	var entries []*changeLine
 	for i := range s.folders {
@@ -308,7 +297,7 @@ func (s *summary) waiting() []Line {
 	return s.lines(WaitLine, entries, maxWaiting)
 }
 
-// eachDifference calls yield with each differing file, or once without a name if none differs.
+// eachDifference yields each differing file, or once no name if none differs.
 func eachDifference(change *FolderChange, yield func(name string, before, after *folder.File)) {
 	before, after, found := sortedFiles(change.Before), sortedFiles(change.After), false
 	for len(before) > 0 || len(after) > 0 {

@@ -2,7 +2,7 @@ package changes
 
 import "regexp"
 
-// Lines of key=value, as toEnv and toProperties write them. The former continues values over several lines in single
+// Lines of key=value, as toEnv and toProperties write them. toEnv continues values over several lines in single
 // quotes.
 var (
 	envLine      = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=((?:[A-Za-z0-9_./:@%+,=-]|'[^']*'|\\')*)(?:\n|$)`)
@@ -10,7 +10,7 @@ var (
 	emptyLine    = regexp.MustCompile(`^[ \t]*(?:#[^\n]*)?(?:\n|$)`)
 )
 
-// readPairs returns false if any line differs in form, because part of a value must never pass for a key.
+// readPairs returns false if any line differs in form: part of a value must never pass for a key.
 func readPairs(text string, line *regexp.Regexp) (map[string]any, bool) {
 	pairs := map[string]any{}
 	for text != "" {

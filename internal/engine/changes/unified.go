@@ -12,12 +12,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// contextLines is the number of lines around a change.
 const contextLines = 3
 
-// Unified returns the changes as a unified diff, sorted by path: "a/" or "b/", prefix, host, deployment target and
-// file. It has at most limit bytes, and a last line that counts omitted files. It shows values, which only some
-// readers may see.
+// Unified returns a unified diff, sorted by path: "a/" or "b/", prefix, host, deployment target and file. It has at
+// most limit bytes, and a last line that counts omitted files. It shows values.
 func Unified(folders []FolderChange, prefix string, limit int) string {
 	folders = sortedFolders(folders)
 	var b strings.Builder
@@ -53,7 +51,6 @@ func Unified(folders []FolderChange, prefix string, limit int) string {
 	return b.String()
 }
 
-// unifiedFile returns the diff of one file.
 func unifiedFile(name string, before, after *folder.File) string {
 	from, to := label("a/"+name), label("b/"+name)
 	var old, wanted []byte
@@ -78,7 +75,7 @@ func unifiedFile(name string, before, after *folder.File) string {
 	return head + text
 }
 
-// isText reports whether a terminal can display a file. Anyone with push access may have written it.
+// isText reports whether a terminal can display a file, which anyone with push access may have written.
 func isText(content []byte) bool {
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 	return wording.Visible(text) == text

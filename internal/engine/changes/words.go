@@ -9,16 +9,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxWord bounds a displayed name or key. A Kubernetes label has at most 63 characters.
 const maxWord = 120
 
-// maxLine bounds a given line.
 const maxLine = 500
 
 // word returns a user's text on one line, with escapes for unprintable characters, and shortened.
 func word(text string) string { return shown(text, maxWord) }
 
-// oneLine is word for a whole line.
 func oneLine(text string) string { return shown(text, maxLine) }
 
 func shown(text string, most int) string {
@@ -39,7 +36,6 @@ func shown(text string, most int) string {
 	return b.String()
 }
 
-// quoted quotes a name as HCL does.
 func quoted(name string) string {
 	return `"` + strings.ReplaceAll(word(name), `"`, `\"`) + `"`
 }
@@ -58,7 +54,6 @@ func listWords(words []string, more int, what string) string {
 	return text
 }
 
-// names lists the first few names.
 func names(all []string, what string) string {
 	shown := make([]string, len(all))
 	for i, name := range all {

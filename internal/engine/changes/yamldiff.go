@@ -10,14 +10,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// yamlDocument is a document of a YAML file, or the whole of another file.
 type yamlDocument struct {
 	value any
 	objects.Identity
 }
 
-// documents compares the documents of two versions by kind, namespace and name, then by kind and name, then by kind
-// in order.
+// documents pairs the documents of two versions by kind, namespace and name, then by kind and name, then by kind.
 func (c *collector) documents(old, wanted []yamlDocument) {
 	partner, added := matched(old, wanted,
 		func(d *yamlDocument) objects.Identity { return d.Identity },
@@ -54,7 +52,7 @@ func (c *collector) shownKind(of *yamlDocument, several bool) string {
 // maxDocuments bounds the documents of a file. Reading one takes some kilobytes.
 const maxDocuments = 200
 
-// readFile parses a file by its extension. ok is false if it is invalid or the format has no keys.
+// readFile parses a file by its extension. ok is false if it is invalid or has no keys.
 func readFile(name, text string) (documents []yamlDocument, ok bool) {
 	var value any
 	switch strings.ToLower(path.Ext(name)) {
@@ -71,7 +69,6 @@ func readFile(name, text string) (documents []yamlDocument, ok bool) {
 	return []yamlDocument{{value: value}}, ok
 }
 
-// readYAML parses all documents that are not empty.
 func readYAML(text string) ([]yamlDocument, bool) {
 	count := 0
 	values, err := fleet.ReadYAMLDocuments(text, func(string) bool { count++; return count > maxDocuments })
@@ -98,11 +95,10 @@ func readYAML(text string) ([]yamlDocument, bool) {
 	return documents, true
 }
 
-// kindOfObject matches kinds of Kubernetes objects.
 var kindOfObject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
 
-// matched pairs elements by first key, then the others by second key, and so on, in order. It returns the partner of
-// each element before, or -1, and the unpaired ones after.
+// matched pairs elements by first key, then the others by second key, and so on. It returns the partner of each
+// element before, or -1, and the unpaired ones after.
 func matched[T any, K comparable](before, after []T, keys ...func(*T) K) (partner, added []int) {
 	partner, taken := slices.Repeat([]int{-1}, len(before)), make([]bool, len(after))
 	for _, key := range keys {

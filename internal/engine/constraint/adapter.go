@@ -13,7 +13,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 )
 
-// adapter converts our objects and JSON to CEL values.
 type adapter struct {
 	*expression.Adapter
 	vocabulary *vocabulary
@@ -35,7 +34,7 @@ func (a *adapter) FindStructFieldNames(name string) ([]string, bool) {
 	return a.Registry.FindStructFieldNames(name)
 }
 
-// FindStructFieldType implements [types.Provider]. Objects read their own fields, which keeps unknown values unknown.
+// FindStructFieldType implements [types.Provider]. Objects read their own fields, so unknown values stay unknown.
 func (a *adapter) FindStructFieldType(name, fieldName string) (*types.FieldType, bool) {
 	class, ok := a.vocabulary.all[name]
 	if !ok {
@@ -56,7 +55,6 @@ func (a *adapter) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	return a.Registry.NewValue(name, fields)
 }
 
-// classObject is an instance of a class.
 type classObject struct {
 	class   *class
 	adapter *adapter
@@ -91,7 +89,7 @@ func (o *classObject) Get(name ref.Val) ref.Val {
 	return o.field(index)
 }
 
-// IsSet implements has() for an object with dynamic type.
+// IsSet implements has().
 func (o *classObject) IsSet(name ref.Val) ref.Val {
 	index, problem := o.indexOf(name)
 	if problem != nil {
@@ -129,7 +127,7 @@ func (o *classObject) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// ConvertToNative always fails. The interpreter does not call it.
+// ConvertToNative always fails.
 func (o *classObject) ConvertToNative(wanted reflect.Type) (any, error) {
 	return nil, fmt.Errorf("%s cannot be converted to %v", o.class.name, wanted)
 }
@@ -145,10 +143,10 @@ func (o *classObject) ConvertToType(wanted ref.Type) ref.Val {
 	return types.NewErr("type conversion error from '%s' to '%s'", o.class.name, wanted.TypeName())
 }
 
-// Type returns the object's type.
+// Type implements [ref.Val].
 func (o *classObject) Type() ref.Type { return o.class.kind }
 
-// Value returns the object itself.
+// Value implements [ref.Val].
 func (o *classObject) Value() any { return o }
 
 var _ interface {
@@ -157,12 +155,10 @@ var _ interface {
 	traits.FieldTester
 } = (*classObject)(nil)
 
-// unknown returns an unknown value. Evaluation propagates waitsFor.
 func unknown(waitsFor string) ref.Val {
 	return types.NewUnknown(0, types.NewAttributeTrail(waitsFor))
 }
 
-// waitsFor returns the reasons of an unknown value.
 func waitsFor(value *types.Unknown) string {
 	var all []string
 	for _, id := range value.IDs() {

@@ -13,7 +13,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Check evaluates all rules on all processors. Results are deterministic. The error is the context's.
+// Check evaluates all rules on all processors. The error is the context's.
 func (p *Program) Check(ctx context.Context, subjects Subjects) (*Results, error) {
 	if len(p.rules) == 0 {
 		return &Results{}, ctx.Err()
@@ -54,7 +54,6 @@ type check struct {
 	runs []*run
 }
 
-// choose resolves the match of a rule.
 func (r *run) choose(v *subjectValues) {
 	match := &r.Match
 	if match.ClusterTypeSelector != nil || match.ClusterSelector != nil {
@@ -77,8 +76,7 @@ func (r *run) choose(v *subjectValues) {
 	}
 }
 
-// smallSets evaluates rules over hosts, deployment targets, workspaces or the fleet. set sets the variables of a
-// subject.
+// smallSets evaluates rules over anything but assignments and objects.
 func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set func(*variables, int) Subject) {
 	var runs []*run
 	for _, run := range c.runs {
@@ -99,7 +97,6 @@ func (c *check) smallSets(over Over, count int, chosen func(*run) []bool, set fu
 	})
 }
 
-// worker evaluates rules on one processor.
 type worker struct {
 	variables variables
 	counts    [][outcomes]int
@@ -128,7 +125,6 @@ func (c *check) withWorkers(count int, work func(*worker, int)) {
 	}
 }
 
-// assignments evaluates rules over assignments and their objects.
 func (c *check) assignments() {
 	var overAssignments, overObjects []*run
 	var snapshots map[*hydrate.Snapshot]int32

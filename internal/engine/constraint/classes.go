@@ -16,7 +16,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// class is an object type in rules. The compiler knows its fields and refuses others.
+// class is an object type. The compiler refuses other fields.
 type class struct {
 	name   string // in compiler messages
 	kind   *cel.Type
@@ -50,7 +50,6 @@ func (c *class) names() []string {
 	return names
 }
 
-// Subjects of classes that combine several objects of the fleet.
 type (
 	hostSubject struct {
 		*schedule.Host
@@ -67,12 +66,11 @@ type (
 		limits  []ref.Val
 		targets []string
 	}
-	// podSubject is a pod and its Kubernetes version, or "" if unknown.
 	podSubject struct {
 		*pods.Pod
 		kubernetesVersion string
 	}
-	// assignmentSubject is created for each rule. Its fields avoid the adapter.
+	// assignmentSubject is created for each rule, so its fields avoid the adapter.
 	assignmentSubject struct {
 		*schedule.Assignment
 		snapshot *hydrate.Snapshot
@@ -86,7 +84,6 @@ var (
 	free    = cel.MapType(cel.StringType, cel.DynType)
 )
 
-// vocabulary contains the variables of rules and their classes.
 type vocabulary struct {
 	assignment, host, target, workspace, manifests, taint, limit, secret, pod *class
 	all                                                                       map[string]*class
@@ -100,7 +97,6 @@ func (h hostSubject) clusterName() string {
 	return h.Cluster.Name
 }
 
-// pending returns the unknown manifests of a target.
 func (t targetSubject) pending() ref.Val {
 	return unknown(fmt.Sprintf("the manifests of deployment target %q", t.Name))
 }

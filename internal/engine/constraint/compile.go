@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// rule is a compiled constraint.
 type rule struct {
 	*fleet.Constraint
 	over          Over
@@ -33,7 +32,6 @@ type compiled struct {
 	program cel.Program
 }
 
-// rule compiles a constraint. Without findings it is complete.
 func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fleet.Findings) {
 	r := &rule{Constraint: constraint, names: map[string]bool{}}
 	var findings fleet.Findings
@@ -53,7 +51,7 @@ func (l *language) rule(constraint *fleet.Constraint, at *fleet.Path) (*rule, fl
 	return r, findings
 }
 
-// overOf derives the kind of subject from a rule's variables.
+// overOf derives the kind of subject from variables.
 func overOf(names map[string]bool) Over {
 	switch {
 	case names["object"], names["made_by"], namesPods(names):
@@ -70,12 +68,10 @@ func overOf(names map[string]bool) Over {
 	return OverFleet
 }
 
-// namesPods reports whether the variables restrict a rule to objects with pods.
 func namesPods(names map[string]bool) bool {
 	return names["pods"] || names["containers"] || names["images"]
 }
 
-// expression compiles an expression of the given type, or returns nil and adds findings.
 func (l *language) expression(source string, wanted *cel.Type, most uint64, at *fleet.Path, findings *fleet.Findings) *compiled {
 	ast, wrong := l.Check(source, wanted)
 	for _, sentence := range wrong {
@@ -95,13 +91,12 @@ func (l *language) expression(source string, wanted *cel.Type, most uint64, at *
 	return &compiled{source: source, ast: ast, program: program}
 }
 
-// The kind of subject limits the fields of match.
 var (
 	withTargets = []Over{OverDeploymentTargets, OverAssignments, OverObjects}
 	withHosts   = []Over{OverHosts, OverAssignments, OverObjects}
 )
 
-// match compiles the match of a rule. It can check that the match suits the subjects only if the expression compiles.
+// match compiles the match of a rule, and checks that it suits the subjects if the expression compiles.
 func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	needs := func(attribute, selects string, overs []Over, variables string) {
 		if compiles && !slices.Contains(overs, r.over) {
@@ -161,7 +156,6 @@ func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	}
 }
 
-// phrase describes the kind of subject within a sentence.
 func (o Over) phrase() string {
 	if o == OverFleet {
 		return "the fleet as a whole"

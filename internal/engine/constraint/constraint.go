@@ -50,13 +50,12 @@ type Program struct {
 	maxFleetCost uint64
 }
 
-// Compile compiles constraints with distinct names. Findings have paths such as
-// `constraints["no-latest"].expression`; with any, the program is nil.
+// Compile compiles constraints with distinct names. Paths of findings begin with `constraints["no-latest"]`.
 func Compile(constraints []fleet.Constraint) (*Program, fleet.Findings) {
 	return compile(constraints, func(constraint *fleet.Constraint) *fleet.Path { return fleet.PathOf("constraints", constraint.Name) })
 }
 
-// CheckConstraint compiles one constraint. Paths of findings are relative to it: `expression`.
+// CheckConstraint compiles one constraint. Paths of findings are relative to it.
 func CheckConstraint(constraint fleet.Constraint) fleet.Findings {
 	_, findings := compile([]fleet.Constraint{constraint}, func(*fleet.Constraint) *fleet.Path { return nil })
 	return findings
@@ -82,7 +81,7 @@ func compile(constraints []fleet.Constraint, at func(*fleet.Constraint) *fleet.P
 	return p, nil
 }
 
-// NeedsContents reports whether Check needs more than the schedule: values, manifests or rendered objects.
+// NeedsContents reports whether Check needs more than the schedule.
 func (p *Program) NeedsContents() bool {
 	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.needsContents })
 }
@@ -95,17 +94,14 @@ type Subjects struct {
 	Snapshots []*hydrate.Snapshot
 	// Config has the known config containers. WaitsFor names the others.
 	Config fleet.Config
-	// Files renders an assignment. It is called concurrently, and only for assignments that a rule about objects
-	// matches. If it is nil, all objects are pending.
-	//
-	// waitsFor names unknown inputs: the assignment's objects are then pending. An error fails each rule that matches
-	// the assignment.
+	// Files renders an assignment that a rule about objects matches. It is called concurrently; nil makes all objects
+	// pending. waitsFor names unknown inputs, which do the same. An error fails each rule that matches.
 	Files func(assignment int) (files []render.AssignmentFile, waitsFor string, err error)
-	// Final returns further objects, rendered from an assignment's manifests. It is called like Files. It may be nil.
+	// Final returns final objects like Files. It may be nil.
 	Final func(assignment int) (final []objects.FinalObject, waitsFor string, err error)
 }
 
-// Subject identifies an evaluated object, assignment or other part of a fleet. Inapplicable fields are empty.
+// Subject identifies a part of a fleet. Inapplicable fields are empty.
 type Subject struct {
 	Workspace        string
 	Host             string // folder name: "large", "clusters/c1"
@@ -144,12 +140,12 @@ func (s Subject) String() string {
 type RuleViolation struct {
 	Subject Subject
 	Message string // one line; contains configuration values only if the rule's message does
-	// Failed marks a rule that could not be evaluated; Message gives the reason. If enforced, it counts as violated,
-	// as in Kubernetes with failurePolicy "Fail".
+	// Failed marks a rule that could not be evaluated, for the reason in Message. If enforced, it counts as violated,
+	// as in Kubernetes.
 	Failed bool
 }
 
-// MaxListed bounds the listed violations, and pending subjects, of a rule. Others are counted.
+// MaxListed bounds the listed violations and pending subjects of a rule.
 const MaxListed = 1000
 
 // RuleResult is the result of one constraint. Looked = Passed + Violated + Failed + Undecided.
@@ -162,21 +158,19 @@ type RuleResult struct {
 	Failed     int             // could not be evaluated
 	Undecided  int             // depend on unknown values
 	Violations []RuleViolation // the first MaxListed, violated and failed, in order of subjects
-	// WaitsFor has the unknown input of each of the first MaxListed undecided: `config container "base"`, `the
-	// manifests of deployment target "web-east"`.
+	// WaitsFor has the unknown input of each of the first MaxListed undecided: `config container "base"`.
 	WaitsFor []string
-	// Error is the reason why the whole rule could not be evaluated, such as its cost, or "". All subjects then count
-	// as failed, and none is listed.
+	// Error is the reason why no subject could be evaluated, such as the cost, or "".
 	Error string
 }
 
-// Holds reports that no violation is known.
+// Holds reports whether no violation is known.
 func (r *RuleResult) Holds() bool { return r.Violated+r.Failed == 0 && r.Error == "" }
 
 // Enforced reports whether violations fail the plan.
 func (r *RuleResult) Enforced() bool { return r.Mode == fleet.Enforce }
 
-// Results contains the results of all constraints, by name.
+// Results has the results of all constraints, by name.
 type Results struct {
 	Rules []RuleResult
 }

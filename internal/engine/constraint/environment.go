@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 )
 
-// Limits of rules. A unit of cost is about a tenth of a microsecond, as in Kubernetes.
+// Limits of rules. A unit of cost is about a tenth of a microsecond.
 const (
 	// MaxExpression limits the characters of an expression.
 	MaxExpression = expression.MaxExpression
@@ -17,13 +17,12 @@ const (
 	MaxCost = expression.MaxCost
 	// MaxFleetCost limits a rule over the whole fleet.
 	MaxFleetCost = 200_000_000
-	// maxMessageCost limits a message. There may be thousands.
+	// maxMessageCost limits one of possibly thousands of messages.
 	maxMessageCost = 10_000
 	// MaxMessage limits the bytes from message_expression, as in Kubernetes.
 	MaxMessage = 5 << 10
 )
 
-// language is CEL with our variables and the functions of Kubernetes 1.37.
 type language struct {
 	*expression.Language
 	vocabulary *vocabulary
@@ -49,7 +48,6 @@ func newLanguage() (*language, error) {
 	return l, nil
 }
 
-// program returns a program that fails beyond a cost of most.
 func (l *language) program(ast *cel.Ast, most uint64) (cel.Program, error) {
 	if isLight(ast.NativeRep()) {
 		return l.Env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepResults))

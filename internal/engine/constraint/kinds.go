@@ -8,7 +8,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// kubernetesKinds lists Kubernetes' own kinds.
 var kubernetesKinds = []string{
 	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "CronJob",
 	"CSIDriver", "CSINode",
@@ -21,8 +20,7 @@ var kubernetesKinds = []string{
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment",
 }
 
-// Warnings reports unknown kinds with a similar known one, probable typos. Kinds can be defined by anyone, hence no
-// errors.
+// Warnings reports probable typos: unknown kinds with a similar known one. Anybody can define kinds, hence no errors.
 func Warnings(constraints []fleet.Constraint) fleet.Findings {
 	known := slices.Clone(kubernetesKinds)
 	for _, kind := range reconciler.Kinds() {

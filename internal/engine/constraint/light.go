@@ -9,9 +9,8 @@ import (
 )
 
 // Light expressions skip counting costs, which takes 3.8 times as long for the forty rules without objects of
-// BenchmarkFiftyRules, and twice as long for all fifty. Their form guarantees the time of a few reads of the subject:
-// functions take linear time and return nothing larger than their arguments, and macros iterate only over lists and maps
-// in the subject.
+// BenchmarkFiftyRules, and twice as long for all fifty. Their functions take linear time, and macros iterate only over
+// the subject.
 
 var lightOperators = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
@@ -36,7 +35,6 @@ func isLight(compiled *ast.AST) bool {
 
 type lightness struct{ compiled *ast.AST }
 
-// isLightIn reports whether an expression is light within macros that define local.
 func (l *lightness) isLightIn(expr ast.Expr, local map[string]bool) bool {
 	switch expr.Kind() {
 	case ast.LiteralKind:
@@ -83,12 +81,10 @@ func (l *lightness) all(exprs []ast.Expr, local map[string]bool) bool {
 	return true
 }
 
-// isShort reports whether an expression is a string of the fleet's model, such as a name.
 func (l *lightness) isShort(expr ast.Expr) bool {
 	return isPath(expr) && l.compiled.GetType(expr.ID()).Kind() == types.StringKind
 }
 
-// isPath reports whether an expression is a variable or a field of one.
 func isPath(expr ast.Expr) bool {
 	for expr.Kind() == ast.SelectKind {
 		expr = expr.AsSelect().Operand()

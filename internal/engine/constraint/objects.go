@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// folderObject is a Kubernetes object in an assignment's folder.
 type folderObject struct {
 	file                  string // "" for final objects
 	madeBy                objects.Origin
@@ -27,7 +26,7 @@ type folderObject struct {
 	sought bool
 }
 
-// pods returns the object's pods. Reconciler objects have none, even in chart values: the final objects contain them.
+// pods returns the object's pods. Reconciler objects have none, even in chart values: the final objects have them.
 func (d *folderObject) pods() []pods.Pod {
 	if !d.sought {
 		d.sought = true
@@ -50,7 +49,6 @@ func (d *folderObject) String() string {
 	return name
 }
 
-// isAbout reports whether the rule applies to an object.
 func (r *rule) isAbout(d *folderObject) bool {
 	return r.isAboutKind(d) && (!r.ofPods || len(d.pods()) > 0)
 }
@@ -71,8 +69,8 @@ func (r *rule) isAboutKind(d *folderObject) bool {
 	return r.kinds[d.apiVersion+"/"+d.kind] || hasGroup && r.kinds[group+"/"+d.kind]
 }
 
-// documents returns the objects in files and lists. unreadable is the first invalid file, whose remaining documents
-// are skipped. mayPass may skip documents by kind and text before they are parsed; an uncertain kind is "".
+// documents returns the objects in files and lists. unreadable is the first invalid file. mayPass may skip documents
+// by kind and text before they are parsed.
 func documents(files []render.AssignmentFile, mayPass func(kind, text string) bool) (found []folderObject, unreadable string) {
 	for _, file := range files {
 		var err error
@@ -99,7 +97,6 @@ func documents(files []render.AssignmentFile, mayPass func(kind, text string) bo
 	return found, unreadable
 }
 
-// finalDocuments converts final objects that mayPass does not skip.
 func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string) bool) (found []folderObject, err error) {
 	for i := range final {
 		if mayPass(final[i].Kind, string(final[i].YAML)) {
@@ -118,7 +115,6 @@ func finalDocuments(final []objects.FinalObject, mayPass func(kind, text string)
 	return found, nil
 }
 
-// maxListDepth bounds nested lists.
 const maxListDepth = 8
 
 func appendDocument(found []folderObject, file string, madeBy objects.Origin, value any, depth int) []folderObject {
@@ -144,8 +140,8 @@ func appendDocument(found []folderObject, file string, madeBy objects.Origin, va
 	return append(found, d)
 }
 
-// plainKind finds the kind of a YAML document without parsing it. certain is true if each unindented line is a plain
-// key, a comment or a list item, so only one line can contain the kind. The kind of a list is uncertain.
+// plainKind finds the kind of a YAML document without parsing it, if each unindented line is a plain key, a comment or
+// a list item. The kind of a list is uncertain.
 func plainKind(text string) (kind string, certain bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \r\n")

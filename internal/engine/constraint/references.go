@@ -7,7 +7,6 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// refer records the variables of an expression, and whether it needs contents.
 func (l *language) refer(r *rule, e *compiled) {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(e.ast.NativeRep()), ast.AllMatcher()) {
 		switch expr.Kind() {
@@ -36,7 +35,6 @@ func isOf(kind *types.Type, c *class) bool {
 	return kind != nil && kind.Kind() == types.StructKind && kind.TypeName() == c.name
 }
 
-// isLocal reports whether a name is a variable of an enclosing comprehension.
 func isLocal(expr ast.NavigableExpr) bool {
 	name := expr.AsIdent()
 	for around, inside := expr.Parent(); inside; around, inside = around.Parent() {

@@ -19,7 +19,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// outcome is the result of an evaluation.
 type outcome uint8
 
 const (
@@ -30,14 +29,12 @@ const (
 	outcomes
 )
 
-// position orders subjects.
 type position struct{ subject, object int }
 
 func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(p.subject, other.subject), cmp.Compare(p.object, other.object))
 }
 
-// run collects the outcomes of one rule.
 type run struct {
 	*rule
 	number                     int
@@ -54,14 +51,12 @@ type run struct {
 	waits      listed[string]
 }
 
-// shared is the common outcome for a snapshot.
 type shared struct {
 	once    sync.Once
 	outcome outcome
 	text    string
 }
 
-// isTooCostly reports whether the rule exceeded a limit, which ends it.
 func (r *run) isTooCostly() bool { return r.tooLong.Load() || r.cost.Load() > r.maxFleetCost }
 
 func (w *worker) evaluate(run *run, at position, subject func() Subject) {
@@ -106,7 +101,6 @@ func (r *run) evaluate(v *variables) (outcome, string) {
 	return failed, "cannot be evaluated: it gives no bool"
 }
 
-// record counts an outcome and lists the first ones.
 func (w *worker) record(run *run, o outcome, at position, subject func() Subject, text func() string) {
 	w.counts[run.number][o]++
 	switch o {
@@ -119,7 +113,7 @@ func (w *worker) record(run *run, o outcome, at position, subject func() Subject
 	}
 }
 
-// listed keeps the [MaxListed] entries with the lowest positions. Adding is concurrent, in any order.
+// listed keeps the [MaxListed] entries with the lowest positions, added concurrently in any order.
 type listed[T any] struct {
 	mu      sync.Mutex
 	entries []orderedItem[T]
@@ -131,7 +125,6 @@ type orderedItem[T any] struct {
 	value T
 }
 
-// add calls made only if the entry is kept.
 func (l *listed[T]) add(at position, made func() T) {
 	l.mu.Lock()
 	wanted := l.last == nil || at.compare(*l.last) < 0
@@ -167,7 +160,6 @@ func (l *listed[T]) values() []T {
 	return values
 }
 
-// messageOf returns the message about the current subject.
 func (r *run) messageOf(v *variables) string {
 	if r.message != nil {
 		if value, _, err := r.message.program.Eval(v); err == nil {
@@ -184,7 +176,6 @@ func (r *run) messageOf(v *variables) string {
 	return "failed expression: " + wording.OneLine(r.Expression)
 }
 
-// isShown reports whether a message is one printable line.
 func isShown(message string) bool {
 	return message != "" && len(message) <= MaxMessage && utf8.ValidString(message) && !strings.ContainsFunc(message, func(c rune) bool {
 		return unicode.IsControl(c) || unicode.In(c, unicode.Zl, unicode.Zp, unicode.Bidi_Control)

@@ -94,7 +94,6 @@ func newValues(l *language, subjects Subjects) *subjectValues {
 	return v
 }
 
-// object creates an object with all fields.
 func (v *subjectValues) object(c *class, subject any) ref.Val {
 	o := &classObject{class: c, adapter: v.adapter, subject: subject}
 	fields := make([]ref.Val, len(c.fields))
@@ -117,7 +116,6 @@ func (v *subjectValues) workspace(workspace *fleet.Workspace, targets []string) 
 	return v.object(v.vocabulary.workspace, workspaceSubject{workspace, objectsOf(v, v.vocabulary.limit, workspace.LimitRange), targets})
 }
 
-// snapshot returns the snapshot of an assignment, or nil.
 func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
 	if v.subjects.Snapshots == nil {
 		return nil
@@ -125,7 +123,6 @@ func (v *subjectValues) snapshot(assignment int) *hydrate.Snapshot {
 	return v.subjects.Snapshots[assignment]
 }
 
-// config returns a snapshot's values, or an unknown value.
 func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	if snapshot != nil && snapshot.Known {
 		return snapshot.Values()
@@ -133,7 +130,6 @@ func (v *subjectValues) config(snapshot *hydrate.Snapshot) any {
 	return v.unknownConfig(snapshot)
 }
 
-// secrets returns a snapshot's references, or an unknown value.
 func (v *subjectValues) secrets(snapshot *hydrate.Snapshot) any {
 	if snapshot == nil || !snapshot.Known {
 		return v.unknownConfig(snapshot)
@@ -161,13 +157,11 @@ func (v *subjectValues) unknownConfig(snapshot *hydrate.Snapshot) ref.Val {
 	return unknown(strings.Join(waits, ", "))
 }
 
-// assignment creates the object of an assignment with lazy fields.
 func (v *subjectValues) assignment(assignment *schedule.Assignment, snapshot *hydrate.Snapshot) ref.Val {
 	c := v.vocabulary.assignment
 	return &classObject{class: c, adapter: v.adapter, subject: assignmentSubject{assignment, snapshot, v}}
 }
 
-// pods creates objects for the pods of a Kubernetes version.
 func (v *subjectValues) pods(found []pods.Pod, kubernetesVersion string) ref.Val {
 	made := make([]ref.Val, len(found))
 	for i := range found {
@@ -186,7 +180,6 @@ func containersOf(found []pods.Pod) []any {
 	return all
 }
 
-// variables holds the variables of one evaluation and is reused.
 type variables struct {
 	*subjectValues
 	workspace, host, target ref.Val
@@ -199,7 +192,7 @@ type variables struct {
 	snapshot *hydrate.Snapshot
 }
 
-// ResolveName returns a variable. Rules contain only applicable ones.
+// ResolveName implements [interpreter.Activation].
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "environment":
@@ -242,10 +235,9 @@ func (v *variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent returns nil: there is no outer scope.
+// Parent implements [interpreter.Activation].
 func (v *variables) Parent() interpreter.Activation { return nil }
 
-// assign selects an assignment.
 func (v *variables) assign(i int) {
 	target := v.targetOf[i]
 	v.host, v.target, v.workspace = v.hosts[v.hostOf[i]], v.targets[target], v.workspaceOf[target]

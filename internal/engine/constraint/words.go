@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Limits of violations in an error and of names in a line.
 const (
 	maxTold   = 5
 	maxNamed  = 3
@@ -19,7 +18,7 @@ const (
 // Broken counts violated and failed subjects.
 func (r *RuleResult) Broken() int { return r.Violated + r.Failed }
 
-// Report describes violations in a few lines for an error: count, first messages, and the rest.
+// Report describes violations for an error: count, first messages, and the rest.
 func (r *RuleResult) Report() string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated: %s", r.Name, r.Error)
@@ -53,14 +52,13 @@ func (r *RuleResult) Undecidable() string {
 		r.Name, r.Over.count(r.Undecided), wording.List(waits, maxNamed))
 }
 
-// Difference lists the rules that changed since the last plan, sorted.
+// Difference lists rules that changed since the last plan, sorted.
 type Difference struct {
 	New, Changed, Gone []string
 	Unknown            []string // unknown rules
 }
 
-// Compare compares digests of rules by name. Rules in unknown do not differ; with allUnknown, neither do
-// others.
+// Compare compares digests of rules by name. Unknown rules do not differ.
 func Compare(before, now map[string]string, unknown []string, allUnknown bool) Difference {
 	d := Difference{Unknown: slices.Sorted(slices.Values(unknown))}
 	if allUnknown {
@@ -85,8 +83,8 @@ func Compare(before, now map[string]string, unknown []string, allUnknown bool) D
 // None reports that no known rule differs.
 func (d Difference) None() bool { return len(d.New)+len(d.Changed)+len(d.Gone) == 0 }
 
-// Lines describes rules for a plan: violations by touched subjects; new and changed rules; undecided rules. It uses
-// only names, because messages may contain values.
+// Lines describes rules for a plan by name, because messages may contain values: violations by touched subjects; new,
+// changed and undecided rules.
 func (d Difference) Lines(results *Results, touched func(Subject) bool) []string {
 	if results == nil {
 		results = &Results{}
@@ -127,7 +125,6 @@ func appendRules(lines, names []string, one, many string) []string {
 		wording.List(wording.Quoted(names), maxPassed), wording.OneOrMany(len(names), one, many)))
 }
 
-// line describes violations by touched subjects, or all with all set. Without any it returns "".
 func (r *RuleResult) line(all bool, touched func(Subject) bool) string {
 	if r.Error != "" {
 		return fmt.Sprintf("constraint %q could not be evaluated", r.Name)
@@ -163,7 +160,6 @@ func more(count int) string {
 	return fmt.Sprintf(" and %d more", count)
 }
 
-// name returns the shortest unique name of a subject.
 func (s Subject) name() string {
 	switch {
 	case s.Object != "":
@@ -178,7 +174,6 @@ func (s Subject) name() string {
 	return s.Workspace
 }
 
-// nouns are singular and plural of each kind of subject.
 var nouns = map[Over][2]string{
 	OverFleet: {"fleet", "fleets"}, OverWorkspaces: {"workspace", "workspaces"}, OverHosts: {"host", "hosts"},
 	OverDeploymentTargets: {"deployment target", "deployment targets"}, OverAssignments: {"assignment", "assignments"},

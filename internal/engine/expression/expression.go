@@ -27,8 +27,8 @@ type Expression struct {
 	program cel.Program
 }
 
-// Compile compiles an expression with a result of a wanted type, and limits its cost to [MaxCost]. The sentences explain
-// errors without a subject: `line 1, column 7: there is no …`.
+// Compile compiles an expression with a result of a wanted type and a cost of at most [MaxCost]. Errors are sentences
+// without a subject: `line 1, column 7: there is no …`.
 func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []string) {
 	compiled, wrong := l.Check(source, wanted...)
 	if len(wrong) > 0 {
@@ -48,18 +48,16 @@ func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []s
 	return &Expression{source: source, ast: compiled, program: program}, nil
 }
 
-// lightCost is the estimate below which costs are not counted.
 const lightCost = 1000
 
-// estimator assumes that sizes of variables are unbounded.
 var estimator = &library.CostEstimator{SizeEstimator: unknownSizes{}}
 
 type unknownSizes struct{}
 
-// EstimateSize returns nil: the size is unknown.
+// EstimateSize implements [checker.CostEstimator].
 func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
 
-// EstimateCallCost returns nil: cel-go's own estimate applies.
+// EstimateCallCost implements [checker.CostEstimator].
 func (unknownSizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
 	return nil
 }
@@ -110,7 +108,6 @@ func (l *Language) Check(source string, wanted ...*cel.Type) (*cel.Ast, []string
 	return compiled, nil
 }
 
-// explain shortens a compiler message to one line, and suggests a name for a misspelt one.
 func (l *Language) explain(message string) string {
 	message = wording.OneLine(message)
 	if name, ok := quotedAfter(message, "undefined field "); ok {
@@ -137,7 +134,6 @@ func quotedAfter(message, start string) (string, bool) {
 	return name, ok
 }
 
-// createdObject returns the type of an object that the expression creates, or "".
 func createdObject(compiled *cel.Ast) string {
 	for _, expr := range ast.MatchDescendants(ast.NavigateAST(compiled.NativeRep()), ast.KindMatcher(ast.StructKind)) {
 		return expr.AsStruct().TypeName()
@@ -155,8 +151,7 @@ func (e *Expression) Names(variable string) bool {
 	return false
 }
 
-// Fields returns the fields of a variable that an expression selects, as variable.field or variable["field"], sorted
-// without duplicates.
+// Fields returns the fields of a variable that an expression selects, sorted.
 func (e *Expression) Fields(variable string) []string {
 	isOf := func(expr ast.Expr) bool { return expr.Kind() == ast.IdentKind && expr.AsIdent() == variable }
 	var fields []string
@@ -180,7 +175,7 @@ func (e *Expression) Fields(variable string) []string {
 	return slices.Compact(fields)
 }
 
-// Bool evaluates an expression to a bool. Variables are JSON values by name. Errors contain no value of a variable.
+// Bool evaluates an expression to a bool. Variables are JSON values. Errors contain no value.
 func (e *Expression) Bool(variables map[string]any) (bool, error) {
 	value, err := e.value(variables)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Failure explains an evaluation error with its position. Interpreter messages contain values, which may be secrets, so
-// it shows only the kind of failure, and a key only if the expression contains it.
+// Failure explains an evaluation error with its position. Interpreter messages contain values, which may be secrets,
+// so it shows only the kind, and a key only if the expression contains it.
 func Failure(compiled *cel.Ast, source string, err error) string {
 	where := ""
 	var failed *types.Err
@@ -23,7 +23,6 @@ func Failure(compiled *cel.Ast, source string, err error) string {
 	return fmt.Sprintf("cannot be evaluated%s: %s", where, kindOf(source, err.Error()))
 }
 
-// failures lists explanations by the start of the interpreter's message.
 var failures = []struct{ start, said string }{
 	{"too large: ", "what it would make is too large"},
 	{"lists.range: ", "the result is too large, or negative"},
@@ -54,7 +53,6 @@ func kindOf(source, message string) string {
 	return "a function does not take this value"
 }
 
-// hasKey reports whether the expression contains a key.
 func hasKey(source, key string) bool {
 	return key != "" && (strings.Contains(source, "."+key) || strings.Contains(source, "'"+key+"'") || strings.Contains(source, `"`+key+`"`))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// CEL counts the cost of a function after the call. Guards protect against texts and lists in tenants' objects with which
-// one call takes all memory, or hours. Functions whose time and result are linear in a tenant's text need none.
+// CEL counts the cost of a function after the call. Guards protect against tenants: with texts and lists in their
+// objects, one call could take all memory, or hours. Functions of linear cost need no guard.
 const (
 	maxText     = 1 << 20   // bytes of a text that a function makes
 	maxElements = 100_000   // of a list that a function makes
@@ -21,10 +21,8 @@ const (
 	maxQuantity = 64        // bytes of the text of a quantity
 )
 
-// guard returns an error in place of the call's result, or nil.
 type guard func(args []ref.Val) ref.Val
 
-// guards holds the guards by function.
 var guards = map[string]guard{
 	"replace": func(args []ref.Val) ref.Val {
 		text, old, replacement := textOf(args[0]), textOf(args[1]), textOf(args[2])
@@ -91,7 +89,6 @@ func sizeOf(value ref.Val) float64 {
 	return 0
 }
 
-// guarded redefines functions with their guards.
 func guarded(env *cel.Env) ([]cel.EnvOption, error) {
 	var options []cel.EnvOption
 	for name, guard := range guards {

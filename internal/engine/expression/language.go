@@ -1,5 +1,5 @@
-// Package expression implements the expression language for users: CEL with the functions of Kubernetes, over the
-// variables of each place. Length, cost and memory are bounded.
+// Package expression implements the expression language for users: CEL with the functions of Kubernetes. Length, cost
+// and memory are bounded.
 package expression
 
 import (
@@ -19,7 +19,7 @@ import (
 const (
 	// MaxExpression is the longest expression, in characters.
 	MaxExpression = 16 << 10
-	// MaxCost limits one evaluation: a fifth of Kubernetes' limit, since counting itself becomes slow for high costs.
+	// MaxCost limits one evaluation to a fifth of Kubernetes' limit: counting high costs is slow.
 	MaxCost = 200_000
 )
 
@@ -38,7 +38,7 @@ type Language struct {
 	names  []string
 }
 
-// New creates a language. The options in more follow the common ones.
+// New creates a language. The options in more come last.
 func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	adapter, err := NewAdapter()
 	if err != nil {
@@ -92,7 +92,7 @@ func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 	return l, nil
 }
 
-// Program builds a program whose evaluation fails beyond a cost of most.
+// Program builds a program that fails beyond a cost of most.
 func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) {
 	return l.Env.Program(compiled,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
@@ -103,8 +103,8 @@ func (l *Language) Program(compiled *cel.Ast, most uint64) (cel.Program, error) 
 	)
 }
 
-// costOfDistinct compares each element with the distinct ones before it. The library counts all pairs, which is too much
-// for the labels of a thousand hosts.
+// costOfDistinct compares each element with the distinct ones before it. The library counts all pairs, too much for a
+// thousand hosts.
 func costOfDistinct(args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(sizeOf(args[0]) * (sizeOf(result) + 1))
 	return &cost
@@ -115,7 +115,7 @@ type Adapter struct {
 	*types.Registry
 }
 
-// NewAdapter creates an adapter with the types of CEL.
+// NewAdapter creates an adapter.
 func NewAdapter() (*Adapter, error) {
 	registry, err := types.NewRegistry()
 	return &Adapter{registry}, err

@@ -8,13 +8,11 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// sortable lists the types of sort keys.
 var sortable = []*cel.Type{
 	cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.DurationType, cel.TimestampType, cel.StringType, cel.BytesType,
 }
 
-// costsOfSorting counts like the library, whose own functions panic if the argument is unknown or an error instead of a
-// list.
+// costsOfSorting counts like the library, whose own functions panic if the argument is unknown or an error.
 func costsOfSorting() []interpreter.CostTrackerOption {
 	cost := func(keys int) interpreter.FunctionTracker {
 		return func(args []ref.Val, _ ref.Val) *uint64 {

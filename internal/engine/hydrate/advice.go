@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Advice describes the keys that an assignment's schemas name, and the values that its containers provide.
+// Advice describes the keys that an assignment's schemas name, and their values.
 type Advice struct {
 	Checked bool              // a schema applies
 	Asked   map[string]Asked  // named keys, by JSON pointer
@@ -22,11 +22,10 @@ type Advice struct {
 	schemas  map[string][]string // schemas by JSON pointer of a value
 }
 
-// Schemas returns the schemas that cover a leaf of [Snapshot.Provenance]: by name, through a parent, or through a
-// schema for additional keys.
+// Schemas returns the schemas that cover a leaf of [Snapshot.Provenance], by name or through a parent.
 func (a *Advice) Schemas(pointer string) []string { return a.schemas[pointer] }
 
-// Provenance is the snapshot's provenance.
+// Provenance returns the snapshot's provenance.
 func (a *Advice) Provenance() map[string]Origin { return a.snapshot.provenance(a.leaves) }
 
 // Asked is a key that a schema names.
@@ -45,14 +44,13 @@ type Advisor struct {
 	made      map[advised]*Advice
 }
 
-// advised is the cache key for advice.
 type advised struct {
 	snapshot *Snapshot
 	schemas  *int32 // first of the shared list of config schemas
 	own      string // deployment target with its own schemas, or nil
 }
 
-// Advisor returns an advisor about the hydrated assignments.
+// Advisor returns an advisor about the assignments.
 func (r *Snapshots) Advisor() *Advisor {
 	return &Advisor{
 		result: r, lacks: slices.ContainsFunc(r.Findings, func(f ValueFinding) bool { return f.Missing }), checker: newChecker(r.checks),
@@ -63,8 +61,8 @@ func (r *Snapshots) Advisor() *Advisor {
 	}
 }
 
-// ForAssignment returns the advice for an assignment by index. Assignments with equal containers and schemas share it unless
-// something is missing, because the reason depends on labels.
+// ForAssignment returns the advice for an assignment by index. Assignments with equal containers and schemas share it
+// unless something is missing: the reason depends on labels.
 func (a *Advisor) ForAssignment(number int, assignment *schedule.Assignment) *Advice {
 	snapshot, checks := a.result.All[number], a.result.checks
 	same := advised{snapshot: snapshot}
@@ -106,7 +104,6 @@ func (a *Advisor) ForAssignment(number int, assignment *schedule.Assignment) *Ad
 	return advice
 }
 
-// addMissing adds missing keys with reasons.
 func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *schedule.Assignment, schemas []int, names []string) {
 	if !a.lacks {
 		return
@@ -121,7 +118,6 @@ func (a *Advisor) addMissing(advice *Advice, snapshot *Snapshot, assignment *sch
 	}
 }
 
-// addGiven adds the providers of values, and values outside the schemas.
 func (a *Advisor) addGiven(advice *Advice, snapshot *Snapshot, schemas []int, names []string) {
 	if len(schemas) == 0 {
 		return
@@ -168,24 +164,21 @@ func (a *Advisor) tree(schema int) *askedKey {
 	return a.trees[schema]
 }
 
-// askedKey is a key that a schema names, or the root, with its members.
 type askedKey struct {
 	members map[string]*askedKey // by escaped name
 	others  bool                 // a schema for other members exists
 }
 
-// maxAsked bounds the visited keys and parts of a schema, which grow with recursive references. Unvisited keys count
-// as named.
+// maxAsked bounds the visited keys and parts of a schema, which recursion multiplies. Unvisited keys count as named.
 const maxAsked = 5 * maxSchemaParts
 
-// readAsked returns the named keys of a schema, alternatives and conditions included.
 func readAsked(root *jsonschema.Schema) *askedKey {
 	asked, room := &askedKey{}, maxAsked
 	asked.read(root, map[*jsonschema.Schema]bool{}, &room)
 	return asked
 }
 
-// read adds the keys that a schema names. It skips schemas that enclose themselves.
+// read adds the keys of a schema, alternatives included, but skips schemas that enclose themselves.
 func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool, room *int) {
 	if s == nil || within[s] {
 		return
@@ -224,7 +217,6 @@ func (k *askedKey) read(s *jsonschema.Schema, within map[*jsonschema.Schema]bool
 	k.others = k.others || others || len(s.PatternProperties) > 0
 }
 
-// member returns a member, new if necessary, or nil at the limit.
 func (k *askedKey) member(name string, room *int) *askedKey {
 	escaped := escapePointer(name)
 	if known := k.members[escaped]; known != nil {
@@ -242,7 +234,6 @@ func (k *askedKey) member(name string, room *int) *askedKey {
 	return k.members[escaped]
 }
 
-// each yields the JSON pointers of all keys below a pointer.
 func (k *askedKey) each(pointer string, yield func(pointer string)) {
 	for name, member := range k.members {
 		yield(pointer + "/" + name)
@@ -250,7 +241,6 @@ func (k *askedKey) each(pointer string, yield func(pointer string)) {
 	}
 }
 
-// asksFor reports whether the schema covers a value or its parent.
 func (k *askedKey) asksFor(pointer string) bool {
 	for i, name := range strings.Split(pointer, "/")[1:] {
 		member := k.members[name]

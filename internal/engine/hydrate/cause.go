@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Match returns the matching config containers of each assignment in merge order, from the model alone. Equal lists
-// are shared and read-only. Errors are as in [Hydrate].
+// Match returns the matching config containers of each assignment in merge order. Equal lists are shared. Errors are
+// as in [Hydrate].
 func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, error) {
 	mergeIndex, reached, err := containersReaching(f, assignments)
 	if err != nil {
@@ -25,7 +25,7 @@ func Match(f *fleet.Fleet, assignments []*schedule.Assignment) ([][]string, erro
 	return matched, nil
 }
 
-// IdleContainers returns the config containers that reach no assignment, sorted.
+// IdleContainers returns the config containers without assignments, sorted.
 func IdleContainers(f *fleet.Fleet, assignments []*schedule.Assignment) ([]string, error) {
 	mergeIndex, reached, err := containersReaching(f, assignments)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *mergeIndex) names(members []int32) []string {
 	return names
 }
 
-// DecidedBy returns the container that provides or removes a top-level key (the last merged one), or "".
+// DecidedBy returns the last container that provides or removes a top-level key, or "".
 func (s *Snapshot) DecidedBy(key string) string {
 	if from := s.sourceOf("/" + escapePointer(key)); from != "" {
 		return from

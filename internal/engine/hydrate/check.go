@@ -12,7 +12,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// checks holds the schemas of a fleet, one per text.
 type checks struct {
 	fleet      *fleet.Fleet
 	mergeIndex *mergeIndex
@@ -22,7 +21,6 @@ type checks struct {
 	invalid    []ValueFinding
 }
 
-// newChecks compiles all schemas of the fleet.
 func newChecks(f *fleet.Fleet, e *mergeIndex) *checks {
 	made := &checks{fleet: f, mergeIndex: e, own: map[string][]int{}}
 	var texts []string
@@ -82,7 +80,6 @@ func ownSchemaName(target string, index, count int) string {
 	return fmt.Sprintf("deployment target %q's own schema %d", target, index+1)
 }
 
-// run checks each snapshot against its schemas, and each container alone against all schemas that it may meet.
 func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot, found, warnings *collector) {
 	for _, invalid := range c.invalid {
 		found.add("", invalid)
@@ -126,7 +123,6 @@ func (c *checks) run(assignments []*schedule.Assignment, reached *reach, snapsho
 	c.reportContainers(assignments, reached, snapshots, checkers, found, warnings)
 }
 
-// eachSchema yields the schemas of an assignment, given the matching config schemas.
 func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, yield func(schema int, name string)) {
 	for _, one := range declared {
 		yield(c.named[one], schemaName(&c.fleet.ConfigSchemas[one]))
@@ -137,7 +133,6 @@ func (c *checks) eachSchema(assignment *schedule.Assignment, declared []int32, y
 	}
 }
 
-// meetings returns the valid schemas of each snapshot.
 func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) [][]int {
 	meets := make([][]int, len(reached.sets))
 	type meeting struct{ set, schema int }
@@ -159,7 +154,6 @@ func (c *checks) meetings(assignments []*schedule.Assignment, reached *reach) []
 	return meets
 }
 
-// checker checks one snapshot at a time and caches results by value.
 type checker struct {
 	*checks
 	present  []*value // by key; nil between snapshots
@@ -180,7 +174,6 @@ func newChecker(c *checks) *checker {
 	}
 }
 
-// check returns violations by schema.
 func (c *checker) check(snapshot *Snapshot, schemas []int) map[int][]violation {
 	if !snapshot.Known || len(schemas) == 0 {
 		return nil
@@ -245,7 +238,6 @@ func (c *checker) checkValue(s *schema, sub *jsonschema.Schema, key int, one *va
 	return c.verdicts[about]
 }
 
-// checkOne checks the value at a pointer.
 func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []violation {
 	if one.extreme {
 		return []violation{{pointer: pointer, message: tooExtreme}}
@@ -268,7 +260,6 @@ func (s *schema) checkOne(sub *jsonschema.Schema, pointer string, one *value) []
 
 const tooExtreme = "holds a number that is too large or too small to be checked"
 
-// checkWhole checks all values as one object.
 func (c *checker) checkWhole(s *schema, snapshot *Snapshot) []violation {
 	texts := map[string]string{}
 	var found []violation

@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// composer composes snapshots one at a time. It merges equal values once, because most containers are in many snapshots.
-// Hydrating the reference fleet takes twice the processor time of a merge by node, and the engine 1.1 times.
+// composer composes snapshots one at a time and merges equal values once. Hydrating the reference fleet takes twice
+// the processor time of a merge by node, and the engine 1.1 times.
 type composer struct {
 	*mergeIndex
 	columns [][]keptValue     // by key: values of the current snapshot, in merge order
@@ -23,7 +23,6 @@ type composer struct {
 	secrets []byte
 }
 
-// keptValue is a container's value of a top-level key.
 type keptValue struct {
 	from  int32
 	value *value
@@ -36,7 +35,7 @@ func newComposer(e *mergeIndex) *composer {
 	}
 }
 
-// snapshot composes containers, given in merge order, and finds nodes that only container names decide.
+// snapshot composes containers, given in merge order, and finds nodes that only names decide.
 func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	made := &Snapshot{Known: true, mergeIndex: c.mergeIndex, members: members}
 	certain := 0 // rank from which unknown values cannot resolve ambiguities
@@ -78,7 +77,6 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 	return made, ambiguities
 }
 
-// startOf returns the index of the first value that takes part: see [merger.runStart].
 func (c *composer) startOf(column []keptValue) int {
 	start := len(column) - 1
 	for start > 0 && c.combine(column[start-1].value.raw, column[start].value.raw) {
@@ -87,8 +85,8 @@ func (c *composer) startOf(column []keptValue) int {
 	return start
 }
 
-// isDoubtful reports whether containers of equal rank give different values that can take part. A trace then decides
-// whether that matters.
+// isDoubtful reports whether containers of equal rank give different values. A trace then decides whether that
+// matters.
 func (c *composer) isDoubtful(column []keptValue) bool {
 	start, last := c.startOf(column), column[len(column)-1].value.raw
 	for i := len(column) - 1; i > 0; i-- {
@@ -104,7 +102,6 @@ func (c *composer) isDoubtful(column []keptValue) bool {
 	return false
 }
 
-// ambiguities examines a doubtful key.
 func (c *composer) ambiguities(key int) []ambiguity {
 	to := &report{ranks: c.ranks}
 	c.compose((&trace{to: to}).child(escapePointer(c.mergeIndex.keys[key])), contributions(c.columns[key]))
@@ -119,7 +116,6 @@ func contributions(column []keptValue) []contribution {
 	return all
 }
 
-// finish builds the values of a snapshot.
 func (c *composer) finish(made *Snapshot) {
 	c.fields, c.buffer, c.secrets = c.fields[:0], append(c.buffer[:0], '{'), c.secrets[:0]
 	for _, key := range c.keys {
@@ -158,7 +154,6 @@ func versionOf(content []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// remaining returns the last value of a column, merged with those before it if they combine.
 func (c *composer) remaining(column []keptValue) *value {
 	run := column[c.startOf(column):]
 	if len(run) == 1 {

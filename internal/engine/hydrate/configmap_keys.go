@@ -9,11 +9,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// configMapType is the config_type whose built-in template writes each top-level key to a ConfigMap.
 const configMapType = "configmap"
 
-// checkConfigMapKeys finds keys that Kubernetes refuses. Keys can be known before values: a key remains unless a
-// later container removes it.
+// checkConfigMapKeys finds keys that Kubernetes refuses, even before values are known.
 func (e *mergeIndex) checkConfigMapKeys(f *fleet.Fleet, assignments []*schedule.Assignment, reached *reach, found *collector) {
 	refused := make([]bool, len(e.keys))
 	for number, key := range e.keys {

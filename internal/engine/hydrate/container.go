@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// container is a parsed config container. Numbers follow merge order.
 type container struct {
 	name    string
 	labels  fleet.Labels   // relevant for matching and specificity
@@ -43,7 +42,6 @@ type value struct {
 	extreme bool   // contains a number beyond the checkable range
 }
 
-// matchedLabels returns the labels that select assignments.
 func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	if !one.FromConfigMap {
 		return one.Labels
@@ -51,8 +49,7 @@ func matchedLabels(one *fleet.ConfigContainer) fleet.Labels {
 	return fleet.WithoutOwnerLabels(one.Labels)
 }
 
-// mergeIndex contains the parsed containers of a fleet in merge order, and their keys. It is immutable; all snapshots
-// share it.
+// mergeIndex holds the containers of a fleet in merge order. It is immutable and shared by all snapshots.
 type mergeIndex struct {
 	merger
 	environment string
@@ -67,7 +64,6 @@ type mergeIndex struct {
 	mixed      []string // keys with values and references
 }
 
-// newMergeIndex parses the containers. The error names all containers with invalid data or priority.
 func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	options := f.HydrationOrDefault()
 	merging, err := newMerger(options)
@@ -93,7 +89,6 @@ func newMergeIndex(f *fleet.Fleet, config fleet.Config) (*mergeIndex, error) {
 	return made, made.indexKeys()
 }
 
-// indexKeys numbers the top-level keys and fills in the containers' entries.
 func (e *mergeIndex) indexKeys() error {
 	e.numbers = map[string]int{}
 	for i := range e.containers {
@@ -124,7 +119,6 @@ func (e *mergeIndex) indexKeys() error {
 	return nil
 }
 
-// order returns the containers in merge order with their ranks.
 func (e *mergeIndex) order(containers []fleet.ConfigContainer, options fleet.Hydration) ([]*fleet.ConfigContainer, error) {
 	byName := options.Precedence == "name"
 	type ranked struct {
@@ -186,7 +180,6 @@ func readContainer(declared *fleet.ConfigContainer, config fleet.Config) (contai
 	return one, one.readFiles(secrets.Encrypted)
 }
 
-// readData parses a container's values. known is false while they are unknown.
 func readData(one *container, config fleet.Config) (data map[string]any, known bool, err error) {
 	text, known := config[one.name]
 	if !known {
@@ -215,7 +208,6 @@ func readData(one *container, config fleet.Config) (data map[string]any, known b
 	return data, true, nil
 }
 
-// valueTable deduplicates values.
 type valueTable struct {
 	ids  map[valueIdentity]int // ignores text
 	made map[valueIdentity]*value

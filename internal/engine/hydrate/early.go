@@ -9,13 +9,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// ownViolation is a container's value that violates a schema unless overridden.
 type ownViolation struct {
 	container, schema int
 	violation
 }
 
-// checkContainers checks each container alone against each schema, once.
 func (c *checker) checkContainers(containers []int32, schemas []int) {
 	for _, number := range schemas {
 		schema := c.schemas[number]
@@ -59,7 +57,6 @@ func (c *checker) checkAlone(s *schema, sub *jsonschema.Schema, entry keyedValue
 	return c.checkValue(s, sub, entry.key, entry.value)
 }
 
-// checkMembers checks the type and the members of an object, which others may complete.
 func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string, object map[string]any) []violation {
 	if len(sub.Types) > 0 && !slices.Contains(sub.Types, "object") {
 		found, _ := s.validate(sub, object, pointer)
@@ -87,7 +84,7 @@ func (c *checker) checkMembers(s *schema, sub *jsonschema.Schema, pointer string
 	return found
 }
 
-// propertySchemas returns the unconditional schemas of a member: properties, including those through $ref and allOf.
+// propertySchemas returns the unconditional schemas of a member, through $ref and allOf.
 func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschema.Schema {
 	const deepest = 8 // schemas may be recursive
 	var all []*jsonschema.Schema
@@ -106,8 +103,8 @@ func propertySchemas(sub *jsonschema.Schema, key string, depth int) []*jsonschem
 	return all
 }
 
-// reportContainers reports violations of containers alone, except where a known snapshot, checked as a whole,
-// contains the value.
+// reportContainers reports violations of containers alone, except values in known snapshots, which are checked as a
+// whole.
 func (c *checks) reportContainers(
 	assignments []*schedule.Assignment, reached *reach, snapshots []*Snapshot,
 	checkers []*checker, found, warnings *collector,
@@ -160,7 +157,7 @@ func (c *checks) reportContainers(
 	})
 }
 
-// remains reports whether the container provides the value at the pointer or below, according to known values.
+// remains reports whether the container provides the value at the pointer or below.
 func (s *Snapshot) remains(pointer string, container int) bool {
 	for at, leaf := range s.leavesBelow(pointer) {
 		if leaf.from == container && (at == pointer || strings.HasPrefix(at, pointer+"/")) {

@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// readFiles reads a container's encrypted files, one per Secret.
 func (c *container) readFiles(texts []string) error {
 	for i, text := range texts {
 		file, err := fleet.ParseEncrypted(text)
@@ -25,13 +24,11 @@ func (c *container) readFiles(texts []string) error {
 	return nil
 }
 
-// fileOf returns the index of a Secret's file, or -1.
 func (c *container) fileOf(secret string) int {
 	return slices.IndexFunc(c.files, func(file encrypted.File) bool { return file.Name == secret })
 }
 
-// filesOf returns the encrypted files of containers in merge order, by Secret: the last one wins. It also returns
-// ambiguities.
+// filesOf returns the encrypted files by Secret, of which the last wins, and ambiguities.
 func (e *mergeIndex) filesOf(members []int32) ([]encrypted.File, []ambiguity) {
 	given := map[string][]int{}
 	for _, member := range members {

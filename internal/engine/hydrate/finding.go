@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ValueFinding is a problem with values or schemas. It never contains a value, which may be secret.
+// ValueFinding is a problem with values or schemas. It never contains a value.
 type ValueFinding struct {
 	Assignment string // key of the first affected assignment, or ""
 	More       int    // number of further assignments
@@ -48,7 +48,6 @@ func (f ValueFinding) String() string {
 	return sentence.String()
 }
 
-// collector groups equal findings of several assignments.
 type collector struct {
 	byIdentity map[ValueFinding]int
 	findings   []ValueFinding
@@ -58,12 +57,10 @@ func newCollector() *collector {
 	return &collector{byIdentity: map[ValueFinding]int{}}
 }
 
-// add adds a finding about an assignment, or about none if the key is "".
 func (c *collector) add(assignment string, finding ValueFinding) {
 	c.addAs(finding, assignment, func() ValueFinding { return finding })
 }
 
-// addAs groups findings by identity and calls made for the first.
 func (c *collector) addAs(identity ValueFinding, assignment string, made func() ValueFinding) {
 	if known, seen := c.byIdentity[identity]; seen {
 		if c.findings[known].Assignment != "" {
@@ -94,7 +91,6 @@ func (c *collector) sorted() []ValueFinding {
 	return c.findings
 }
 
-// ambiguityFinding reports that only container names decide a node.
 func (e *mergeIndex) ambiguityFinding(found ambiguity) ValueFinding {
 	names := make([]string, len(found.containers))
 	for i, container := range found.containers {
@@ -114,7 +110,6 @@ func (e *mergeIndex) ambiguityFinding(found ambiguity) ValueFinding {
 	}
 }
 
-// enumerate returns "a, b and c".
 func enumerate(words []string, conjunction string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

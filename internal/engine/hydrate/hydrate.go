@@ -1,5 +1,5 @@
-// Package hydrate composes each assignment's snapshot of configuration values from config containers, checks it
-// against config schemas, and traces the origin of values. It is pure: output is identical byte for byte.
+// Package hydrate composes each assignment's configuration values from config containers, checks them against config
+// schemas, and traces their origin. It is pure: output is identical byte for byte.
 package hydrate
 
 import (
@@ -21,22 +21,16 @@ type Snapshots struct {
 
 // Hydrate composes the snapshot of every assignment.
 //
-// A container reaches an assignment if the host or deployment target has all of its labels; without labels it reaches
-// all. Only the assignment's reserved labels decide reserved keys. Flux's owner labels and platform-config on
-// ConfigMaps do not count. Containers merge in the order of priority, number of labels (unless hydration.precedence
-// is "name") and name; the later wins. See [Merge].
+// A container reaches an assignment if the host or deployment target has all of its labels. Only the assignment's
+// reserved labels decide reserved keys. Flux's owner labels and platform-config on ConfigMaps do not count. Containers
+// merge by priority, number of labels (unless hydration.precedence is "name") and name; the later wins. See [Merge].
 //
-// Different values from containers of equal priority and specificity are an ambiguity, unless a higher container
-// decides the node. Hydrate checks all matching schemas and the deployment target's own. Unknown values postpone
-// checks, except for ambiguities that they cannot resolve.
+// Different values from containers of equal priority and specificity are an ambiguity, unless a higher container decides
+// the node. Unknown values postpone checks, except for ambiguities that they cannot resolve. Each container alone is
+// checked against the properties of all schemas that it may meet: a violation is an error even if unknown values prevent
+// the whole check, and a warning if it is overridden everywhere.
 //
-// Each container's values are first checked alone against the properties of all schemas that they may meet. A
-// violation is an error even if unknown values prevent the whole check, and a warning if it is overridden everywhere.
-//
-// If a cluster type's config_type is the built-in "configmap", keys that Kubernetes refuses are errors.
-//
-// Findings report users' errors in values and schemas. The error is for input that the fleet's validation refuses:
-// invalid container data or priority, unknown hydration options.
+// The error is for input that the fleet's validation refuses: invalid data or priority, unknown hydration options.
 func Hydrate(f *fleet.Fleet, config fleet.Config, assignments []*schedule.Assignment) (*Snapshots, error) {
 	mergeIndex, err := newMergeIndex(f, config)
 	if err != nil {

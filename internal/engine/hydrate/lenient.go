@@ -5,9 +5,8 @@ import (
 	"regexp"
 )
 
-// leniently checks values that include strings from text-only sources, by pointer. If such a string violates the
-// schema but reads as a number or boolean, it is checked as one. If the schema allows neither, the error is about the
-// string.
+// leniently checks values that include strings from text-only sources, by pointer. A string that violates the schema
+// but reads as a number or boolean is checked as one.
 func (s *schema) leniently(texts map[string]string, check func(readings map[string]any) ([]violation, []leafError)) []violation {
 	found, leaves := check(nil)
 	readings := map[string]any{}
@@ -37,7 +36,6 @@ func (s *schema) leniently(texts map[string]string, check func(readings map[stri
 	return found
 }
 
-// maxNumber bounds texts that may be numbers.
 const maxNumber = 1000
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)

@@ -8,9 +8,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// matcher matches labelled things (config containers and schemas) with assignments. Host or target must have each
-// label. Each host and target is looked up once, and an assignment only merges two short lists. Sets are ascending
-// lists of numbers: bit sets would grow with the fleet.
+// matcher matches labelled things (config containers and schemas) with assignments. Each host and target is looked up
+// once, and an assignment merges two short lists. Sets are ascending lists of numbers, because bit sets would grow
+// with the fleet.
 type matcher struct {
 	labels  map[label]int32
 	need    [][]int32 // labels, by thing
@@ -32,7 +32,6 @@ type side struct {
 	partial []partial // of a target: things that also need others
 }
 
-// sideKey identifies equal sides.
 type sideKey struct {
 	has    string
 	ofHost bool
@@ -53,7 +52,6 @@ func newMatcher(environment string) *matcher {
 	}
 }
 
-// add adds the next thing with its labels, before the first match.
 func (m *matcher) add(labels fleet.Labels) {
 	thing := int32(len(m.need))
 	m.need = append(m.need, nil)
@@ -72,7 +70,6 @@ func (m *matcher) add(labels fleet.Labels) {
 	}
 }
 
-// sidesOf returns the sides of an assignment. Equal sides are identical.
 func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) {
 	host, target = m.hosts[assignment.Host], m.targets[assignment.Target]
 	if host == nil {
@@ -86,7 +83,6 @@ func (m *matcher) sidesOf(assignment *schedule.Assignment) (host, target *side) 
 	return host, target
 }
 
-// pairs returns the distinct pairs of sides, and each assignment's pair by number.
 func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, pair []int32) {
 	numbers := map[[2]*side]int32{}
 	pair = make([]int32, len(assignments))
@@ -104,7 +100,6 @@ func (m *matcher) pairs(assignments []*schedule.Assignment) (pairs [][2]*side, p
 	return pairs, pair
 }
 
-// held returns the labels that some host or target has.
 func (m *matcher) held() []bool {
 	held := make([]bool, len(m.holders))
 	for _, side := range m.sides {
@@ -115,12 +110,10 @@ func (m *matcher) held() []bool {
 	return held
 }
 
-// match lists the things that match a pair of sides.
 type match struct {
 	containers, schemas []int32
 }
 
-// matching matches one pair of sides at a time.
 type matching struct {
 	*matcher
 	has    []bool // labels of the current host
@@ -170,8 +163,6 @@ func (m *matching) hasAll(wanted []int32) bool {
 	return true
 }
 
-// side returns the side of an assignment's host or target. Each reserved key belongs to one side and is decided by
-// its reserved label.
 func (m *matcher) side(assignment *schedule.Assignment, labels fleet.Labels, ofHost bool) *side {
 	var has []int32
 	for key, value := range labels {
@@ -209,7 +200,6 @@ func (m *matcher) newSide(has []int32, ofHost bool) *side {
 	return made
 }
 
-// rest returns the missing labels of a thing.
 func (m *matcher) rest(thing int32, has []int32) []int32 {
 	var rest []int32
 	for _, number := range m.need[thing] {
@@ -220,7 +210,6 @@ func (m *matcher) rest(thing int32, has []int32) []int32 {
 	return rest
 }
 
-// listKey returns a map key for a list.
 func listKey(list []int32) string {
 	bytes := make([]byte, 0, 4*len(list))
 	for _, number := range list {
@@ -229,7 +218,6 @@ func listKey(list []int32) string {
 	return string(bytes)
 }
 
-// lacking returns the labels that neither host nor target has.
 func lacking(labels fleet.Labels, assignment *schedule.Assignment, environment string) fleet.Labels {
 	reserved := assignment.Reserved(environment)
 	missing := fleet.Labels{}

@@ -12,12 +12,11 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// Merge merges objects in order; the later wins. Objects merge deeply, other values and other types override. A null
-// removes its key at any depth, also within lists, but list elements may be null.
+// Merge merges objects in order; the later wins. Objects merge deeply, other values and types override. A null removes
+// its key, also within lists, but list elements may be null.
 //
-// options.Lists determines lists: "replace" (default) overrides, "append" concatenates, and "merge" merges objects
-// with equal scalars at options.ListKey (default "name") and appends all other elements, equal scalars included, as
-// Kalypso does. Precedence and OnConflict have no effect here.
+// options.Lists determines lists: "replace" (default) overrides, "append" concatenates, and "merge" merges objects with
+// equal scalars at options.ListKey (default "name") and appends all other elements, as Kalypso does.
 //
 // The result is independent of the arguments. Values without JSON, and unknown list modes, are errors.
 func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, error) {
@@ -43,7 +42,6 @@ func Merge(objects []map[string]any, options fleet.Hydration) (map[string]any, e
 	return result.(map[string]any), nil
 }
 
-// merger merges the values of a node.
 type merger struct {
 	lists   string
 	listKey string
@@ -57,14 +55,13 @@ func newMerger(options fleet.Hydration) (merger, error) {
 	return merger{}, fmt.Errorf("lists is %q, and must be one of replace, append, merge", options.Lists)
 }
 
-// contribution is a container's value of a node.
 type contribution struct {
 	from  int
 	value any
 }
 
-// compose merges at least one contribution, in merge order, and reports whether a value remains. It reports to the
-// trace, if any. Values may be shared with the contributions.
+// compose merges at least one contribution, in merge order, and reports whether a value remains. Values may be shared
+// with the contributions.
 func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
 	start := m.runStart(all)
 	run, last := all[start:], all[len(all)-1]
@@ -88,7 +85,7 @@ func (m merger) compose(at *trace, all []contribution) (value any, remains bool)
 	}
 }
 
-// runStart returns the first contribution that takes part: the last ones that combine without interruption.
+// runStart returns the first of the last contributions that combine without interruption.
 func (m merger) runStart(all []contribution) int {
 	start := len(all) - 1
 	for start > 0 && m.combine(all[start-1].value, all[start].value) {
@@ -97,7 +94,6 @@ func (m merger) runStart(all []contribution) int {
 	return start
 }
 
-// combine reports whether two values merge.
 func (m merger) combine(a, b any) bool {
 	switch a.(type) {
 	case map[string]any:
@@ -170,7 +166,6 @@ func (m merger) composeList(at *trace, run []contribution) []any {
 	return merged
 }
 
-// keyOf returns the identity of a list element, or "".
 func (m merger) keyOf(element any) string {
 	object, ok := element.(map[string]any)
 	if m.lists != "merge" || !ok {
@@ -221,7 +216,6 @@ func hasNullMember(value any) bool {
 	return false
 }
 
-// escapePointer escapes a token of a JSON pointer (RFC 6901).
 func escapePointer(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key

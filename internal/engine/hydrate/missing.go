@@ -10,17 +10,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// suppliers finds containers with a missing value.
 type suppliers struct {
 	mergeIndex *mergeIndex
 	found      map[string][]int // by pointer
 }
 
-// mostSuppliers bounds named containers in a message.
 const mostSuppliers = 3
 
-// explain returns why a required key is missing: a container removes it, its containers need other labels, or no
-// container has it.
 func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *schedule.Assignment) string {
 	for _, member := range slices.Backward(snapshot.members) {
 		one := &s.mergeIndex.containers[member]
@@ -57,7 +53,6 @@ func (s *suppliers) explain(pointer string, snapshot *Snapshot, assignment *sche
 	return ", and no container that matches has it; " + strings.Join(offers, "; ")
 }
 
-// holders returns the containers with a value at the pointer.
 func (s *suppliers) holders(pointer string) []int {
 	if holders, known := s.found[pointer]; known {
 		return holders
@@ -72,7 +67,6 @@ func (s *suppliers) holders(pointer string) []int {
 	return holders
 }
 
-// sourceOf returns the last merged container with the value, or "" for the root.
 func (s *Snapshot) sourceOf(pointer string) string {
 	if pointer == "" {
 		return ""
@@ -89,7 +83,6 @@ func (s *Snapshot) sourceOf(pointer string) string {
 	return s.mergeIndex.containers[from].name
 }
 
-// leavesBelow traces the top-level key of a pointer.
 func (s *Snapshot) leavesBelow(pointer string) map[string]leaf {
 	key, _, _ := strings.Cut(pointer[1:], "/")
 	return s.leaves(strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~"))

@@ -2,7 +2,7 @@ package hydrate
 
 import "math/bits"
 
-// numberSet is a reusable set of numbers. Filling and emptying take time proportional to its size, not its bound.
+// numberSet is a reusable set of numbers. Filling and emptying take time proportional to its size.
 type numberSet struct {
 	words  []uint64
 	filled []uint64 // one bit per non-empty word
@@ -19,7 +19,6 @@ func (s *numberSet) add(number int32) {
 	s.filled[word>>6] |= 1 << (word & 63)
 }
 
-// drain appends the numbers in order and empties the set.
 func (s *numberSet) drain(to []int32) []int32 {
 	for i, filled := range s.filled {
 		for ; filled != 0; filled &= filled - 1 {

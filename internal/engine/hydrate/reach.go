@@ -9,7 +9,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// reach maps assignments to containers and schemas, with distinct sets.
 type reach struct {
 	set     []int     // set, by assignment
 	sets    [][]int32 // containers in merge order
@@ -18,7 +17,6 @@ type reach struct {
 	idle    []idleSchema
 }
 
-// idleSchema is a config schema without assignments.
 type idleSchema struct {
 	number  int
 	unknown fleet.Labels // labels that no assignment has
@@ -85,8 +83,7 @@ func idleSchemas(f *fleet.Fleet, matcher *matcher, matches []match) []idleSchema
 	return idle
 }
 
-// warnOfIdleSchemas warns about schemas that check nothing. Idle containers are normal with layers, but a schema has
-// a purpose.
+// warnOfIdleSchemas warns about schemas that check nothing. Idle containers are normal with layers.
 func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
 	for _, one := range r.idle {
 		declared := &f.ConfigSchemas[one.number]
@@ -98,7 +95,6 @@ func (r *reach) warnOfIdleSchemas(f *fleet.Fleet, warnings *collector) {
 	}
 }
 
-// labelTexts formats labels as "a=b", by key.
 func labelTexts(labels fleet.Labels) []string {
 	var texts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -107,7 +103,6 @@ func labelTexts(labels fleet.Labels) []string {
 	return texts
 }
 
-// number returns the number of a set.
 func (r *reach) number(set []int32, known map[string]int) int {
 	key := listKey(set)
 	if number, isKnown := known[key]; isKnown {

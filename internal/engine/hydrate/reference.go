@@ -8,11 +8,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// secretReference is the raw value of a top-level key that is a secret. It merges as a scalar. Its type keeps it
-// distinct from all plain values.
+// secretReference is the raw value of a secret. It merges as a scalar and differs from all plain values.
 type secretReference fleet.SecretReference
 
-// canonical returns the canonical JSON of a reference.
 func (r secretReference) canonical() (string, error) {
 	object := map[string]any{"store": r.Store, "key": r.Key}
 	for name, text := range map[string]string{"property": r.Property, "version": r.Version} {
@@ -28,7 +26,7 @@ func (v *value) isReference() bool {
 	return is
 }
 
-// addReferences adds a container's references to its data. A null in either gives way to the other.
+// addReferences adds references to the data. A null in either gives way to the other.
 func (c *container) addReferences(references map[string]*fleet.SecretReference) error {
 	for key, given := range references {
 		value, has := c.data[key]
@@ -49,13 +47,12 @@ func (c *container) addReferences(references map[string]*fleet.SecretReference) 
 	return nil
 }
 
-// clash is a key that remains both as a value and as a reference.
 type clash struct {
 	key                string
 	value, isReference int32 // last containers with each form
 }
 
-// findMixed returns the keys with values and references, in order: only these can clash.
+// findMixed returns the keys with values and references: only these can clash.
 func (e *mergeIndex) findMixed() []string {
 	found := map[string]bool{} // keys of references; true if also values
 	for i := range e.containers {

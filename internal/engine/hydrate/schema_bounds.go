@@ -16,11 +16,9 @@ import (
 // Limits of a JSON Schema, which a repository of a tenant may provide.
 const (
 	// maxSchemaParts bounds objects and booleans: the compiler compares each with all others.
-	maxSchemaParts = 4_000
-	// maxSchemaMemory bounds the estimated memory of compilation.
+	maxSchemaParts  = 4_000
 	maxSchemaMemory = 60 << 20
-	// maxSchemaPaths bounds schemas for one value, counted by reference: thirty that each refer twice to the next
-	// make a billion.
+	// maxSchemaPaths bounds schemas for one value: thirty that each refer twice to the next make a billion.
 	maxSchemaPaths = 100_000
 )
 
@@ -35,10 +33,8 @@ const (
 	classMemory   = 40_000 // named Unicode class
 )
 
-// schemaSize sums up the cost of compilation.
 type schemaSize struct{ parts, memory int }
 
-// checkSchemaSize refuses schemas that are too costly to compile.
 func checkSchemaSize(document any) error {
 	size := &schemaSize{}
 	size.add(document, 0)
@@ -91,7 +87,6 @@ func (s *schemaSize) addPart(pointer int) {
 	s.memory += partMemory + pointerMemory*pointer
 }
 
-// digitsOf returns the digits of a number without exponent. Extreme numbers always exceed the limit.
 func digitsOf(number json.Number) int {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
 	shift, err := strconv.Atoi(exponent)
@@ -101,7 +96,6 @@ func digitsOf(number json.Number) int {
 	return len(mantissa) + max(shift, -shift)
 }
 
-// addPattern adds a regular expression. The compiler reports invalid ones.
 func (s *schemaSize) addPattern(text string) {
 	s.memory += patternMemory * len(text)
 	s.memory += classMemory * (strings.Count(text, `\p`) + strings.Count(text, `\P`))
@@ -113,7 +107,6 @@ func (s *schemaSize) addPattern(text string) {
 	}
 }
 
-// lengthOf returns the length of an expanded pattern. The parser limits it to some millions.
 func lengthOf(pattern *syntax.Regexp) int {
 	length := 1
 	if pattern.Op == syntax.OpLiteral {
@@ -128,7 +121,6 @@ func lengthOf(pattern *syntax.Regexp) int {
 	return length
 }
 
-// checkSchemaPaths refuses schemas of which too many apply to one value.
 func checkSchemaPaths(root *jsonschema.Schema) error {
 	paths := &schemaPaths{known: map[*jsonschema.Schema]int{}}
 	if paths.visit(root); paths.tooMany {
@@ -137,13 +129,11 @@ func checkSchemaPaths(root *jsonschema.Schema) error {
 	return nil
 }
 
-// schemaPaths counts paths between schemas for one value.
 type schemaPaths struct {
 	known   map[*jsonschema.Schema]int // 0 while counting
 	tooMany bool
 }
 
-// visit counts the paths from a schema and visits its successors.
 func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 	if s == nil || p.tooMany {
 		return 0
@@ -168,7 +158,6 @@ func (p *schemaPaths) visit(s *jsonschema.Schema) int {
 	return count
 }
 
-// sameValue returns the schemas for the same value.
 func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.DynamicRef, s.Not, s.If, s.Then, s.Else}
 	all = append(append(append(all, s.AllOf...), s.AnyOf...), s.OneOf...)
@@ -183,7 +172,6 @@ func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// membersOf returns the schemas for members of a value.
 func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems, s.ContentSchema}
 	all = append(all, s.PrefixItems...)
@@ -204,7 +192,6 @@ func membersOf(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// isPattern reports whether a value is a regular expression within the size limit.
 func isPattern(value any) bool {
 	text, isText := value.(string)
 	if !isText {

@@ -11,10 +11,9 @@ import (
 
 // Snapshot is the hydrated configuration of all assignments with the same containers. It is safe for concurrent use.
 type Snapshot struct {
-	Known   bool   // false if a container's values are unknown; Version and JSON are then empty
-	Version string // hash of JSON, references and encrypted files, 16 hexadecimal digits
-	JSON    string // canonical JSON of the values, without references
-	// ValuesVersion is the hash of JSON alone; equal to Version without secrets.
+	Known         bool   // false if a container's values are unknown; Version and JSON are then empty
+	Version       string // hash of JSON, references and encrypted files, 16 hexadecimal digits
+	JSON          string // canonical JSON of the values, without references
 	ValuesVersion string
 
 	mergeIndex *mergeIndex
@@ -29,8 +28,7 @@ func (s *Snapshot) Containers() []string {
 	return s.mergeIndex.names(s.members)
 }
 
-// Values returns the values by top-level key, or nil if unknown. The map is a copy; its values are shared and
-// read-only.
+// Values returns a copy of the values by top-level key, or nil if unknown. The values are shared.
 func (s *Snapshot) Values() map[string]any {
 	if !s.Known {
 		return nil
@@ -61,7 +59,7 @@ func (s *Snapshot) References() iter.Seq2[string, fleet.SecretReference] {
 	}
 }
 
-// Secrets returns a copy of the references by key, or nil without any.
+// Secrets returns a copy of the references by key, or nil.
 func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 	if s.references == 0 {
 		return nil
@@ -71,7 +69,7 @@ func (s *Snapshot) Secrets() map[string]fleet.SecretReference {
 	return secrets
 }
 
-// Encrypted returns the encrypted files with their containers, sorted by name, or nil if unknown. It is read-only.
+// Encrypted returns the encrypted files, sorted by name, or nil if unknown.
 func (s *Snapshot) Encrypted() []encrypted.File { return s.files }
 
 // Origin is the source of a value.
@@ -81,8 +79,7 @@ type Origin struct {
 }
 
 // Provenance returns the origin of each leaf by JSON pointer, or nil if unknown. Leaves are scalars, nulls in lists,
-// and empty objects and lists. Containers with another value for a leaf or its parent have lost. Each call computes
-// it anew.
+// and empty objects and lists.
 func (s *Snapshot) Provenance() map[string]Origin {
 	if !s.Known {
 		return nil

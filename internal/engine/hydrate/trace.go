@@ -12,14 +12,12 @@ type trace struct {
 	lost    []int  // containers overridden here or above, in merge order, with repeats
 }
 
-// report is the result of a trace.
 type report struct {
 	ranks       []int // by container: only names decide between equal ranks; nil disables ambiguities
 	leaves      map[string]leaf
 	ambiguities []ambiguity
 }
 
-// leaf is the origin of a value without members.
 type leaf struct {
 	from int
 	lost []int // sorted, without from
@@ -39,7 +37,6 @@ func (t *trace) child(token string) *trace {
 	return &trace{to: t.to, pointer: t.pointer + "/" + token, lost: t.lost}
 }
 
-// reached reports the contributions to a node. Those before start are overridden.
 func (t *trace) reached(m merger, all []contribution, start int) {
 	if t == nil {
 		return
@@ -63,8 +60,7 @@ func (t *trace) leaf(from int) {
 	t.to.leaves[t.pointer] = leaf{from, lost}
 }
 
-// disagreement returns containers of equal rank whose order affects this node, members aside. If a higher container
-// decides, it returns none.
+// disagreement returns containers of equal rank whose order affects this node, members aside.
 func (m merger) disagreement(all []contribution, ranks []int) []int {
 	higher := all[len(all):]
 	for end := len(all); end > 0; end = len(all) - len(higher) {
@@ -83,8 +79,8 @@ func (m merger) disagreement(all []contribution, ranks []int) []int {
 			}
 			return distinct(sources(group))
 		}
-		// Values of another kind than the higher ones always lose. The others matter if they come last, unless higher
-		// ones cover them.
+		// Values of another kind than the higher ones always lose. The others matter if they come last and no higher
+		// one covers them.
 		without, _ := m.compose(nil, higher)
 		for _, one := range group {
 			if !m.combine(one.value, higher[0].value) {
@@ -126,7 +122,6 @@ func sources(contributions []contribution) []int {
 	return from
 }
 
-// distinct returns a copy without repeats of sorted numbers.
 func distinct[T int | int32](numbers []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(numbers)))
 }

@@ -15,11 +15,10 @@ func isSecret(value any) bool {
 	return is
 }
 
-// unknownText adapts schemas to values with references to secrets: texts that Flotilla does not know. A value fits if
-// some texts would fit. Keywords about an unknown text ("pattern", "enum", "const", lengths, formats except "secret")
-// pass, but not within "not". Each schema therefore has two readings: possibly and certainly fitting. "not" swaps
-// them. Of "oneOf", one alternative must fit possibly and no two certainly; "then" and "else" apply if "if" certainly
-// fits, or certainly fails. $dynamicRef and $recursiveRef have no effect.
+// unknownText adapts schemas to references to secrets. A value fits if some texts would fit, so keywords about an
+// unknown text pass, but not within "not". Each schema therefore has two readings: possibly and certainly fitting.
+// "not" swaps them. Of "oneOf", one alternative must fit possibly and no two certainly; "then" and "else" apply if
+// "if" certainly fits, or certainly fails.
 type unknownText struct {
 	readings map[readingOf]*jsonschema.Schema
 }
@@ -29,7 +28,6 @@ type readingOf struct {
 	certain bool
 }
 
-// readUnknownText creates the readings of a schema and its subschemas.
 func readUnknownText(root *jsonschema.Schema) *unknownText {
 	made := &unknownText{readings: map[readingOf]*jsonschema.Schema{}}
 	made.reading(root, false)
@@ -59,7 +57,6 @@ func (u *unknownText) reading(s *jsonschema.Schema, certain bool) *jsonschema.Sc
 	return made
 }
 
-// blankSchema returns an empty schema at the same place.
 func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{
 		Location: s.Location, Draft: s.Draft, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: 1, MaxContains: -1,
@@ -67,7 +64,6 @@ func blankSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	}
 }
 
-// keywords are a schema's keywords in one reading. Values without references are checked normally.
 type keywords struct {
 	schema    *jsonschema.Schema
 	certain   bool
@@ -77,7 +73,6 @@ type keywords struct {
 	branches  [2]*jsonschema.Schema // "then" and "else"
 }
 
-// Indexes of readings in keywords.oneOf and keywords.condition.
 const (
 	possible = iota
 	certainly
@@ -132,7 +127,7 @@ func readings[K comparable](schemas map[K]*jsonschema.Schema, u *unknownText, ce
 	return read
 }
 
-// Validate implements the validator's extension for each value.
+// Validate implements [jsonschema.ExtSchema].
 func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	kind := kindWithText(value)
 	if kind == "" {
@@ -150,7 +145,6 @@ func (k *keywords) Validate(ctx jsonschema.ValidationContext, value any) error {
 	return group(ctx, wrong)
 }
 
-// group combines errors.
 func group(ctx jsonschema.ValidationContext, all []error) error {
 	if len(all) == 0 {
 		return nil
@@ -158,7 +152,6 @@ func group(ctx jsonschema.ValidationContext, all []error) error {
 	return jsonschema.ValidationError{}.Group(ctx.Error("", ""), all...)
 }
 
-// kindWithText returns the type of a value with unknown text, or "".
 func kindWithText(value any) string {
 	switch value := value.(type) {
 	case secretReference:
@@ -173,7 +166,6 @@ func kindWithText(value any) string {
 	return ""
 }
 
-// checkKind checks a value's type and, in the certain reading, that its text is unconstrained.
 func (k *keywords) checkKind(ctx jsonschema.ValidationContext, kind string) error {
 	s := k.schema
 	if len(s.Types) > 0 && !slices.Contains(s.Types, kind) {
@@ -197,7 +189,6 @@ func (k *keywords) checkKind(ctx jsonschema.ValidationContext, kind string) erro
 	return nil
 }
 
-// checkOneOf checks that exactly one alternative fits.
 func (k *keywords) checkOneOf(ctx jsonschema.ValidationContext, value any) error {
 	if len(k.oneOf[possible]) == 0 {
 		return nil
@@ -224,7 +215,6 @@ func (k *keywords) checkOneOf(ctx jsonschema.ValidationContext, value any) error
 	return nil
 }
 
-// checkCondition checks "if", "then" and "else".
 func (k *keywords) checkCondition(ctx jsonschema.ValidationContext, value any) error {
 	if k.condition[possible] == nil {
 		return nil

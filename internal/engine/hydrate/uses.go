@@ -7,8 +7,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// Uses returns the keys of assignments with a value at the JSON pointer, in order. Known containers of unknown
-// snapshots count. An invalid pointer (RFC 6901) is an error.
+// Uses returns the keys of assignments with a value at the JSON pointer (RFC 6901), in order. Known containers of
+// unknown snapshots count.
 func Uses(result *Snapshots, assignments []*schedule.Assignment, pointer string) ([]string, error) {
 	if err := checkPointer(pointer); err != nil {
 		return nil, err

@@ -16,18 +16,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// violation is a way in which values violate a schema.
 type violation struct {
 	pointer string // JSON pointer of the wrong value or missing key
 	message string // a clause without values
 	missing bool   // a required key is missing
 }
 
-// leafError is a validator error without details.
 type leafError struct{ pointer, keyword string }
 
-// validate returns the sorted violations of a value, and all participating nodes and keywords, including
-// alternatives. Pointers begin with prefix.
+// validate returns the sorted violations of a value, and all participating nodes and keywords. Pointers begin with
+// prefix.
 func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (found []violation, leaves []leafError) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -46,7 +44,6 @@ func (s *schema) validate(sub *jsonschema.Schema, value any, prefix string) (fou
 	return sortedViolations(found), leafErrors(invalid, prefix, nil)
 }
 
-// sortedViolations sorts and deduplicates.
 func sortedViolations(found []violation) []violation {
 	slices.SortFunc(found, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(a.pointer, b.pointer), cmp.Compare(a.message, b.message))
@@ -110,7 +107,6 @@ func (s *schema) collect(invalid *jsonschema.ValidationError, value any, prefix 
 	}
 }
 
-// alternatives explains why each alternative fails.
 func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) string {
 	var reasons []string
 	base := plainPointer(invalid.InstanceLocation)
@@ -128,7 +124,6 @@ func (s *schema) alternatives(invalid *jsonschema.ValidationError, value any) st
 	return strings.Join(reasons, "; ")
 }
 
-// additional returns the keys that the schema at the path does not allow.
 func (s *schema) additional(object any, path string) []string {
 	members, _ := object.(map[string]any)
 	enclosing, _ := LookUp(s.document, path)
@@ -176,7 +171,6 @@ func clause(keyword string, parameter, value any) string {
 	return strings.Replace(said, "%s", text, 1)
 }
 
-// clauses are requirements by keyword, with %s for the parameter.
 var clauses = map[string]string{
 	"const": "must be %s", "format": "must be of the format %s", "pattern": "must match the pattern %s",
 	"minimum": "must be at least %s", "exclusiveMinimum": "must be more than %s",
@@ -190,7 +184,6 @@ var clauses = map[string]string{
 	"oneOf": "fits more than one of the alternatives, and must fit exactly one",
 }
 
-// keywordOf returns the failed keyword and its pointer in the schema.
 func keywordOf(invalid *jsonschema.ValidationError) (keyword, path string) {
 	_, path, _ = strings.Cut(invalid.AbsoluteKeywordLocation, "#")
 	path = plainPointer(path)
@@ -208,7 +201,6 @@ func keywordOf(invalid *jsonschema.ValidationError) (keyword, path string) {
 	return keyword, path
 }
 
-// plainPointer reverses the validator's percent encoding.
 func plainPointer(pointer string) string {
 	plain, err := url.PathUnescape(pointer)
 	if err != nil {
@@ -217,7 +209,7 @@ func plainPointer(pointer string) string {
 	return plain
 }
 
-// LookUp returns the value at a JSON pointer and whether it exists.
+// LookUp returns the value at a JSON pointer.
 func LookUp(value any, pointer string) (any, bool) {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
@@ -241,7 +233,6 @@ func LookUp(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// names returns a string or the strings of a list.
 func names(parameter any) []string {
 	var all []string
 	switch parameter := parameter.(type) {

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 )
 
-// Cache keeps the computations of recent fleets, because a refresh, a plan and data sources repeat them. It computes
-// each fleet once and is safe for concurrent use. The zero value is ready for use.
+// Cache computes each of the last few fleets once, because a refresh, a plan and data sources repeat them. It is safe
+// for concurrent use. The zero value is ready.
 type Cache struct {
 	Renderer    objects.Renderer
 	Definitions Definitions
@@ -74,7 +74,7 @@ func keyOf(value fleet.Value) (key [sha256.Size]byte) {
 	return key
 }
 
-// writeText writes a text with its length, to keep lists of texts distinct.
+// writeText writes a text with its length.
 func writeText(h hash.Hash, content string) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(content)))

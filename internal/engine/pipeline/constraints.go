@@ -15,8 +15,7 @@ import (
 )
 
 // Constraints evaluates rules, the entries of [fleet.Value.Constraints], for a destination. Subjects with unknown
-// values are pending. Only rules about rendered objects render folders. The last few results are kept. Results are
-// nil if a rule does not compile or the context ends.
+// values are pending. The last few results are kept. They are nil if a rule does not compile or the context ends.
 func (r *Computation) Constraints(ctx context.Context, rules map[string]string, to Destination) (*constraint.Results, []Diagnostic) {
 	r.constraintsMutex.Lock()
 	defer r.constraintsMutex.Unlock()
@@ -39,14 +38,12 @@ func (r *Computation) Constraints(ctx context.Context, rules map[string]string, 
 	return results, found
 }
 
-// evaluation is a kept result of [Computation.Constraints].
 type evaluation struct {
 	key     [sha256.Size]byte
 	results *constraint.Results
 }
 
-// ScheduledConstraints is [Computation.Constraints] after [Schedule]: rules about values or rendered objects are
-// pending.
+// ScheduledConstraints is [Computation.Constraints] after [Schedule]: other rules are pending.
 func ScheduledConstraints(ctx context.Context, value fleet.Value, scheduled *schedule.Decisions) (*constraint.Results, []Diagnostic) {
 	if len(value.Constraints) == 0 {
 		return &constraint.Results{}, nil
@@ -73,8 +70,7 @@ func checkConstraints(ctx context.Context, rules map[string]string, subjects con
 	return results, nil
 }
 
-// CompileConstraints compiles rules, the entries of [fleet.Value.Constraints]. The program is nil if there are
-// errors.
+// CompileConstraints compiles rules. The program is nil if there are errors.
 func CompileConstraints(rules map[string]string) (*constraint.Program, []Diagnostic) {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
@@ -91,7 +87,7 @@ func CompileConstraints(rules map[string]string) (*constraint.Program, []Diagnos
 	return program, nil
 }
 
-// ConstraintWarnings returns warnings about probable mistakes in rules, the entries of [fleet.Value.Constraints].
+// ConstraintWarnings returns probable mistakes in rules.
 func ConstraintWarnings(rules map[string]string) []Diagnostic {
 	parsed, err := fleet.Value{Constraints: rules}.ParseConstraints()
 	if err != nil {
@@ -104,7 +100,6 @@ func ConstraintWarnings(rules map[string]string) []Diagnostic {
 	return warnings.list()
 }
 
-// constrainedFiles renders an assignment without final objects.
 func (r folderRenderer) constrainedFiles(ctx context.Context, i int) (files []render.AssignmentFile, waitsFor string, err error) {
 	if snapshot := r.Snapshots.All[i]; !snapshot.Known {
 		return nil, r.waitsFor(i), nil

@@ -14,14 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
-// exposure is a probable credential in a final object.
 type exposure struct {
 	clause string // object and place, without the value
 	name   string // in allow_plain
 }
 
-// exposedIn returns the exposures in final objects that neither the deployment target nor the object allows. It skips
-// Secrets, because [render.Templates.Follow] refuses plain ones. Equal objects are read once.
+// exposedIn returns the exposures that neither the deployment target nor the object allows. [render.Templates.Follow]
+// refuses plain Secrets. Equal objects are read once.
 func (r *Computation) exposedIn(subject render.Subject, final []objects.FinalObject) (exposed []exposure) {
 	for i := range final {
 		o := &final[i]
@@ -47,7 +46,6 @@ func (r *Computation) exposedIn(subject render.Subject, final []objects.FinalObj
 	return exposed
 }
 
-// exposedBy returns the exposures in one object, except known texts.
 func exposedBy(o *objects.FinalObject, known ...string) (exposed []exposure) {
 	if text := string(o.YAML); o.Kind == objects.SealedSecret || !credential.MayHave(text) {
 		return nil
@@ -71,13 +69,12 @@ func exposedBy(o *objects.FinalObject, known ...string) (exposed []exposure) {
 	return exposed
 }
 
-// isProse reports whether a finding is a setting in the description of a CRD's field, such as
-// `automountServiceAccountToken: true`.
+// isProse reports whether a finding is in the description of a CRD's field, such as `automountServiceAccountToken:
+// true`.
 func isProse(o *objects.FinalObject, found *credential.Match) bool {
 	return o.Kind == "CustomResourceDefinition" && found.Rule == "password" && strings.HasSuffix(found.Path, ".description")
 }
 
-// annotatedPlain returns the paths that the object's annotation allows.
 func annotatedPlain(object map[string]any) (paths []string) {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -92,7 +89,6 @@ func remedy(name string) string {
 	return fmt.Sprintf("take it from a Secret; if it is none, add allow_plain = [%q] to the deployment target", name)
 }
 
-// errExposed returns an error about exposures in final objects to be committed, or nil.
 func (r *Computation) errExposed(subject render.Subject, final []objects.FinalObject) error {
 	var mistakes []error
 	for _, e := range r.exposedIn(subject, final) {

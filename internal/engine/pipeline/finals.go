@@ -15,11 +15,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// maxFinals bounds concurrent renderings of final objects: some wait for an artifact.
+// maxFinals bounds concurrent renderings: some wait for an artifact.
 const maxFinals = 8
 
-// Final returns the final objects of an assignment, or none if its `render` does not request them. waitsFor names
-// unknown values. An error names the artifact or the field that cannot be rendered.
+// Final returns the final objects of an assignment, if its `render` requests them. waitsFor names unknown values.
 func (r *Computation) Final(ctx context.Context, i int, to Destination) (final []objects.FinalObject, waitsFor string, err error) {
 	result, waitsFor, err := r.renderer(to).finalResult(ctx, i)
 	if result == nil {
@@ -28,7 +27,6 @@ func (r *Computation) Final(ctx context.Context, i int, to Destination) (final [
 	return result.Objects, "", nil
 }
 
-// finalResult is Final with the whole result, or nil.
 func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects.Rendering, waitsFor string, err error) {
 	if !render.IsRendered(r.Schedule.Assignments[i]) {
 		return nil, "", nil
@@ -53,7 +51,6 @@ func (r folderRenderer) finalResult(ctx context.Context, i int) (result *objects
 	return result, "", nil
 }
 
-// final renders the manifests that the files point to.
 func (r *Computation) final(ctx context.Context, subject render.Subject, files []render.AssignmentFile) (*objects.Rendering, error) {
 	if r.Renderer == nil {
 		return nil, render.ErrUnknown
@@ -65,7 +62,6 @@ func (r *Computation) final(ctx context.Context, subject render.Subject, files [
 	return r.Renderer.Render(ctx, request)
 }
 
-// folderFiles holds the files of an assignment's folder.
 type folderFiles struct {
 	all      []render.AssignmentFile
 	pointers []render.AssignmentFile // rendered by templates
@@ -73,7 +69,7 @@ type folderFiles struct {
 	schemas  schemaCheck
 }
 
-// files renders an assignment's folder. The error is [ErrUnrendered], too, if its final objects cannot be rendered.
+// files renders an assignment's folder. The error may be [ErrUnrendered].
 func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*folderFiles, error) {
 	pointers, err := r.Templates.Render(subject)
 	if err != nil || !render.HasObjects(subject.Assignment) {
@@ -98,7 +94,7 @@ func (r folderRenderer) files(ctx context.Context, subject render.Subject) (*fol
 	return &folderFiles{all, pointers, missingOf(result), r.checkSchemas(subject, result)}, nil
 }
 
-// ErrUnrendered marks an error in rendering final objects. It has the text of the wrapped error.
+// ErrUnrendered marks an error in rendering final objects.
 var ErrUnrendered = errors.New("final objects cannot be rendered")
 
 type unrendered struct{ error }
@@ -143,7 +139,6 @@ func (r *Rendering) finals(ctx context.Context, deployed folder.Trees) {
 	r.checkUndefined()
 }
 
-// addUnrendered adds the errors in final objects.
 func (f *diagnostics) addUnrendered(r *Rendering) {
 	var all Unrendered
 	for i, problem := range r.unrendered {
@@ -156,8 +151,7 @@ func (f *diagnostics) addUnrendered(r *Rendering) {
 	}
 }
 
-// Warnings returns warnings about final objects: exposed credentials outside the repository, missing APIs, and
-// schemas.
+// Warnings returns warnings about final objects: exposed credentials, missing APIs, and schemas.
 func (r *Rendering) Warnings() []Diagnostic {
 	var all Unrendered
 	for i, exposures := range r.exposed {
@@ -175,7 +169,7 @@ func (r *Rendering) Warnings() []Diagnostic {
 	return warnings.list()
 }
 
-// Unrendered groups errors in final objects by text, with the affected deployment targets. The zero value is empty.
+// Unrendered groups errors in final objects by text. The zero value is empty.
 type Unrendered struct {
 	wording.Groups[string, string] // names of deployment targets, by error
 }

@@ -17,15 +17,14 @@ import (
 type FinalChange struct {
 	// Before and After are sorted by group, kind, namespace and name.
 	Before, After []objects.FinalObject
-	// Unknown is the reason why Before is unknown, or "". IsLost marks a reason that may go away, such as an
-	// unavailable artifact.
+	// Unknown is the reason why Before is unknown, or "". IsLost marks one that may go away.
 	Unknown string
 	IsLost  bool
 	Moved   changes.Move // change of the artifact
 }
 
-// FinalChanges renders the former and wanted final objects of assignments, given by index, and calls yield with each
-// change, concurrently and in any order. It skips assignments without final objects or with unknown ones.
+// FinalChanges yields the changes of the final objects of assignments, given by index, concurrently and in any order.
+// It skips assignments without final objects or with unknown ones.
 func (r *Computation) FinalChanges(
 	ctx context.Context, to Destination, former map[int]render.FormerFolder, yield func(i int, change *FinalChange),
 ) {
@@ -52,7 +51,7 @@ func (r *Computation) manifestsOf(i int) *folder.Manifests {
 	return &r.Schedule.Assignments[i].Target.Target.Manifests.Manifests
 }
 
-// readFormer reads the committed objects of a folder, or renders its former manifests.
+// readFormer reads committed objects, or renders former manifests.
 func (r *Computation) readFormer(ctx context.Context, i int, former render.FormerFolder, change *FinalChange) {
 	if slices.ContainsFunc(former.Files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) }) {
 		var err error

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// missing records what a chart lacked: unlisted APIs and remote schemas. See [objects.Rendering].
+// missing records gaps of a chart: see [objects.Rendering].
 type missing struct {
 	chart   string
 	apis    []string
@@ -24,7 +24,6 @@ func missingOf(result *objects.Rendering) missing {
 	return missing{result.Chart.Name, result.MissingAPIs, result.RemoteSchemas}
 }
 
-// addRemoteSchemas adds one finding about value schemas that rendering did not read.
 func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 	byAddress := map[string]namesSet{}
 	for _, missing := range r.missing {
@@ -50,15 +49,13 @@ func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 
 type namesSet map[string]bool
 
-// count returns the number and the first names: `12 charts ("shop", "till" and 10 more)`.
 func (n namesSet) count(one, many string) string {
 	const shown = 3
 	names := wording.Quoted(slices.Sorted(maps.Keys(n)))
 	return fmt.Sprintf("%s (%s)", wording.Count(len(names), one, many), wording.List(names, shown))
 }
 
-// addMissing adds one finding about APIs that charts asked for and a cluster type could list. It needs a rendering by
-// Render.
+// addMissing reports APIs that charts asked for and a cluster type could list. It needs a rendering by Render.
 func (f *diagnostics) addMissing(r *Rendering) {
 	type askers struct{ charts, clusterTypes namesSet }
 	byAPI := map[string]askers{}

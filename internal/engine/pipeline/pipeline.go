@@ -1,6 +1,5 @@
-// Package pipeline runs all steps from a fleet to its folders: schedule, hydrate, render. It returns each folder with
-// files, tree id and record, and all errors and warnings. It is pure except for the given renderer of final objects.
-// The benchmarks measure this package.
+// Package pipeline runs all steps from a fleet to its folders: schedule, hydrate, render. It is pure except for the
+// given renderer of final objects. The benchmarks measure this package.
 package pipeline
 
 import (
@@ -24,7 +23,7 @@ type Diagnostic struct {
 	Message string // one sentence with a subject
 }
 
-// maxFindings bounds the listed findings of one kind: a common template could repeat one 20,000 times.
+// maxFindings bounds the findings of one kind: a template could repeat one 20,000 times.
 const maxFindings = 50
 
 // Computation contains the assignments, values and templates of a fleet.
@@ -35,8 +34,7 @@ type Computation struct {
 	Snapshots *hydrate.Snapshots
 	Templates *render.Templates
 	// Renderer renders final objects. They are unknown while it is nil.
-	Renderer objects.Renderer
-	// Definitions validate final objects.
+	Renderer    objects.Renderer
 	Definitions Definitions
 
 	warnings []Diagnostic
@@ -51,9 +49,8 @@ type Computation struct {
 	evaluated        []evaluation // latest first
 }
 
-// Compute schedules and hydrates a fleet and compiles its templates. The value's model must be known. An unknown
-// entry affects only the folders that depend on it. With errors, the computation is nil; all distinct errors are
-// returned.
+// Compute schedules and hydrates a fleet and compiles its templates. The model must be known; another unknown entry
+// affects only its own folders. With errors, the computation is nil.
 func Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	var errors diagnostics
 	r := errors.hydrate(value, func(hydrate.ValueFinding) bool { return true })
@@ -91,8 +88,7 @@ func Compute(value fleet.Value) (*Computation, []Diagnostic) {
 	return r, nil
 }
 
-// Hydrate is Compute without templates. It does not report missing required keys: [hydrate.Advice] lists them. With
-// errors, the computation is nil.
+// Hydrate is Compute without templates and without findings about missing keys: [hydrate.Advice] lists them.
 func Hydrate(value fleet.Value) (*Computation, []Diagnostic) {
 	var errors diagnostics
 	r := errors.hydrate(value, func(finding hydrate.ValueFinding) bool { return !finding.Missing })
@@ -102,8 +98,7 @@ func Hydrate(value fleet.Value) (*Computation, []Diagnostic) {
 	return r, nil
 }
 
-// hydrate schedules and hydrates a fleet. It adds all errors, and those findings that counts accepts. It returns nil
-// if no later step can run.
+// hydrate adds all errors, and the findings that counts accepts. It returns nil if no later step can run.
 func (f *diagnostics) hydrate(value fleet.Value, counts func(hydrate.ValueFinding) bool) *Computation {
 	parsed, config, err := value.Fleet()
 	if err != nil {
@@ -127,7 +122,7 @@ func (f *diagnostics) hydrate(value fleet.Value, counts func(hydrate.ValueFindin
 	return r
 }
 
-// Schedule computes the assignments of a fleet and the names of config containers that reach none.
+// Schedule computes the assignments of a fleet and the config containers that reach none.
 func Schedule(value fleet.Value) (result *schedule.Decisions, idleContainers []string, found []Diagnostic) {
 	parsed, _, err := value.Fleet()
 	if err != nil {
@@ -142,7 +137,7 @@ func Schedule(value fleet.Value) (result *schedule.Decisions, idleContainers []s
 	return result, idleContainers, errors.list()
 }
 
-// Warnings returns probable mistakes. flotilla_scheduling returns the same as data.
+// Warnings returns probable mistakes.
 func (r *Computation) Warnings() []Diagnostic { return r.warnings }
 
 func (r *Computation) collectWarnings(ofRendering fleet.Findings) []Diagnostic {
@@ -165,13 +160,13 @@ func (r *Computation) collectWarnings(ofRendering fleet.Findings) []Diagnostic {
 	return warnings.list()
 }
 
-// AssignmentIndex returns the index of an assignment in Schedule.Assignments.
+// AssignmentIndex returns the index in Schedule.Assignments.
 func (r *Computation) AssignmentIndex(host, deploymentTarget string) (int, bool) {
 	i, ok := r.index[host+"/"+deploymentTarget]
 	return i, ok
 }
 
-// Hosts returns the hosts with a folder: all cluster types, and clusters if the fleet assigns to any.
+// Hosts returns the hosts with a folder: cluster types, and clusters if the fleet assigns to any.
 func (r *Computation) Hosts() []*schedule.Host {
 	assignsToClusters := slices.ContainsFunc(r.Fleet.TargetPolicies, func(p fleet.TargetPolicy) bool { return p.ClusterSelector != nil }) ||
 		slices.ContainsFunc(r.Fleet.Assignments, func(p fleet.ExplicitAssignment) bool { return p.Cluster != "" })
@@ -186,8 +181,7 @@ func (r *Computation) ClustersOf(hosts []string) []string {
 	return ClustersOf(r.Fleet, hosts)
 }
 
-// ClustersOf returns the names of the clusters that follow the hosts, sorted. It includes clusters that the fleet no
-// longer has.
+// ClustersOf returns the clusters that follow the hosts, sorted, including clusters that the fleet no longer has.
 func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	clusters := map[string]bool{}
 	types := map[string]bool{}
@@ -213,7 +207,7 @@ func ClustersOf(f *fleet.Fleet, hosts []string) []string {
 	return names
 }
 
-// diagnostics collects distinct diagnostics. Among those that differ only in quoted names it keeps the first few.
+// diagnostics collects distinct diagnostics, and the first few that differ only in quoted names.
 type diagnostics struct {
 	found []Diagnostic
 	seen  map[Diagnostic]bool
@@ -241,14 +235,12 @@ func (f *diagnostics) add(summary, message string) {
 	f.found = append(f.found, finding)
 }
 
-// addAll adds findings about a fleet, equal ones grouped.
 func (f *diagnostics) addAll(summary string, wrong fleet.Findings) {
 	for _, finding := range wrong.Group() {
 		f.add(summary, finding.String())
 	}
 }
 
-// join adds one diagnostic of several lines.
 func (f *diagnostics) join(summary string, lines []string) {
 	if len(lines) > 0 {
 		f.add(summary, wording.Lines(lines, wording.Named))

@@ -19,8 +19,7 @@ func (p *Problems) Add(assignment *schedule.Assignment, texts ...string) {
 	}
 }
 
-// Messages returns the problems in order of addition. Each is a sentence without a full stop that names the first
-// assignment.
+// Messages returns the problems in order of addition, as sentences without a full stop that name the first assignment.
 func (p *Problems) Messages() []string {
 	var messages []string
 	for text, assignments := range p.All() {

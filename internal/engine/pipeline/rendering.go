@@ -36,7 +36,6 @@ func (d Destination) write(h hash.Hash) {
 	}
 }
 
-// folderRenderer renders the folders of a computation for one destination.
 type folderRenderer struct {
 	*Computation
 	Destination Destination
@@ -47,11 +46,9 @@ func (r *Computation) renderer(to Destination) folderRenderer { return folderRen
 // Rendering contains every folder of a fleet for one destination.
 type Rendering struct {
 	folderRenderer
-	// Trees holds the tree id of each assignment's folder, or "" while its content is unknown.
-	Trees []string
-	// objects holds the reconciler objects by assignment, or nil after FromTrees.
-	objects [][]folder.ObjectRef
-	// failed holds errors by assignment, problems the findings of checks.
+	// Trees holds the tree ids by assignment, or "" while the content is unknown.
+	Trees            []string
+	objects          [][]folder.ObjectRef
 	failed, problems [][]string
 	checked          []bool
 	unrendered       []string     // errors in final objects
@@ -59,11 +56,10 @@ type Rendering struct {
 	missing          []missing
 	schemas          []schemaCheck
 	deployed         folder.Trees // need no check
-	// Findings lists errors in rendered files, except deployed folders, which were checked when they were written.
+	// Findings lists errors in rendered files. Deployed folders were checked when they were written.
 	Findings []Diagnostic
 }
 
-// subject returns an assignment as templates see it.
 func (r folderRenderer) subject(i int) render.Subject {
 	snapshot := r.Snapshots.All[i]
 	return render.Subject{
@@ -74,10 +70,8 @@ func (r folderRenderer) subject(i int) render.Subject {
 	}
 }
 
-// Render renders every folder on all processors and keeps the last few destinations. It does not check folders with
-// the deployed tree. Each caller gets the findings of the other folders.
-//
-// It also renders the final objects that `render` requests. It may fetch artifacts for them, until the context ends.
+// Render renders every folder on all processors, checks those without the deployed tree, and keeps the last few
+// destinations. It may fetch artifacts for final objects until the context ends.
 func (r *Computation) Render(ctx context.Context, to Destination, deployed folder.Trees) *Rendering {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,8 +103,8 @@ func (r folderRenderer) render(ctx context.Context, deployed folder.Trees) *Rend
 	return rendering
 }
 
-// check returns the rendering with the findings of all folders that are not deployed. It checks folders that were
-// deployed for an earlier caller.
+// check returns the rendering with the findings of all folders that are not deployed, including those deployed for an
+// earlier caller.
 func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering {
 	needsCheck := func(i int) bool {
 		assignment := r.Schedule.Assignments[i]
@@ -141,7 +135,6 @@ func (r *Rendering) check(ctx context.Context, deployed folder.Trees) *Rendering
 	return &checked
 }
 
-// isDeployed reports whether the repository already has the folder's tree.
 func (r *Rendering) isDeployed(i int) bool {
 	assignment := r.Schedule.Assignments[i]
 	return r.Trees[i] != "" && r.deployed[assignment.Host.Name][assignment.Target.Name] == r.Trees[i]
@@ -158,8 +151,8 @@ func (r *Computation) Fingerprint(to Destination, release string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// FromTrees returns a rendering from trees that an earlier process rendered and checked with the same fingerprint, or
-// nil if a tree is missing.
+// FromTrees returns a rendering from trees that an earlier process rendered with the same fingerprint, or nil if a
+// tree is missing.
 func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 	rendering := &Rendering{folderRenderer: r.renderer(to), Trees: make([]string, len(r.Schedule.Assignments))}
 	for i, assignment := range r.Schedule.Assignments {
@@ -171,7 +164,6 @@ func (r *Computation) FromTrees(to Destination, trees folder.Trees) *Rendering {
 	return rendering
 }
 
-// renderTree renders one assignment, and checks it unless it is deployed.
 func (r *Rendering) renderTree(ctx context.Context, i int, deployed folder.Trees) {
 	subject := r.subject(i)
 	files, err := r.files(ctx, subject)
@@ -220,7 +212,6 @@ func (r *Computation) CheckedFiles(ctx context.Context, i int, to Destination) (
 	return filesOf(files.all), r.checkFiles(subject, files.pointers), nil
 }
 
-// checkFiles returns the problems of rendered files.
 func (r *Computation) checkFiles(subject render.Subject, files []render.AssignmentFile) (problems []string) {
 	for _, finding := range r.Templates.Check(subject, files) {
 		problems = append(problems, finding.String())
@@ -236,7 +227,7 @@ func filesOf(rendered []render.AssignmentFile) []git.File {
 	return files
 }
 
-// Record returns the record of an assignment's folder in the repository.
+// Record returns the record of an assignment's folder.
 func (r *Rendering) Record(i int) folder.Record {
 	assignment := r.Schedule.Assignments[i]
 	clusterType := ""
@@ -251,7 +242,7 @@ func (r *Rendering) Record(i int) folder.Record {
 }
 
 // objectsOf returns the reconciler objects of an assignment. After FromTrees it renders them again; only drifted
-// folders need that. If rendering fails it returns nil; Files returns the error.
+// folders need that.
 func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	if r.objects != nil {
 		return r.objects[i]
@@ -264,7 +255,7 @@ func (r *Rendering) objectsOf(i int) []folder.ObjectRef {
 	return r.Templates.Objects(subject, rendered)
 }
 
-// Wanted returns the trees by host and deployment target, with an entry for every host with a folder.
+// Wanted returns the trees, with an entry for every host with a folder.
 func (r *Rendering) Wanted() folder.Trees {
 	wanted := folder.Trees{}
 	for _, host := range r.Hosts() {
@@ -276,7 +267,7 @@ func (r *Rendering) Wanted() folder.Trees {
 	return wanted
 }
 
-// WaitsFor names the unknown inputs of an assignment's folder, or returns "".
+// WaitsFor names the unknown inputs of a folder, or returns "".
 func (r *Rendering) WaitsFor(i int) string {
 	if r.Trees[i] != "" {
 		return ""

@@ -11,13 +11,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
-// Definitions holds CustomResourceDefinitions of clusters in addition to those among final objects.
+// Definitions holds CustomResourceDefinitions of clusters.
 type Definitions struct {
 	All []*kinds.Definition
 	Sum string // fingerprint of All
 }
 
-// schemaCheck is the result of validating an assignment's final objects.
 type schemaCheck struct {
 	refused, dropped []string // clauses about rejected parts, and about fields that clusters may drop
 	// undefined holds objects whose kind is neither built in nor among definitions, the assignment's own CRDs.
@@ -52,8 +51,8 @@ func (s *schemaCheck) add(o *objects.FinalObject, message string, mayDrop bool) 
 	s.refused = append(s.refused, clause)
 }
 
-// checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or
-// published schemas.
+// checkUndefined validates objects whose kinds are defined by other assignments of the host, the provider or published
+// schemas.
 func (r *Rendering) checkUndefined() {
 	byHost := map[string][]objects.FinalObject{}
 	isOpen := false
@@ -110,7 +109,6 @@ func readDefinition(o *objects.FinalObject) (*kinds.Definition, error) {
 	return kinds.ReadDefinition(read[0])
 }
 
-// addRefused adds errors about rejected parts of final objects, except in deployed folders.
 func (f *diagnostics) addRefused(r *Rendering) {
 	var all Unrendered
 	for i := range r.schemas {
@@ -125,8 +123,7 @@ func (f *diagnostics) addRefused(r *Rendering) {
 	}
 }
 
-// addQuestioned adds warnings about final objects: fields that clusters may drop, and rejected parts of deployed
-// objects.
+// addQuestioned adds warnings about fields that clusters may drop, and rejected parts of deployed objects.
 func (f *diagnostics) addQuestioned(r *Rendering) {
 	var dropped, refused Unrendered
 	for i := range r.schemas {

@@ -18,7 +18,7 @@ type Assignment struct {
 	Dependencies []Dependency // the same with host and namespace
 }
 
-// Dependency is an assignment that another one requires, on the same host or on the cluster type of its cluster.
+// Dependency is a required assignment, on the same host or on the cluster type of its cluster.
 type Dependency struct {
 	Target    *Target
 	Host      *Host
@@ -34,7 +34,7 @@ func (a *Assignment) String() string {
 	return strings.TrimPrefix(a.Key(), clusterFolder)
 }
 
-// Reserved returns the labels that Flotilla sets on every assignment. They override labels of host and target.
+// Reserved returns the labels that Flotilla sets. They override labels of host and target.
 func (a *Assignment) Reserved(environment string) fleet.Labels {
 	reserved := fleet.Labels{
 		"environment":       environment,
@@ -58,15 +58,13 @@ func IsReserved(key string) bool {
 	return false
 }
 
-// maxNamespace is Kubernetes' limit on the length of a namespace.
 const maxNamespace = 63
 
-// Namespace returns "<environment>-<host>-<deployment target>", shortened to 63 characters by a hash if necessary.
+// Namespace returns "<environment>-<host>-<deployment target>", shortened to 63 characters by a hash.
 func Namespace(environment, host, target string) string {
 	return naming.Shorten(environment+"-"+strings.TrimPrefix(host, clusterFolder)+"-"+target, maxNamespace)
 }
 
-// isCut reports whether Namespace shortens the name.
 func isCut(environment, host, target string) bool {
 	return len(environment)+len("-")+len(strings.TrimPrefix(host, clusterFolder))+len("-")+len(target) > maxNamespace
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// checkClusters reports conflicts between the assignments of a cluster, including its cluster type's.
 func (s *scheduler) checkClusters(assignments []*Assignment) {
 	types, clusters := map[string][]*Assignment{}, [][]*Assignment{}
 	for len(assignments) > 0 {
@@ -41,7 +40,7 @@ func (s *scheduler) checkClusters(assignments []*Assignment) {
 	s.findings = append(s.findings, c.findings()...)
 }
 
-// mayClash reports whether namespaces of a host can be equal. Generated namespaces are unique unless shortened.
+// mayClash reports whether namespaces of a host can be equal. Generated ones are unique unless shortened.
 func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	for _, assignment := range ofHost {
 		if assignment.Target.Target.Namespace != "" ||
@@ -52,7 +51,7 @@ func (s *scheduler) mayClash(ofHost []*Assignment) bool {
 	return false
 }
 
-// residents indexes the assignments of a cluster type. They run on each of its clusters.
+// residents indexes the assignments of a cluster type, which run on each of its clusters.
 type residents struct {
 	namespaces map[string]*Assignment
 	targets    map[*Target]*Assignment
@@ -69,7 +68,7 @@ func newResidents(ofType []*Assignment, to *clashes) *residents {
 	return found
 }
 
-// join reports conflicts of a cluster's assignments with each other and with the residents, which may be nil.
+// join reports conflicts of a cluster's assignments with each other and with the residents, if any.
 func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	own := make(map[string]*Assignment, len(ofCluster))
 	for _, assignment := range ofCluster {
@@ -86,7 +85,6 @@ func (r *residents) join(ofCluster []*Assignment, to *clashes) {
 	}
 }
 
-// claimNamespace records the namespace of an assignment or reports a conflict with its holder.
 func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, to *clashes) {
 	if first := namespaces[assignment.Namespace]; first != nil {
 		to.addUnlessShared(first, assignment)
@@ -95,13 +93,11 @@ func claimNamespace(namespaces map[string]*Assignment, assignment *Assignment, t
 	namespaces[assignment.Namespace] = assignment
 }
 
-// clash is a conflict of a deployment target with an assignment, on one or more clusters.
 type clash struct {
 	first  *Assignment
 	target *Target
 }
 
-// clashes groups the conflicting assignments by clash.
 type clashes struct {
 	wording.Groups[clash, *Assignment]
 }

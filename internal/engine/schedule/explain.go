@@ -31,7 +31,6 @@ type IdlePolicy struct {
 	Reason string // a clause about the policy
 }
 
-// unscheduled explains each target without an assignment.
 func (s *scheduler) unscheduled(assignments []*Assignment) []Unscheduled {
 	scheduled := make(map[*Target]bool, len(s.targets))
 	for _, assignment := range assignments {
@@ -80,15 +79,13 @@ func explainExcluded(excluded []Excluded) Unscheduled {
 	}
 }
 
-// nearness measures how close a policy is to a host: the failed requirements of the nearest one, or 0 if only a taint
-// prevents it.
+// nearness is the number of failed requirements of the nearest host, 0 if only a taint prevents it.
 type nearness struct {
 	failures int
 	why      Unscheduled
 }
 
-// explainHosts explains a target whose policies select no host, by the nearest policy. known caches nearness by
-// policy.
+// explainHosts explains a target whose policies select no host, by the nearest policy.
 func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness) Unscheduled {
 	best := nearness{failures: math.MaxInt}
 	for i, policy := range policies {
@@ -104,7 +101,7 @@ func (s *scheduler) explainHosts(policies []*policy, known map[*policy]nearness)
 	return best.why
 }
 
-// nearestHost explains why a policy has no host. Among equally near hosts it names the first.
+// nearestHost explains why a policy has no host, by the first of the nearest ones.
 func (s *scheduler) nearestHost(p *policy) nearness {
 	if len(p.tainted) > 0 {
 		host := s.hosts[p.tainted[0]]
@@ -157,7 +154,6 @@ func joinRequirements(all ...fleet.Requirements) string {
 	return strings.Join(parts, ",")
 }
 
-// explainUnselected names the policy that is closest to selecting the target.
 func (s *scheduler) explainUnselected(target *Target) Unscheduled {
 	var nearest *policy
 	fewest := math.MaxInt
@@ -188,7 +184,6 @@ func (s *scheduler) explainUnselected(target *Target) Unscheduled {
 	}
 }
 
-// failedBy returns the first requirement of the policy that the target fails.
 func (p *policy) failedBy(target *Target) string {
 	if p.Workspace != "" && p.Workspace != target.Workload.Workspace {
 		return "workspace=" + p.Workspace
@@ -220,7 +215,7 @@ func (s *scheduler) idlePolicies() []IdlePolicy {
 	return idle
 }
 
-// idleHosts returns hosts without assignments. A cluster inherits its type's assignments.
+// idleHosts returns hosts without assignments. A cluster inherits its type's.
 func (s *scheduler) idleHosts(assignments []*Assignment) []string {
 	busy := make(map[string]bool, len(s.hosts))
 	for _, assignment := range assignments {

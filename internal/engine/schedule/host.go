@@ -20,7 +20,7 @@ type Host struct {
 	selectable  fleet.Labels   // with reserved labels, for selectors
 }
 
-// FirstName returns the base of names on its clusters: see [fleet.ClusterType.FirstName].
+// FirstName returns the base of names on its clusters.
 func (h *Host) FirstName() string {
 	if h.Cluster != nil {
 		return h.Name
@@ -78,8 +78,7 @@ func hostsOf(f *fleet.Fleet) []*Host {
 	return hosts
 }
 
-// SelectClusters returns the names of matching clusters, in order. It matches like a target policy's cluster
-// selector does.
+// SelectClusters returns the clusters that a target policy's cluster selector would match, in order.
 func SelectClusters(f *fleet.Fleet, requirements fleet.Requirements) []string {
 	var names []string
 	for _, host := range hostsOf(f) {
@@ -90,8 +89,7 @@ func SelectClusters(f *fleet.Fleet, requirements fleet.Requirements) []string {
 	return names
 }
 
-// mergeTaints combines the taints of a cluster and its type. As in Kubernetes, key and effect identify a taint; the
-// cluster's wins.
+// mergeTaints combines taints. As in Kubernetes, key and effect identify one; the cluster's wins.
 func mergeTaints(ofType, own []fleet.Taint) []fleet.Taint {
 	taints := slices.Clone(own)
 	for _, taint := range ofType {

@@ -6,7 +6,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// labelIndex maps labels to the indexes of objects.
 type labelIndex map[label][]int32
 
 type label struct{ key, value string }
@@ -22,10 +21,8 @@ func indexLabels[T any](objects []T, labels func(T) fleet.Labels) labelIndex {
 	return index
 }
 
-// candidates lists indexes of objects, sorted.
 type candidates []int32
 
-// everything returns all indexes.
 func everything(size int) candidates {
 	all := make(candidates, size)
 	for i := range all {
@@ -34,8 +31,7 @@ func everything(size int) candidates {
 	return all
 }
 
-// narrow returns a superset of the matching objects: those with the rarest required label, or all if no label is
-// required.
+// narrow returns the objects with the rarest required label, a superset of the matching ones.
 func (x labelIndex) narrow(all candidates, requirements fleet.Requirements) candidates {
 	fewest := len(all)
 	var key string

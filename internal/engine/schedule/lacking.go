@@ -7,14 +7,12 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// lacking groups assignments whose required workloads are missing on their hosts.
 type lacking struct {
 	wording.Groups[requirement, *Assignment]
 }
 
 type requirement struct{ workload, required string }
 
-// findings returns one finding for each workload and required workload.
 func (l *lacking) findings() fleet.Findings {
 	var findings fleet.Findings
 	for pair, assignments := range l.All() {
@@ -40,7 +38,6 @@ func distinct(assignments []*Assignment, name func(*Assignment) string) []string
 	return slices.Compact(names)
 }
 
-// named returns `host "a"`, or `hosts "a", "b"`.
 func named(noun string, names []string) string {
 	return wording.OneOrMany(len(names), noun, noun+"s") + " " + wording.List(wording.Quoted(names), wording.Named)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// chooser selects hosts for the deployment targets of a policy with a placement.
+// chooser selects hosts for a policy with a placement.
 type chooser struct {
 	*fleet.Placement
 	scheduler *scheduler
@@ -18,7 +18,6 @@ type chooser struct {
 	domains   [][]string // by spread and host: the value of the spread's label
 }
 
-// newChooser compiles a placement and weighs the policy's hosts.
 func (s *scheduler) newChooser(p *policy) *chooser {
 	c := &chooser{Placement: p.Placement, scheduler: s, weights: make(map[int32]int, len(p.hosts))}
 	path := fleet.PathOf("target_policies", p.Name).Attribute("placement")
@@ -60,7 +59,6 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 	return c
 }
 
-// labelKeys returns the label keys of the hosts, sorted.
 func (s *scheduler) labelKeys(hosts []int32) []string {
 	keys := map[string]bool{}
 	for _, host := range hosts {
@@ -71,9 +69,8 @@ func (s *scheduler) labelKeys(hosts []int32) []string {
 	return slices.Sorted(maps.Keys(keys))
 }
 
-// choose returns the hosts for one target, ordered by weight, then by rendezvous hashing, within the limits of the
-// spreads. With rendezvous hashing, a new host attracts only targets for which it ranks first, and a removed host
-// moves only its own targets.
+// choose returns the hosts for one target by weight, then by rendezvous hashing, within the limits of the spreads. A
+// new host attracts only targets for which it ranks first, and a removed host moves only its own.
 func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	if len(hosts) <= c.NumberOfHosts {
 		return hosts
@@ -99,8 +96,8 @@ func (c *chooser) choose(hosts []int32, target *Target) []int32 {
 	return chosen
 }
 
-// spread takes the first hosts within the maximum skew of every spread. If no host qualifies, it drops the last
-// spread first, because number_of_hosts has priority.
+// spread takes the first hosts within the maximum skew of every spread. If none qualifies, it drops the last spread
+// first: number_of_hosts has priority.
 func (c *chooser) spread(ordered []int32) []int32 {
 	if len(c.domains) == 0 {
 		return ordered[:c.NumberOfHosts:c.NumberOfHosts]

@@ -20,7 +20,6 @@ type policy struct {
 	tainted       []int32 // selected, but with a taint that it does not tolerate
 }
 
-// evaluate compiles the selectors of each policy and resolves their matches.
 func (s *scheduler) evaluate() {
 	hosts := indexLabels(s.hosts, func(h *Host) fleet.Labels { return h.selectable })
 	targets := indexLabels(s.targets, func(t *Target) fleet.Labels { return t.selectable })
@@ -50,7 +49,6 @@ func (s *scheduler) evaluate() {
 	}
 }
 
-// warnOfFewHosts warns if a policy requests more hosts than it selects. The policy then uses all of them.
 func (s *scheduler) warnOfFewHosts(p *policy) {
 	if wanted := p.Placement.NumberOfHosts; wanted > len(p.hosts) && len(p.hosts) > 0 {
 		s.warnings.Report(fleet.PathOf("target_policies", p.Name).Attribute("placement").Attribute("number_of_hosts"),
@@ -114,8 +112,7 @@ func (p *policy) selectsTarget(target *Target) bool {
 		p.target.Matches(target.selectable) && p.workload.Matches(target.ofWorkload)
 }
 
-// wantsKind reports whether the policy selects this kind of host: clusters if it has a cluster_selector, otherwise
-// cluster types.
+// wantsKind reports whether the policy selects this kind of host: clusters if it has a cluster_selector.
 func (p *policy) wantsKind(host *Host) bool {
 	return (p.ClusterSelector != nil) == (host.Cluster != nil)
 }
@@ -124,7 +121,6 @@ func (p *policy) selectsHost(host *Host) bool {
 	return p.wantsKind(host) && p.clusterType.Matches(host.selectable) && p.cluster.Matches(host.selectable)
 }
 
-// untolerated returns the host's first taint that the policy does not tolerate, or nil.
 func (p *policy) untolerated(host *Host) *fleet.Taint {
 	for i := range host.Taints {
 		tolerated := slices.ContainsFunc(p.Tolerations, func(t fleet.Toleration) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Decisions contains all scheduling decisions about a fleet, with reasons. Each list is sorted.
+// Decisions contains all scheduling decisions, with reasons, in sorted lists.
 type Decisions struct {
 	Hosts        []*Host        // cluster types and clusters, by name
 	Targets      []*Target      // deployment targets of the environment, by name
@@ -20,8 +20,7 @@ type Decisions struct {
 }
 
 // Schedule assigns deployment targets to hosts. It reports invalid selectors, missing required workloads, and
-// conflicts on a cluster: accidentally shared namespaces and duplicate assignments. Decisions with findings must not
-// be deployed.
+// conflicts on a cluster. Decisions with findings must not be deployed.
 func Schedule(f *fleet.Fleet) (*Decisions, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
 	var assignments []*Assignment
@@ -82,13 +81,11 @@ func (s *scheduler) newAssignment(host *Host, target *Target, policies []string)
 	return Assignment{Host: host, Target: target, Policies: policies, Namespace: namespace}
 }
 
-// scheduledTarget is a target with the policies that assign it to a host.
 type scheduledTarget struct {
 	target   int32
 	policies []string
 }
 
-// assign returns all assignments by policies, without excluded ones.
 func (s *scheduler) assign() []*Assignment {
 	schedulers, excluders := s.policiesByTarget("schedule"), s.policiesByTarget("exclude")
 	byHost, count := s.union(schedulers, excluders)
@@ -114,7 +111,6 @@ func (s *scheduler) assign() []*Assignment {
 	return assignments
 }
 
-// policiesByTarget returns, for each target, the policies with this effect that select it, by name.
 func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 	byTarget := make([][]*policy, len(s.targets))
 	for _, policy := range s.policies {
@@ -127,7 +123,6 @@ func (s *scheduler) policiesByTarget(effect string) [][]*policy {
 	return byTarget
 }
 
-// union collects the assigned targets of each host, and counts them.
 func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]scheduledTarget, count int) {
 	byHost = make([][]scheduledTarget, len(s.hosts))
 	policies := make([][]string, len(s.hosts)) // of the current target, by host
@@ -153,7 +148,7 @@ func (s *scheduler) union(schedulers, excluders [][]*policy) (byHost [][]schedul
 	return byHost, count
 }
 
-// resolveRequirements finds required assignments on the same host or, for a cluster, on its cluster type.
+// resolveRequirements finds required assignments on the same host or the cluster's type.
 func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	type hostWorkload struct{ host, workload string }
 	assigned := map[hostWorkload][]*Assignment{}
@@ -187,7 +182,6 @@ func (s *scheduler) resolveRequirements(assignments []*Assignment) {
 	s.findings = append(s.findings, without.findings()...)
 }
 
-// required returns the set of required workloads.
 func (s *scheduler) required() map[string]bool {
 	required := map[string]bool{}
 	for i := range s.fleet.Workloads {
