@@ -58,7 +58,7 @@ type Fetcher interface {
 	// no trusted key.
 	Keys(artifact Artifact) (string, error)
 	// Fetch returns the path in package diskcache of a bounded tar archive, checked against the pin and any required
-	// signature. It has files and symbolic links, sorted, with clean paths relative to the root; a chart has a folder of its
-	// name. A caller that misses the entry must call Fetch again.
+	// signature. It has files and symbolic links, sorted, with clean paths; a chart has a folder of its name. A caller that
+	// misses the entry must call Fetch again.
 	Fetch(ctx context.Context, artifact Artifact) (path string, err error)
 }

@@ -72,10 +72,7 @@ func Decode(text string) (Resolved, error) {
 	if head.Format != format {
 		return nil, fmt.Errorf(
 			"the text has format %.40q, but this release of the provider reads %q: use the attribute artifacts of flotilla_artifacts as it is, "+
-				"of the same release",
-			head.Format,
-			format,
-		)
+				"of the same release", head.Format, format)
 	}
 	var read pinsDocument
 	decoder := json.NewDecoder(strings.NewReader(text))

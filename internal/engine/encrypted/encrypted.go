@@ -107,9 +107,7 @@ func (c *check) checkLastApplied(path string, metadata map[string]any) {
 		if strings.HasSuffix(key, "/last-applied-configuration") {
 			c.report(
 				"%s.annotations has a copy of the Secret before it was encrypted: remove last-applied-configuration from it, and change what is "+
-					"in the Secret",
-				path,
-			)
+					"in the Secret", path)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package encrypted
 import (
 	"regexp"
 	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
 // cipher matches a value encrypted by SOPS. https://getsops.io/docs/#encryption-protocol
@@ -55,32 +57,21 @@ func (c *check) checkSOPSMetadata(value any) {
 	if version, _ := metadata["version"].(string); version == "" {
 		c.report("sops.version is missing")
 	}
-	if !hasDataKey(metadata, 0) {
+	if !hasDataKey(metadata) {
 		c.report("sops has no key that can decrypt the file")
 	}
 }
 
 // hasDataKey finds sops.age[0].enc, or sops.key_groups[0].age[0].enc.
-func hasDataKey(value any, depth int) bool {
-	const deepest = 4 // of sops.key_groups[0].age[0].enc
-	if depth > deepest {
-		return false
-	}
-	switch value := value.(type) {
-	case []any:
-		for _, element := range value {
-			if hasDataKey(element, depth+1) {
-				return true
-			}
-		}
-	case map[string]any:
-		if encrypted, _ := value["enc"].(string); encrypted != "" && depth > 0 {
+func hasDataKey(metadata map[string]any) bool {
+	for _, member := range metadata {
+		keys, _ := member.([]any)
+		if deep.Holds(keys, func(part any) bool {
+			key, _ := part.(map[string]any)
+			encrypted, _ := key["enc"].(string)
+			return encrypted != ""
+		}) {
 			return true
-		}
-		for _, member := range value {
-			if list, isList := member.([]any); isList && hasDataKey(list, depth+1) {
-				return true
-			}
 		}
 	}
 	return false

@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"cmp"
+	"strings"
 )
 
 // Identity identifies an object in all its API versions.
@@ -10,6 +11,25 @@ type Identity struct{ Group, Kind, Namespace, Name string }
 
 // Identity returns the identity on a cluster.
 func (o *FinalObject) Identity() Identity { return Identity{o.Group, o.Kind, o.Namespace, o.Name} }
+
+// IdentityOf keeps no other part of the object in memory.
+func IdentityOf(object map[string]any) Identity {
+	metadata, _ := object["metadata"].(map[string]any)
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	return Identity{strings.Clone(GroupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
+}
+
+// GroupOf returns the group of an apiVersion, "" for "v1".
+func GroupOf(apiVersion string) string {
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		return ""
+	}
+	return group
+}
 
 // Compare orders by group, kind, namespace and name.
 func (i Identity) Compare(other Identity) int {

@@ -32,8 +32,7 @@ type Request struct {
 	APIVersions       []string // non-Kubernetes APIs of the clusters, "<group>/<version>" or "<group>/<version>/<kind>", sorted
 }
 
-// FluxSource describes how Flux archives an artifact: without links, and without files that .sourceignore files, Ignore or, if
-// there are no patterns, defaults exclude.
+// FluxSource is an archive of Flux: without links, and without files that .sourceignore files, Ignore or defaults exclude.
 type FluxSource struct {
 	Ignore string // applies after the .sourceignore files
 }
@@ -219,8 +218,7 @@ const (
 	FromFlotilla      Origin = "flotilla" // written by Flotilla itself
 )
 
-// Renderer renders equal requests once. It is safe for concurrent use. Errors name the artifact and, if known, the file and
-// the function.
+// Renderer renders equal requests once. It is safe for concurrent use. Errors name the artifact.
 type Renderer interface {
 	Render(ctx context.Context, request *Request) (*Rendering, error)
 }

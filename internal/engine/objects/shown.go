@@ -16,8 +16,8 @@ const (
 	hiddenChange = "(hidden, changed)"
 )
 
-// Shown returns the object without secrets, as YAML, and its sorted images. Secrets, even embedded ones, keep identity, type
-// and keys. Texts are hidden if they contain a Secret or look like a credential.
+// Shown returns YAML without secrets, and sorted images. Secrets keep identity, type and keys. Texts that contain a Secret or
+// look like a credential are hidden.
 func (o *FinalObject) Shown() (text string, images []string, err error) {
 	value, err := o.value()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
 // Pod is a pod or pod template in an object.
@@ -70,9 +72,9 @@ func find(value any, at []string, metadata map[string]any, found *[]Pod) {
 }
 
 func newPod(spec map[string]any, at []string, metadata map[string]any) Pod {
-	p := Pod{Path: strings.ReplaceAll(strings.Join(at, "."), ".[", "["), Spec: withoutNulls(spec).(map[string]any)}
+	p := Pod{Path: strings.ReplaceAll(strings.Join(at, "."), ".[", "["), Spec: withoutNulls(spec)}
 	if metadata != nil {
-		p.Metadata = withoutNulls(metadata).(map[string]any)
+		p.Metadata = withoutNulls(metadata)
 	}
 	p.Containers = containersIn(p.Spec)
 	return p
@@ -137,24 +139,8 @@ func Images(pods []Pod) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func withoutNulls(value any) any {
-	switch value := value.(type) {
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = withoutNulls(element)
-		}
-		return list
-	case map[string]any:
-		object := make(map[string]any, len(value))
-		for key, element := range value {
-			if element != nil {
-				object[key] = withoutNulls(element)
-			}
-		}
-		return object
-	}
-	return value
+func withoutNulls(object map[string]any) map[string]any {
+	return deep.Without(object, func(_ string, member any) bool { return member == nil }).(map[string]any)
 }
 
 func containerName(container map[string]any) string {

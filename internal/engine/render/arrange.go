@@ -33,9 +33,8 @@ type argocdProject struct {
 	objectsFrom *schedule.Assignment
 }
 
-// ChooseWriters decides which assignment writes an object that several need: a shared namespace, and the AppProject of a
-// workspace. Without it, every assignment is rendered as if it were alone. Warnings report an order that a reconciler cannot
-// keep, and probably misspelt fields.
+// ChooseWriters decides which assignment writes a shared namespace, and the AppProject of a workspace. Without it, every
+// assignment is rendered as if it were alone.
 func (t *Templates) ChooseWriters(assignments []*schedule.Assignment) (findings, warnings fleet.Findings) {
 	catalog, _ := kinds.For("") // only an unknown version is an error
 	a := &writerChooser{
@@ -108,7 +107,7 @@ func (a *writerChooser) addWriter(assignment *schedule.Assignment) {
 	a.writers[on] = append(a.writers[on], assignment)
 }
 
-// chooseNamespaceWriters chooses the first assignment by name. Assignments of the cluster type come first.
+// chooseNamespaceWriters chooses the first by name, of the cluster type if possible.
 func (a *writerChooser) chooseNamespaceWriters() {
 	eachNamespace(a.writers, func(here, all []*schedule.Assignment) {
 		a.checkSharedNamespace(all)
@@ -118,8 +117,8 @@ func (a *writerChooser) chooseNamespaceWriters() {
 	})
 }
 
-// eachNamespace calls do with the writers in each namespace of a host, and with those that share it through the cluster type,
-// which come first.
+// eachNamespace calls do with the writers in each namespace of a host, and with all that share it, those of the cluster type
+// first.
 func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
 	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))
@@ -159,7 +158,6 @@ func (a *writerChooser) checkSharedNamespace(sharing []*schedule.Assignment) {
 	}
 }
 
-// chooseProjectWriters chooses the first assignment by name on the cluster type, or else the first on each cluster.
 func (a *writerChooser) chooseProjectWriters() {
 	onHub := map[string]projectOn{}
 	for _, on := range sortedKeys(a.projects, func(a, b projectOn) int {
@@ -225,8 +223,8 @@ func (a *writerChooser) checkOrder(host *hostTemplates, assignment *schedule.Ass
 	}
 }
 
-// checkNames reports deployment targets whose reconciler objects would replace each other on a cluster or a hub, perhaps on
-// purpose, and parameters that name objects of another workspace.
+// checkNames reports reconciler objects that would replace others on a cluster or a hub, and parameters that name objects of
+// another workspace.
 func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	named, owners := make(map[objectOn]*schedule.Assignment, len(assignments)), make(map[string][]string, len(assignments))
 	each := func(do func(*schedule.Assignment, objectOn)) {
@@ -245,15 +243,10 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 	var clashes findingsByPlace
 	compare := func(one, other *schedule.Assignment, name string) {
 		if other != nil && other.Target != one.Target {
-			clashes.add(
-				strconv.Quote(one.Host.Name),
-				targetPath(one.Target),
+			clashes.add(strconv.Quote(one.Host.Name), targetPath(one.Target),
 				"its objects on %%s would be called %q, as those of deployment target %q of workspace %q: "+
 					"give one of them another name, or another namespace",
-				name,
-				other.Target.Name,
-				other.Target.Workload.Workspace,
-			)
+				name, other.Target.Name, other.Target.Workload.Workspace)
 		}
 	}
 	distinct := func(assignment *schedule.Assignment, host string) {
@@ -263,15 +256,10 @@ func (a *writerChooser) checkNames(assignments []*schedule.Assignment) {
 			return
 		}
 		if other := named[at]; other != nil && other.Target != assignment.Target {
-			clashes.add(
-				strconv.Quote(host),
-				targetPath(assignment.Target).Attribute("namespace"),
+			clashes.add(strconv.Quote(host), targetPath(assignment.Target).Attribute("namespace"),
 				"deployment target %q has the namespace %q on %%s, too, and %s applies no folder in which two files "+
 					"have the same object: give one of them another namespace",
-				other.Target.Name,
-				assignment.Namespace,
-				of.Product,
-			)
+				other.Target.Name, assignment.Namespace, of.Product)
 		} else if host == assignment.Host.Name {
 			named[at] = assignment
 		}
@@ -348,17 +336,10 @@ func (a *writerChooser) checkApplicationNames(assignment *schedule.Assignment, n
 			}
 			other := named[objectOn{"", name + "-" + cluster[:i]}]
 			if other != nil && slices.Contains(a.clustersOf(other.Host), cluster[i+1:]) {
-				a.reportOnce(
-					&a.findings,
-					targetPath(assignment.Target),
+				a.reportOnce(&a.findings, targetPath(assignment.Target),
 					"its Application for cluster %q would be called %q, as that of deployment target %q of workspace %q for cluster %q: "+
 						"give one of them another name, or another namespace",
-					cluster,
-					name+"-"+cluster,
-					other.Target.Name,
-					other.Target.Workload.Workspace,
-					cluster[i+1:],
-				)
+					cluster, name+"-"+cluster, other.Target.Name, other.Target.Workload.Workspace, cluster[i+1:])
 			}
 		}
 	}

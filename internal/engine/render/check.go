@@ -1,18 +1,16 @@
 package render
 
 import (
-	"strings"
-
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
 // maxConfigMap is Kubernetes' limit on all values of a ConfigMap, in bytes.
 const maxConfigMap = 1 << 20
 
-// Check checks rendered files as a cluster reads them: syntax, required fields, names, labels, values of ConfigMaps, schemas,
-// and objects that occur twice. Findings name the template, the file and the line.
+// Check checks rendered files as a cluster reads them. Findings name the template, the file and the line.
 func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Findings {
 	host := t.hostOf(subject.Assignment)
 	check := newFolderCheck(t, host, subject)
@@ -72,9 +70,6 @@ func (t *Templates) shapeOf(host *hostTemplates, template *compiledTemplate, sub
 	return shape
 }
 
-// identity identifies an object in all its versions.
-type identity struct{ group, kind, namespace, name string }
-
 type position struct {
 	file string
 	line int
@@ -86,26 +81,18 @@ type folderCheck struct {
 	catalog    *kinds.Catalog
 	names      slots
 	reconciler *reconciler.Reconciler // built-in, or nil
-	objects    map[identity]position
+	objects    map[objects.Identity]position
 	findings   fleet.Findings
 }
 
 func newFolderCheck(t *Templates, host *hostTemplates, subject Subject) *folderCheck {
 	return &folderCheck{
 		subject: subject, templates: t, catalog: host.catalog, names: slotsOf(subject), reconciler: host.reconciler,
-		objects: map[identity]position{},
+		objects: map[objects.Identity]position{},
 	}
 }
 
 // mayWriteData reports whether documents may lack apiVersion and kind: no agent must read them as manifests.
 func (c *folderCheck) mayWriteData(template *compiledTemplate) bool {
 	return template.kind == "config" && !c.reconciler.HasAgent()
-}
-
-func groupOf(apiVersion string) string {
-	group, _, hasGroup := strings.Cut(apiVersion, "/")
-	if !hasGroup {
-		return ""
-	}
-	return group
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
@@ -215,7 +216,7 @@ func (c *fileCheck) checkObject(node *yaml.Node, apiVersion, kind string) {
 	if !ok {
 		return
 	}
-	group := groupOf(apiVersion)
+	group := objects.GroupOf(apiVersion)
 	if problem := nameProblem(group, kind, name); problem != "" {
 		c.report(member(metadata, "name").Line, "metadata.name %q %s", name, problem)
 	}
@@ -232,7 +233,7 @@ func (c *fileCheck) checkObject(node *yaml.Node, apiVersion, kind string) {
 		c.checkConfigMap(node)
 	}
 	c.checkSchema(node, kind)
-	identity := identity{group, kind, namespace, name}
+	identity := objects.Identity{Group: group, Kind: kind, Namespace: namespace, Name: name}
 	if other, twice := c.objects[identity]; twice {
 		c.report(node.Line, "%s %q is written twice, first in %s, line %d", kind, name, other.file, other.line)
 		return

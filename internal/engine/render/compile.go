@@ -62,7 +62,7 @@ const policyTemplate = "default"
 const maxSource = 1 << 20
 
 // Compile parses each template once. A template of the fleet replaces the built-in one of the same type and name. With
-// findings, the templates are nil.
+// findings, there are no templates.
 func Compile(f *fleet.Fleet) (*Templates, fleet.Findings) {
 	compiler := newCompiler(f)
 	hosts := make(map[string]*hostTemplates, len(f.ClusterTypes))
@@ -296,13 +296,10 @@ func compileTemplate(source *fleet.Template) (*compiledTemplate, fleet.Findings)
 // manifestName names a manifest in messages of text/template.
 const manifestName = "manifest"
 
-// parseManifest parses a text and adds a [guard]. Add the functions of a [runner] before running it. isRoot means that it runs
-// with the data of an assignment; reads collects the fields that it reads.
+// parseManifest parses a text and adds a [guard]. A [runner] adds its functions. isRoot: it runs with the data of an
+// assignment; reads collects the fields that it reads.
 func parseManifest(
-	text string,
-	isRoot bool,
-	reads map[string]bool,
-	more template.FuncMap,
+	text string, isRoot bool, reads map[string]bool, more template.FuncMap,
 ) (parsed *template.Template, mutates bool, err error) {
 	if len(text) > maxSource {
 		return nil, false, problemf("is longer than %d MiB", maxSource>>20)

@@ -14,8 +14,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// templateData is the data of templates, with Kalypso's names. It has only []any and map[string]any, as sprig requires. A
-// runner refills its maps for each assignment.
+// templateData has Kalypso's names. It has only []any and map[string]any, as sprig requires. A runner refills it for each
+// assignment.
 type templateData struct {
 	root, labels, hostLabels, manifests, config map[string]any
 	substituteProblem                           error
@@ -103,12 +103,10 @@ func (d *templateData) setNames(name func(slot int) string) {
 	}
 }
 
-// chartValues returns the values of a chart with the configuration over them. It drops values in the place of a secret
-// reference, because reconcilers may prefer them to the Secret.
+// chartValues returns a chart's values with the configuration over them. It drops values in the place of a secret, which
+// reconcilers may prefer.
 func (d *templateData) chartValues(
-	target *fleet.DeploymentTarget,
-	parameters map[string]any,
-	fromSecret map[string]fleet.SecretReference,
+	target *fleet.DeploymentTarget, parameters map[string]any, fromSecret map[string]fleet.SecretReference,
 ) map[string]any {
 	values, _ := parameters[valuesParameter].(map[string]any)
 	below, among := target.Manifests.ConfigAs.Values()
@@ -204,7 +202,7 @@ func fillManifests(into map[string]any, manifests *fleet.Manifests, parameters m
 	into["parameters"] = parameters
 }
 
-// dependenciesOf returns the required deployment targets as {name, namespace, isChart, object}.
+// dependenciesOf returns a list of {name, namespace, isChart, object}.
 func dependenciesOf(subject Subject) any {
 	requires := subject.Assignment.Dependencies
 	if len(requires) == 0 {

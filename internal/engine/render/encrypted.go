@@ -7,11 +7,12 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// ChooseEncryptedWriters decides which assignment writes an encrypted file that several in a namespace need. Call it after
-// [Templates.ChooseWriters]. reach returns the files of the assignment with index i.
+// ChooseEncryptedWriters decides which assignment writes a shared encrypted file. Call it after [Templates.ChooseWriters].
+// reach returns the files of the assignment with index i.
 func (t *Templates) ChooseEncryptedWriters(assignments []*schedule.Assignment, reach func(i int) EncryptedReach) fleet.Findings {
 	a := &encryptedChooser{
 		templates: t, sharing: map[encryptedOn][]encryptedIn{}, waiting: map[namespaceOn]string{},
@@ -125,16 +126,9 @@ func (a *encryptedChooser) chooseWriters() {
 				arranged := a.templates.roles[one.Assignment]
 				arranged.isPending = arranged.isPending || a.hasPendingWriter(one)
 			case one.file.Text != first.file.Text:
-				a.report(
-					one.file,
-					fmt.Sprintf("deployment target %q", one.Target.Name),
+				a.report(one.file, fmt.Sprintf("deployment target %q", one.Target.Name),
 					"is of Secret %q in namespace %q, of which deployment target %q gets another file, from config container %q, than %%s: give one of "+
-						"the Secrets another name",
-					on.name,
-					on.namespace,
-					first.Target.Name,
-					first.file.Container,
-				)
+						"the Secrets another name", on.name, on.namespace, first.Target.Name, first.file.Container)
 			default:
 				arranged := a.templates.roles[one.Assignment]
 				arranged.secretsElsewhere = append(arranged.secretsElsewhere, on.name)
@@ -172,6 +166,6 @@ func (c *folderCheck) addEncrypted() {
 	for i := range c.subject.Encrypted {
 		one := &c.subject.Encrypted[i]
 		group, kind := one.Object()
-		c.objects[identity{group, kind, one.Namespace, one.Name}] = position{one.FileName(), 1}
+		c.objects[objects.Identity{Group: group, Kind: kind, Namespace: one.Namespace, Name: one.Name}] = position{one.FileName(), 1}
 	}
 }

@@ -16,8 +16,7 @@ func (t *Templates) PlainTexts(subject Subject) []string {
 	return credential.Texts([]any{subject.Config, t.parametersOf(subject.Assignment)})
 }
 
-// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed ones. Values in built-in
-// templates were checked with the fleet.
+// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed ones.
 func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFile) bool {
 	text := string(file.Content)
 	if template.isBuiltin || !credential.MayHave(text) {
@@ -35,18 +34,10 @@ func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFil
 			if found.Line > 0 {
 				where = fmt.Sprintf(", line %d,", found.Line)
 			}
-			c.findings.Report(
-				fleet.PathOf("templates", template.name),
+			c.findings.Report(fleet.PathOf("templates", template.name),
 				"%s template: %s: %s%s looks like a credential (rule %s), and files are committed "+
 					"as they are: refer to a Secret instead; if it is none, add allow_plain = [%q] to deployment target %q",
-				template.kind,
-				file.Name,
-				name,
-				where,
-				found.Rule,
-				name,
-				c.subject.Assignment.Target.Name,
-			)
+				template.kind, file.Name, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
 		}
 	}
 	return isUnexposed
@@ -57,7 +48,7 @@ type exposurePart struct {
 	value any
 }
 
-// exposureParts returns the documents of a file without encrypted ones, or the file as one text.
+// exposureParts returns the documents without encrypted ones, or the file as one text.
 func exposureParts(contentType, text, file string) (parts []exposurePart) {
 	if contentType != "yaml" && contentType != "json" {
 		return []exposurePart{{file, text}}

@@ -7,8 +7,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
-// checkFieldNames warns of probable misspellings. They are no errors, because reconcilers get new fields, but Kubernetes may
-// refuse the object and with it everything on the host.
+// checkFieldNames warns of probable misspellings. They are no errors, because reconcilers get new fields.
 func (a *writerChooser) checkFieldNames(path *fleet.Path, parameters map[string]any) {
 	for _, kind := range parameterKinds {
 		fields, _ := parameters[kind.Parameter].(map[string]any)

@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// mergeFields merges parameters over the specs of objects. Fields keep their order and quotes; new ones come last, sorted. A
-// null removes a field.
+// mergeFields merges parameters over specs. Fields keep their order and quotes; new ones come last, sorted. A null removes a
+// field.
 func (e *runner) mergeFields(content []byte, parameters map[string]any, team *workspace) ([]byte, error) {
 	applies := false
 	for _, kind := range parameterKinds {
@@ -25,7 +25,7 @@ func (e *runner) mergeFields(content []byte, parameters map[string]any, team *wo
 	return rewriteDocuments(content, func(document *yaml.Node) error { return e.mergeDocument(document, parameters, team) })
 }
 
-// rewriteDocuments changes each document of a YAML file and keeps comments and order. The zero node removes a document.
+// rewriteDocuments keeps comments and order. The zero node removes a document.
 func rewriteDocuments(content []byte, change func(document *yaml.Node) error) ([]byte, error) {
 	var output bytes.Buffer
 	encoder := yaml.NewEncoder(&output)

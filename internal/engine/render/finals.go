@@ -51,13 +51,9 @@ func (t *Templates) CheckRenderable(assignments []*schedule.Assignment) (finding
 			if pinned.Storage == "git" {
 				hint = ", or give the full id of a commit as commit"
 			}
-			add(
-				targetPath(assignment.Target).Attribute("manifests"),
+			add(targetPath(assignment.Target).Attribute("manifests"),
 				"are not pinned, and render = %q needs manifests that do not change by themselves: give the fleet artifacts, those of "+
-					"flotilla_artifacts for these workloads%s",
-				how,
-				hint,
-			)
+					"flotilla_artifacts for these workloads%s", how, hint)
 		}
 	}
 	return append(findings, weakened.list()...)
@@ -113,7 +109,6 @@ func (t *Templates) Request(subject Subject, files []AssignmentFile) (*objects.R
 	return request, host.completeRequest(request, host.reconciler, files, "what its reconciler would apply is not known")
 }
 
-// requestOf returns the part of a request that does not depend on reconciler objects.
 func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (request *objects.Request, isPinned bool) {
 	request = &objects.Request{KubernetesVersion: clusterType.KubernetesVersion, APIVersions: clusterType.APIVersions}
 	if request.Artifact, isPinned = artifactOf(manifests); request.Artifact.Chart == "" {
@@ -122,8 +117,7 @@ func requestOf(clusterType *fleet.ClusterType, manifests *fleet.Manifests) (requ
 	return request, isPinned
 }
 
-// completeRequest adds the settings of reconciler objects. Its error begins with clause and lists the fields that rendering
-// cannot honour.
+// completeRequest adds the settings of reconciler objects. Its error begins with clause.
 func (h *hostTemplates) completeRequest(request *objects.Request, by *reconciler.Reconciler, files []AssignmentFile, clause string) error {
 	rendered, err := h.reconcilerObjects(files)
 	if err != nil {

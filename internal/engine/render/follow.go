@@ -27,8 +27,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Final objects are in a subfolder, which the reconciler of the host's folder must skip: kustomize and Flux read only what a
-// kustomization lists, and Argo CD skips files with the comment skipped.
+// The reconciler of the host's folder must skip final objects: kustomize and Flux read only listed files, and Argo CD skips
+// files with the comment skipped.
 const (
 	kustomizationFile = "kustomization.yaml"
 	reconcilerFile    = "reconciler.yaml" // of a built-in reconciler
@@ -46,8 +46,8 @@ func IsForObjects(name string) bool {
 	return name == kustomizationFile || folder.IsInObjectsFolder(name)
 }
 
-// AddFinalObjects adds final objects to the rendered files, and lets the reconciler's object follow them. The error is
-// [ErrUnknown] while the repository is not known.
+// AddFinalObjects adds final objects to the rendered files, and lets the reconciler's object follow them. The error may be
+// [ErrUnknown].
 func (t *Templates) AddFinalObjects(subject Subject, files []AssignmentFile, result *objects.Rendering) ([]AssignmentFile, error) {
 	if subject.Repo == nil {
 		return nil, ErrUnknown
@@ -215,7 +215,7 @@ func joinParts(all [][]byte) (files [][]byte) {
 	return append(files, file)
 }
 
-// subchart has the final objects, because Helm stores the chart's own files a second time in the Secret of the release.
+// subchart has the final objects, because Helm stores the chart's own files twice in the release.
 const subchart = "rendered"
 
 func chartFiles(of *objects.Chart, all, definitions [][]byte, digest string) (files []AssignmentFile, err error) {
@@ -320,14 +320,13 @@ func hasPlainSecret(o *objects.FinalObject) (bool, error) {
 
 var maybeSecret = regexp.MustCompile(`(?i)kind["']?\s*:\s*["']?\s*secret`)
 
-// FormerObjects returns the final objects of a folder, sorted. An object without a namespace gets the namespace of the wanted
-// object of the same name.
+// FormerObjects returns the final objects of a folder, sorted, with the namespaces of wanted ones of the same name.
 func FormerObjects(files []folder.File, wanted []objects.FinalObject) (former []objects.FinalObject, err error) {
-	type name struct{ group, kind, name string }
-	namespaces := map[name]string{}
+	namespaces := map[objects.Identity]string{} // by identity without a namespace
 	for i := range wanted {
-		o := &wanted[i]
-		namespaces[name{o.Group, o.Kind, o.Name}] = o.Namespace
+		of := wanted[i].Identity()
+		of.Namespace = ""
+		namespaces[of] = wanted[i].Namespace
 	}
 	for _, file := range files {
 		if !folder.IsObjectsFile(file.Name) {
@@ -342,12 +341,11 @@ func FormerObjects(files []folder.File, wanted []objects.FinalObject) (former []
 			if err != nil {
 				return nil, err
 			}
-			of := identityOf(object)
-			one := objects.FinalObject{Group: of.group, Kind: of.kind, Namespace: of.namespace, Name: of.name, YAML: text}
-			if one.Namespace == "" {
-				one.Namespace = namespaces[name{of.group, of.kind, of.name}]
+			of := objects.IdentityOf(object)
+			if of.Namespace == "" {
+				of.Namespace = namespaces[of]
 			}
-			former = append(former, one)
+			former = append(former, objects.FinalObject{Group: of.Group, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, YAML: text})
 		}
 	}
 	slices.SortStableFunc(former, func(a, b objects.FinalObject) int {

@@ -56,8 +56,8 @@ func unknownFunction(name string) string {
 	return fmt.Sprintf("there is no function %q", name) + fleet.DidYouMean(name, slices.Sorted(maps.Keys(functions())))
 }
 
-// functions returns sprig's functions without the refused ones. Our own functions replace those that hide errors, depend on
-// the order of a map, or return unbounded results.
+// functions returns sprig's functions. Our own replace functions that hide errors, depend on the order of a map, or return
+// unbounded results.
 func functions() template.FuncMap {
 	all := sprig.GenericFuncMap()
 	for name := range refusedFunctions {
@@ -77,9 +77,7 @@ func functions() template.FuncMap {
 		"stringify": func(any) (string, error) { return "", nil },
 		"tpl":       func(string, any) (string, error) { return "", nil },
 
-		"toJson": toJSON, "mustToJson": toJSON,
-		"toPrettyJson": toPrettyJSON, "mustToPrettyJson": toPrettyJSON,
-		"toRawJson": toRawJSON, "mustToRawJson": toRawJSON,
+		"toJson": all["mustToJson"], "toPrettyJson": all["mustToPrettyJson"], "toRawJson": all["mustToRawJson"],
 		"fromJson": fromJSON, "mustFromJson": fromJSON,
 
 		"keys":     dictKeys,
@@ -99,16 +97,6 @@ func shorten(longest int, name string) (string, error) {
 		return "", problemf("shorten: a name cannot be shortened to %d characters; the least is %d", longest, naming.Shortest)
 	}
 	return naming.Shorten(name, longest), nil
-}
-
-func toJSON(value any) (string, error) {
-	text, err := json.Marshal(value)
-	return string(text), err
-}
-
-func toPrettyJSON(value any) (string, error) {
-	text, err := json.MarshalIndent(value, "", "  ")
-	return string(text), err
 }
 
 func toRawJSON(value any) (string, error) {

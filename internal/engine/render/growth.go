@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// boundedFunctions protects the provider against texts of repositories that [TextRenderer] renders, and users' templates: it
-// replaces functions whose result may be much larger than their arguments.
+// boundedFunctions replaces functions whose result may be much larger than their arguments. They protect against repositories
+// (ApplicationSets of a [TextRenderer]) and against tenants, whose parameters templates may give to tpl.
 func boundedFunctions(functions map[string]any) map[string]any {
 	var (
 		wrapWith  = functions["wrapWith"].(func(int, string, string) string)

@@ -8,8 +8,8 @@ import (
 )
 
 // guard rewrites a parsed template so that it cannot print a missing value and cannot run forever. text/template passes a
-// missing value as nil, which many functions print as "" or "<nil>". A guard around each argument and printed value measures
-// it, and refuses nil unless the called function accepts it.
+// missing value as nil, which many functions print as "" or "<nil>". A guard measures each argument and printed value, and
+// refuses nil unless the function accepts it.
 type guard struct {
 	tree    *parse.Tree
 	mutates bool            // calls a function that changes maps

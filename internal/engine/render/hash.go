@@ -4,13 +4,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
-	"math"
 	"reflect"
 	"strconv"
 )
 
-// hash returns a number that is equal for equal values, as in Kalypso: version 1 of github.com/mitchellh/hashstructure, with
-// FNV-1.
+// hash follows Kalypso: version 1 of github.com/mitchellh/hashstructure, with FNV-1.
 func hash(value any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(value))
 	return strconv.FormatUint(sum, 10), err
@@ -27,17 +25,13 @@ func hashOf(value reflect.Value) (uint64, error) {
 		return hashBytes([]byte(number)), nil
 	}
 	switch value.Kind() {
-	case reflect.Bool:
-		if value.Bool() {
-			return hashBytes([]byte{1}), nil
-		}
-		return hashBytes([]byte{0}), nil
-	case reflect.Int, reflect.Int64:
-		return hashBytes(binary.LittleEndian.AppendUint64(nil, uint64(value.Int()))), nil
-	case reflect.Uint, reflect.Uint64:
-		return hashBytes(binary.LittleEndian.AppendUint64(nil, value.Uint())), nil
-	case reflect.Float64:
-		return hashBytes(binary.LittleEndian.AppendUint64(nil, math.Float64bits(value.Float()))), nil
+	case reflect.Int:
+		return hashOf(reflect.ValueOf(value.Int()))
+	case reflect.Uint:
+		return hashOf(reflect.ValueOf(value.Uint()))
+	case reflect.Bool, reflect.Int64, reflect.Uint64, reflect.Float64:
+		encoded, err := binary.Append(nil, binary.LittleEndian, value.Interface())
+		return hashBytes(encoded), err
 	case reflect.String:
 		return hashBytes([]byte(value.String())), nil
 	case reflect.Slice, reflect.Array:

@@ -12,8 +12,7 @@ import (
 // maxLabel is the largest length of a label value.
 const maxLabel = 63
 
-// LabelValue converts a name to a label value: "clusters/a" becomes "clusters.a". A name that is too long or has invalid
-// characters ends in a hash.
+// LabelValue converts a name to a label value: "clusters/a" to "clusters.a". A long or invalid name ends in a hash.
 func LabelValue(name string) string {
 	value := name
 	if cluster, isCluster := strings.CutPrefix(name, "clusters/"); isCluster {

@@ -14,8 +14,7 @@ var (
 	plainInEnv   = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 )
 
-// toEnv writes sorted lines of NAME=value. Special characters are in single quotes, as shells and .env parsers read them.
-// Objects and lists are JSON.
+// toEnv writes sorted lines of NAME=value, quoted for shells and .env parsers. Objects and lists are JSON.
 func toEnv(values map[string]any) (string, error) {
 	return toLines(values, func(key, text string) (string, error) {
 		if !variableName.MatchString(key) {
@@ -31,7 +30,7 @@ func toEnv(values map[string]any) (string, error) {
 	})
 }
 
-// toProperties writes sorted lines of key=value for java.util.Properties. Objects and lists are JSON.
+// toProperties writes for java.util.Properties. Objects and lists are JSON.
 func toProperties(values map[string]any) (string, error) {
 	return toLines(values, func(key, text string) (string, error) {
 		return escapeProperty(key, true) + "=" + escapeProperty(text, false), nil

@@ -99,7 +99,7 @@ func (m *meter) measure(value any, shallow bool) error {
 	return m.addWork(scale.size)
 }
 
-// valueSize measures a value up to the limit. A list that has one list twice, over forty levels, is endless in print.
+// valueSize stops at the limit: a list that has one list twice, over forty levels, is endless.
 type valueSize struct {
 	shallow bool
 	size    int

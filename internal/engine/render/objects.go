@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
@@ -13,13 +14,13 @@ import (
 // templates.
 func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.ObjectRef {
 	host := t.hostOf(subject.Assignment)
-	var objects []folder.ObjectRef
+	var found []folder.ObjectRef
 	for _, template := range host.templates {
 		switch {
 		case template.isBuiltin && template.kind == "reconciler":
-			objects = append(objects, builtinObjects(host.reconciler, subject)...)
+			found = append(found, builtinObjects(host.reconciler, subject)...)
 		case template.isBuiltin && template.kind == "secret":
-			objects = append(objects, t.builtinSecrets(host.service, subject)...)
+			found = append(found, t.builtinSecrets(host.service, subject)...)
 		case !template.isBuiltin && template.contentType == "yaml":
 			for _, file := range files {
 				if file.Name != template.file {
@@ -28,10 +29,10 @@ func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.Ob
 				if !file.isRead { // up to the first error
 					documents, _ := fleet.ReadObjects(string(file.Content))
 					for _, object := range documents {
-						file.objects = appendReconciled(file.objects, identityOf(object))
+						file.objects = appendReconciled(file.objects, objects.IdentityOf(object))
 					}
 				}
-				objects = append(objects, file.objects...)
+				found = append(found, file.objects...)
 			}
 		}
 	}
@@ -39,10 +40,10 @@ func (t *Templates) Objects(subject Subject, files []AssignmentFile) []folder.Ob
 		one := &subject.Encrypted[i]
 		if slices.ContainsFunc(files, func(file AssignmentFile) bool { return file.Name == one.FileName() }) { // otherwise another folder has it
 			group, kind := one.Object()
-			objects = appendReconciled(objects, identity{group, kind, one.Namespace, one.Name})
+			found = appendReconciled(found, objects.Identity{Group: group, Kind: kind, Namespace: one.Namespace, Name: one.Name})
 		}
 	}
-	return objects
+	return found
 }
 
 func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.ObjectRef {
@@ -54,22 +55,24 @@ func builtinObjects(of *reconciler.Reconciler, subject Subject) []folder.ObjectR
 	return []folder.ObjectRef{{Kind: kind.Kind, Namespace: of.Namespace, Name: name}}
 }
 
-func (x *fleetIndex) builtinSecrets(of *secretservice.Service, subject Subject) (objects []folder.ObjectRef) {
+func (x *fleetIndex) builtinSecrets(of *secretservice.Service, subject Subject) (found []folder.ObjectRef) {
 	if len(subject.Secrets) == 0 {
 		return nil
 	}
-	if name := secretName(subject.Assignment.Target.Target); name != "" {
-		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, subject.Assignment.Namespace, name})
+	secret := objects.Identity{Group: of.Kind.Group, Kind: of.Kind.Kind, Namespace: subject.Assignment.Namespace}
+	if secret.Name = secretName(subject.Assignment.Target.Target); secret.Name != "" {
+		found = appendReconciled(found, secret)
 	}
 	if values := x.valuesSecretOf(subject); values != nil {
-		objects = appendReconciled(objects, identity{of.Kind.Group, of.Kind.Kind, values["namespace"].(string), values["name"].(string)})
+		secret.Namespace, secret.Name = values["namespace"].(string), values["name"].(string)
+		found = appendReconciled(found, secret)
 	}
-	return objects
+	return found
 }
 
-func appendReconciled(to []folder.ObjectRef, of identity) []folder.ObjectRef {
-	if of.name == "" || !reconciler.IsReconciled(of.group, of.kind) {
+func appendReconciled(to []folder.ObjectRef, of objects.Identity) []folder.ObjectRef {
+	if of.Name == "" || !reconciler.IsReconciled(of.Group, of.Kind) {
 		return to
 	}
-	return append(to, folder.ObjectRef{Kind: of.kind, Namespace: of.namespace, Name: of.name})
+	return append(to, folder.ObjectRef{Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
 }

@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ const (
 	repositoryParameter = "gitops_repository" // the URL that the agent knows, for final objects
 )
 
-// parameterNames lists all parameters of built-in templates, sorted.
 var parameterNames = func() []string {
 	names := []string{valuesParameter, secretParameter, projectParameter, repositoryParameter}
 	for _, kind := range parameterKinds {
@@ -87,7 +85,6 @@ func (c *parameterChecker) checkType(name string, value any) {
 	}
 }
 
-// checkDecided reports parameters that would change a decision of Flotilla.
 func (c *parameterChecker) checkDecided(parameters map[string]any, team *workspace) {
 	for _, kind := range parameterKinds {
 		path := c.path.Attribute(kind.Parameter)
@@ -129,7 +126,6 @@ func (c *parameterChecker) checkDecidedField(path *fleet.Path, fields map[string
 	}
 }
 
-// checkUnused reports parameters for other kinds of manifests.
 func (c *parameterChecker) checkUnused(parameters map[string]any, manifests *fleet.Manifests) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if kind := reconciler.KindOfParameter(name); kind != nil && !kind.For.Has(manifestsOf(manifests)) {
@@ -194,6 +190,12 @@ func errorOf(findings fleet.Findings) error {
 	return findings
 }
 
+func errorAt(path *fleet.Path, format string, arguments ...any) error {
+	var findings fleet.Findings
+	findings.Report(path, format, arguments...)
+	return findings
+}
+
 func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignment) error {
 	var unknown, misused, outside, form error
 	if problems := t.problems[assignment.Target.Name]; problems != nil {
@@ -212,7 +214,6 @@ func (t *Templates) problemsOn(host *hostTemplates, assignment *schedule.Assignm
 		t.verifyProblem(host, assignment))
 }
 
-// verifyProblem reports that the reconciler would not check required signatures.
 func (x *fleetIndex) verifyProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if host.reconciler == nil || host.reconciler.Unverified == nil || assignment.Target.Target.ManifestsPending {
 		return nil
@@ -223,24 +224,19 @@ func (x *fleetIndex) verifyProblem(host *hostTemplates, assignment *schedule.Ass
 	if problem == "" {
 		return nil
 	}
-	return fleet.Findings{{
-		Path:    targetPath(assignment.Target).Attribute("manifests").Attribute("repo").String(),
-		Message: fmt.Sprintf("the parameters of cluster type %q require signatures: %s", assignment.Host.ClusterType.Name, problem),
-	}}
+	return errorAt(targetPath(assignment.Target).Attribute("manifests").Attribute("repo"),
+		"the parameters of cluster type %q require signatures: %s", assignment.Host.ClusterType.Name, problem)
 }
 
 func deploysProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	if !host.reconciler.HasAgent() || host.reconciler.KindFor(manifestsOf(&assignment.Target.Target.Manifests)) != nil {
 		return nil
 	}
-	return fleet.Findings{{
-		Path: targetPath(assignment.Target).Attribute("manifests").String(),
-		Message: fmt.Sprintf("reconciler %q of cluster type %q deploys %s, and these manifests are something else", host.reconciler.Name,
-			assignment.Host.ClusterType.Name, host.reconciler.DeployedManifests()),
-	}}
+	return errorAt(targetPath(assignment.Target).Attribute("manifests"),
+		"reconciler %q of cluster type %q deploys %s, and these manifests are something else", host.reconciler.Name,
+		assignment.Host.ClusterType.Name, host.reconciler.DeployedManifests())
 }
 
-// imageProblem reports a range of versions for a reconciler that takes one image.
 func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	target := assignment.Target.Target
 	manifests := &target.Manifests
@@ -248,16 +244,10 @@ func imageProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 		artifact.Image(manifests.Manifests) != "" {
 		return nil
 	}
-	return fleet.Findings{{
-		Path: targetPath(assignment.Target).Attribute("manifests").Attribute("version").String(),
-		Message: fmt.Sprintf(
-			"%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
-				"or give the fleet artifacts, those of flotilla_artifacts",
-			manifests.Version,
-			host.reconciler.Name,
-			assignment.Host.ClusterType.Name,
-		),
-	}}
+	return errorAt(targetPath(assignment.Target).Attribute("manifests").Attribute("version"),
+		"%q is a range of versions, and reconciler %q of cluster type %q takes one image: set tag, digest or an exact version, "+
+			"or give the fleet artifacts, those of flotilla_artifacts",
+		manifests.Version, host.reconciler.Name, assignment.Host.ClusterType.Name)
 }
 
 func (c *parameterChecker) checkForms(path *fleet.Path, target *fleet.DeploymentTarget) {
@@ -283,11 +273,9 @@ func formProblem(host *hostTemplates, assignment *schedule.Assignment) error {
 	default:
 		return nil
 	}
-	return fleet.Findings{{
-		Path: targetPath(assignment.Target).Attribute("config_as").String(),
-		Message: fmt.Sprintf("%q is not possible with reconciler %q of cluster type %q", form, host.reconciler.Name,
-			assignment.Host.ClusterType.Name),
-	}}
+	return errorAt(targetPath(assignment.Target).Attribute("config_as"),
+		"%q is not possible with reconciler %q of cluster type %q", form, host.reconciler.Name,
+		assignment.Host.ClusterType.Name)
 }
 
 // overlay merges objects deeply; other values of over win. It changes neither.

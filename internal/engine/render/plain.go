@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// isQuicklyValid reports whether a file is plain YAML without mistakes. [folderCheck.checkFile] takes twenty times as long,
-// because it knows all of YAML and the lines.
+// isQuicklyValid reports whether a file is plain YAML without mistakes. [folderCheck.checkFile] takes twenty times as long.
 func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	if u.template.contentType != "yaml" {
 		return u.template.contentType != "json"
@@ -38,9 +38,8 @@ func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 	return true
 }
 
-// objectsOfShape returns the objects of a shape, which is read once with marks for names. If each mark is a whole value, a
-// file with plain names is as valid as the marked one.
-func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bool) {
+// objectsOfShape reads a shape once, with marks for names. If each mark is a whole value, a file with plain names is as valid.
+func (c *folderCheck) objectsOfShape(u uncheckedFile) (found []objects.Identity, ok bool) {
 	if u.shape == nil {
 		return nil, false
 	}
@@ -59,21 +58,21 @@ func (c *folderCheck) objectsOfShape(u uncheckedFile) (objects []identity, ok bo
 		}
 		return text
 	}
-	objects = slices.Clone(u.shape.objects)
-	for i, of := range objects {
-		objects[i] = identity{of.group, named(of.kind), named(of.namespace), named(of.name)}
+	found = slices.Clone(u.shape.objects)
+	for i, of := range found {
+		found[i] = objects.Identity{Group: of.Group, Kind: named(of.Kind), Namespace: named(of.Namespace), Name: named(of.Name)}
 	}
-	return objects, true
+	return found, true
 }
 
 // markedObjects reads a shape with marks for names. It refuses data documents, which not all hosts allow.
-func (c *folderCheck) markedObjects(u uncheckedFile) (objects []identity, ok bool) {
+func (c *folderCheck) markedObjects(u uncheckedFile) (found []objects.Identity, ok bool) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
 		marks[slot] = mark(slot)
 	}
-	documents, objects, ok := c.readPlainObjects(u.template, string(u.shape.fill(marks)))
-	return objects, ok && len(objects) == len(documents) && !deep.Holds(documents, hasPartOfMark)
+	documents, found, ok := c.readPlainObjects(u.template, string(u.shape.fill(marks)))
+	return found, ok && len(found) == len(documents) && !deep.Holds(documents, hasPartOfMark)
 }
 
 // hasPartOfMark reports whether a mark is part of a longer text or a key.
@@ -93,7 +92,7 @@ func hasPartOfMark(value any) bool {
 }
 
 // readPlainObjects returns documents and objects. Unless ok, the file is not plain YAML or may have a mistake.
-func (c *folderCheck) readPlainObjects(template *compiledTemplate, content string) (documents []any, found []identity, ok bool) {
+func (c *folderCheck) readPlainObjects(template *compiledTemplate, content string) (documents []any, found []objects.Identity, ok bool) {
 	documents, ok = fleet.ReadPlainYAML(content)
 	for _, document := range documents {
 		object, isObject := document.(map[string]any)
@@ -102,36 +101,26 @@ func (c *folderCheck) readPlainObjects(template *compiledTemplate, content strin
 		if isObject && !hasVersion && !hasKind && c.mayWriteData(template) {
 			continue
 		}
-		of := identityOf(object)
+		of := objects.IdentityOf(object)
 		found, ok = append(found, of), ok && isValidObject(of, object) && c.catalog.Accepts(object)
 	}
 	return documents, found, ok
 }
 
-func identityOf(object map[string]any) identity {
+func isValidObject(of objects.Identity, object map[string]any) bool {
 	metadata, _ := object["metadata"].(map[string]any)
 	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	name, _ := metadata["name"].(string)
-	namespace, _ := metadata["namespace"].(string)
-	// Clone releases the file's text.
-	return identity{strings.Clone(groupOf(apiVersion)), strings.Clone(kind), strings.Clone(namespace), strings.Clone(name)}
-}
-
-func isValidObject(of identity, object map[string]any) bool {
-	metadata, _ := object["metadata"].(map[string]any)
-	apiVersion, _ := object["apiVersion"].(string)
-	if apiVersion == "" || of.kind == "" || of.kind == "List" || of.name == "" || nameProblem(of.group, of.kind, of.name) != "" {
+	if apiVersion == "" || of.Kind == "" || of.Kind == "List" || of.Name == "" || nameProblem(of.Group, of.Kind, of.Name) != "" {
 		return false
 	}
-	if _, given := metadata["namespace"]; given && (of.namespace == "" || fleet.CheckLabelName(of.namespace) != "") {
+	if _, given := metadata["namespace"]; given && (of.Namespace == "" || fleet.CheckLabelName(of.Namespace) != "") {
 		return false
 	}
 	areTexts := hasTexts(metadata, "annotations", func(string, string) bool { return true }) &&
 		hasTexts(metadata, "labels", func(key, value string) bool {
 			return fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == ""
 		})
-	if of.group == "" && of.kind == "ConfigMap" {
+	if of.Group == "" && of.Kind == "ConfigMap" {
 		size := 0
 		isEntry := func(key, value string) bool {
 			size += len(value)

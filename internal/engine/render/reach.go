@@ -72,20 +72,16 @@ func (c *reachChecker) checkFields(path *fleet.Path, kind *reconciler.ObjectKind
 	}
 }
 
-// checkTrust reports a field that decides what is trusted. This also holds for workspaces without limits: other keys or
-// certificates would defeat the requirements of the cluster type.
+// checkTrust reports a field that decides about trust, even of workspaces without limits: other keys would defeat the
+// requirements of the cluster type.
 func (c *reachChecker) checkTrust(path *fleet.Path, kind *reconciler.ObjectKind, at string) (isAllowed bool) {
 	field := strings.TrimSuffix(kind.Parameter+"."+at, ".")
 	if c.objects != nil || !kind.DecidesTrust(at) || c.allows(field) {
 		return true
 	}
-	c.report(
-		path,
+	c.report(path,
 		"decides which content or which server is trusted, which workspace %q does not allow its workloads: leave it to the parameters of the "+
-			"cluster type, or add %q to the parameters of the workspace",
-		c.team.Name,
-		field,
-	)
+			"cluster type, or add %q to the parameters of the workspace", c.team.Name, field)
 	return false
 }
 
@@ -147,8 +143,7 @@ func (c *reachChecker) checkValue(path *fleet.Path, field string, reach reconcil
 // isPartOfReference lists the fields beside the name in a reference.
 var isPartOfReference = map[string]bool{"kind": true, "key": true, "valuesKey": true, "targetPath": true, "apiVersion": true}
 
-// isOwnPath reports whether a text is certainly a path in the workload's source. Kustomize also reads "git@host/path" and
-// "github.com/path" as URLs.
+// isOwnPath reports whether a text is certainly a path. Kustomize also reads "git@host/path" and "github.com/path" as URLs.
 func isOwnPath(text string) bool {
 	const github = "github.com/"
 	return !strings.ContainsAny(text, ":@") && !strings.EqualFold(text[:min(len(text), len(github))], github)

@@ -23,13 +23,10 @@ type secretEntryKey struct {
 
 const maxEntries = 1 << 17
 
-// renderExternalSecrets composes the file from a head, which has a shape, and one entry for each reference, because hardly any
-// two assignments have the same references. Without it, rendering the reference fleet takes half as long again
-// (BenchmarkSecrets). ok is false if the file has another structure.
+// renderExternalSecrets composes the file from a head and one entry for each reference, because hardly any two assignments
+// have the same references. Without it, rendering the reference fleet takes half as long again (BenchmarkSecrets).
 func (t *Templates) renderExternalSecrets(
-	host *hostTemplates,
-	template *compiledTemplate,
-	subject Subject,
+	host *hostTemplates, template *compiledTemplate, subject Subject,
 ) (file AssignmentFile, ok bool, err error) {
 	_, amongValues := subject.Assignment.Target.Target.Manifests.ConfigAs.Values()
 	if !template.isBuiltin || template.kind != "secret" || template.name != "external-secrets" || len(subject.Secrets) < 2 || amongValues {

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// RelocatePointers rewrites the objects that follow their folder's final objects, after the folder moves. Files that are not
-// YAML stay unchanged, because a branch may have any.
+// RelocatePointers rewrites the objects that follow their folder's final objects, after the folder moves. Other files stay
+// unchanged.
 func RelocatePointers(files []folder.File, from, to folder.Location) (relocated []folder.File, isSame bool) {
 	isSame = true
 	for i, file := range files {
@@ -67,8 +67,8 @@ func relocate(file folder.File, from, to folder.Location) (content []byte, chang
 	return content, err == nil && changed
 }
 
-// CheckPointers returns an error if an object of a folder follows final objects of another path, branch or repository. The
-// reconciler's own file may name the repository differently (gitops_repository); other files may use that name or the URL.
+// CheckPointers refuses objects that follow another path, branch or repository. The reconciler's own file may name the
+// repository differently (gitops_repository).
 func CheckPointers(files []folder.File, at folder.Location) error {
 	hasObjects := slices.ContainsFunc(files, func(file folder.File) bool { return folder.IsInObjectsFolder(file.Name) })
 	if !hasObjects {
@@ -107,7 +107,6 @@ func CheckPointers(files []folder.File, at folder.Location) error {
 	return nil
 }
 
-// eachPointer calls do for each object that follows final objects.
 func eachPointer(file folder.File, do func(fields *reconciler.Final, of follower) error) error {
 	if !mayFollow(file) {
 		return nil
@@ -135,7 +134,6 @@ type follower struct {
 	repository, branch string
 }
 
-// eachFollower calls do if the document can follow final objects.
 func eachFollower(document *yaml.Node, do func(spec *yaml.Node, fields *reconciler.Final, of follower) error) error {
 	if len(document.Content) == 0 {
 		return nil

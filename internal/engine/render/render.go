@@ -42,16 +42,14 @@ type AssignmentFile struct {
 	isValid bool // a check has accepted its parts
 }
 
-// ErrUnknown reports that a folder can only be rendered at apply: manifests, encrypted files of its namespace, or the
-// repository or owner that a template reads, are not known yet.
+// ErrUnknown reports that a folder can only be rendered at apply, because an input is not known yet.
 var ErrUnknown = errors.New("the GitOps repository, the owner's name, or the manifests of the deployment target, are not known yet")
 
 // MaxFile bounds a rendered file, in bytes.
 const MaxFile = 4 << 20
 
 // Render returns the files of a folder, sorted by name. A template that renders only white space writes none. The error joins
-// one [*TemplateError] for each template that fails, or is [ErrUnknown]. Render is safe for concurrent use and leaves checks
-// to [Templates.Check].
+// one [*TemplateError] for each template that fails, or is [ErrUnknown]. Render is safe for concurrent use.
 func (t *Templates) Render(subject Subject) ([]AssignmentFile, error) {
 	host := t.hostOf(subject.Assignment)
 	if subject.Assignment.Target.Target.ManifestsPending {
@@ -190,14 +188,12 @@ func tooLarge(subject Subject) error {
 	if container != "" {
 		path = fleet.PathOf("config_containers", container).Attribute("data").Key(largest)
 	}
-	var findings fleet.Findings
-	findings.Report(path,
+	return errorAt(path,
 		"the configuration of deployment target %q is larger than %d MiB, which is the limit of Kubernetes; its largest key is %q",
 		subject.Assignment.Target.Name, maxConfigMap>>20, largest)
-	return findings
 }
 
-// makeShape renders again with marks in place of names. plain is the file without marks.
+// makeShape renders again with marks in place of names.
 func (e *runner) makeShape(t *Templates, template *compiledTemplate, subject Subject, plain []byte) *shape {
 	names := slotsOf(subject)
 	e.data.setNames(mark)

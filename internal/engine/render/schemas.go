@@ -38,7 +38,7 @@ func (c *fileCheck) checkSchema(node *yaml.Node, kind string) {
 	}
 }
 
-// valueOf converts a node to JSON, with dates as strings, as in Kubernetes. ok is false if a key is not a string.
+// valueOf returns JSON, with dates as strings, as in Kubernetes. ok is false if a key is not a string.
 func valueOf(node *yaml.Node) (value any, ok bool) {
 	switch node = resolve(node); node.Kind {
 	case yaml.MappingNode:
@@ -113,7 +113,7 @@ func indexOf(step string) (index int, isIndex bool) {
 	return index, err == nil
 }
 
-// attributeOf returns the fleet's attribute behind a part of a reconciler's object, or nil, and the steps below it.
+// attributeOf returns the fleet's attribute behind a part of an object, or nil, and the steps below it.
 func (c *fileCheck) attributeOf(kind string, steps []string) (path *fleet.Path, rest []string) {
 	of, spec := reconciler.KindNamed(kind), []string{"spec"}
 	if of != nil && of.Template != "" {

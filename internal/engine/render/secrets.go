@@ -52,12 +52,11 @@ func secretsOf(references map[string]fleet.SecretReference, stores map[string]fl
 	return list
 }
 
-// valuesSuffix ends the name of a Secret with values of a chart. Before it is the name of the reconciler's objects, so that
-// the workload owns it in the namespace of an agent.
+// valuesSuffix follows the name of the reconciler's objects, so that the workload owns the Secret in the namespace of an
+// agent.
 const valuesSuffix = "-platform-values"
 
-// valuesSecretOf returns the Secret with values of a chart as {name, namespace, labels, data}, or nil. data has templates of
-// External Secrets Operator.
+// valuesSecretOf returns the Secret with values of a chart as {name, namespace, labels, data}, or nil.
 func (x *fleetIndex) valuesSecretOf(subject Subject) map[string]any {
 	assignment := subject.Assignment
 	host := x.hostOf(assignment)

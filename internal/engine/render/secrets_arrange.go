@@ -15,8 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// CheckSecrets reports references to secrets that cannot be delivered, once for all hosts. reach returns the sorted references
-// of the assignment with index i, and the config container of a key.
+// CheckSecrets reports references to secrets that cannot be delivered. reach returns the sorted references of the assignment
+// with index i, and the config container of a key.
 func (t *Templates) CheckSecrets(
 	assignments []*schedule.Assignment,
 	reach func(i int) (references iter.Seq2[string, fleet.SecretReference], origin func(key string) string),
@@ -84,20 +84,12 @@ func secretPath(container, key string) *fleet.Path {
 }
 
 func (a *secretChecker) checkReference(
-	clusterType string,
-	host *hostTemplates,
-	key string,
-	reference fleet.SecretReference,
-	origin func(key string) string,
+	clusterType string, host *hostTemplates, key string, reference fleet.SecretReference, origin func(key string) string,
 ) {
 	if !host.hasSecrets {
-		a.report(
-			fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
+		a.report(fleet.PathOf("cluster_types", clusterType).Attribute("secret_service"),
 			"is not set, and config container %q has references to secrets for assignments there: use one of %s, or a template of your own of "+
-				"type \"secret\"",
-			origin(key),
-			strings.Join(fleet.BuiltinTemplates["secret"], ", "),
-		)
+				"type \"secret\"", origin(key), strings.Join(fleet.BuiltinTemplates["secret"], ", "))
 		return
 	}
 	report := func(attribute, format string, arguments ...any) {
@@ -128,11 +120,8 @@ func (a *secretChecker) checkReference(
 	}
 }
 
-// checkForms reports forms of configuration that deliver no references.
 func (a *secretChecker) checkForms(
-	host *hostTemplates,
-	assignment *schedule.Assignment,
-	references iter.Seq2[string, fleet.SecretReference],
+	host *hostTemplates, assignment *schedule.Assignment, references iter.Seq2[string, fleet.SecretReference],
 ) {
 	forms := assignment.Target.Target.Manifests.ConfigAs
 	if len(forms) == 0 {
@@ -152,7 +141,6 @@ func (a *secretChecker) checkForms(
 	}
 }
 
-// noSecretValues returns the reason why the values of a chart cannot have secrets, or "".
 func noSecretValues(host *hostTemplates, references map[string]fleet.SecretReference) string {
 	switch {
 	case host.reconciler == nil:
@@ -173,7 +161,6 @@ func noSecretValues(host *hostTemplates, references map[string]fleet.SecretRefer
 	return ""
 }
 
-// checkSharedNames reports Secrets that two assignments would write.
 func (a *secretChecker) checkSharedNames() {
 	eachNamespace(a.writers, func(_, all []*schedule.Assignment) {
 		first := map[string]*schedule.Assignment{}

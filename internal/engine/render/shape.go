@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/schedule"
 )
 
@@ -32,9 +33,9 @@ type shape struct {
 	slots   []int       // after each piece but the last
 	checked atomic.Bool // [Templates.Check] found no mistake
 
-	read    sync.Once  // by [folderCheck.objectsOfShape]
-	isValid bool       // certainly without mistakes
-	objects []identity // with marks for names
+	read    sync.Once          // by [folderCheck.objectsOfShape]
+	isValid bool               // certainly without mistakes
+	objects []objects.Identity // with marks for names
 }
 
 var noShape = &shape{}

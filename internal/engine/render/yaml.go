@@ -113,7 +113,7 @@ func exactNumbers(value any) (any, error) {
 	return value, nil
 }
 
-// isMerge reports whether a text needs quotes that the library omits: YAML 1.1 gives it a meaning.
+// isMerge reports whether YAML 1.1 gives a text a meaning that needs quotes.
 func isMerge(text string) bool { return text == "<<" || text == "=" }
 
 func quotedNode(text string) *yaml.Node {

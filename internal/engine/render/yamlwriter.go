@@ -129,8 +129,7 @@ func (w *yamlWriter) pad(column int) {
 	}
 }
 
-// scalar writes a scalar or an empty collection. Texts of several lines must be outermost, because their form depends on the
-// level.
+// scalar writes a scalar or an empty collection. Texts of several lines must be outermost.
 func (w *yamlWriter) scalar(value any, isOutermost bool) bool {
 	switch value := value.(type) {
 	case nil:
@@ -220,7 +219,7 @@ func (w *yamlWriter) libraryText(value string) (string, bool) {
 	return text, true
 }
 
-// keywords are plain scalars that begin with a letter and are no strings in YAML 1.1 or 1.2.
+// keywords are no strings in YAML 1.1 or 1.2.
 var keywords = newSet("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf")
 
 // isPlain reports whether the library certainly writes no quotes.

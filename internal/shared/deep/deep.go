@@ -44,3 +44,24 @@ func Mapped(value any, replace func(part any) any) any {
 
 // Copy returns a deep copy of a value.
 func Copy(value any) any { return Mapped(value, func(part any) any { return part }) }
+
+// Without returns a copy of a value without the members of objects that drop reports.
+func Without(value any, drop func(name string, member any) bool) any {
+	switch value := value.(type) {
+	case []any:
+		list := make([]any, len(value))
+		for i, element := range value {
+			list[i] = Without(element, drop)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for name, member := range value {
+			if !drop(name, member) {
+				object[name] = Without(member, drop)
+			}
+		}
+		return object
+	}
+	return value
+}

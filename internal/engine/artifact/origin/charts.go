@@ -141,12 +141,7 @@ func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, e
 	if found := digest.FromBytes(archive).String(); found != of.Pin.Digest {
 		return nil, fmt.Errorf(
 			"chart %q %s has digest %s, and the pin has %s: the version was published again with other content, or it was changed on its way; "+
-				"let the pin be updated, if that is as it should be",
-			of.Chart,
-			of.Pin.Version,
-			found,
-			of.Pin.Digest,
-		)
+				"let the pin be updated, if that is as it should be", of.Chart, of.Pin.Version, found, of.Pin.Digest)
 	}
 	return archive, nil
 }

@@ -34,8 +34,8 @@ const (
 	unratedBytes = 1 << 20
 )
 
-// chartIndex is an index.yaml. A large one keeps compressed texts and parses one version at a time, because its tree would
-// take hundreds of times its size.
+// chartIndex keeps compressed texts of a large index.yaml and parses one version at a time, because its tree would take
+// hundreds of times its size.
 type chartIndex struct {
 	parsed map[string][]chartVersion // small index
 	packed map[string][]byte         // large index: text by chart
@@ -117,10 +117,7 @@ func shortYAMLError(err error) error {
 func errForm(line int) error {
 	return fmt.Errorf(
 		"its index.yaml has more than %d KiB, and is neither JSON nor divided into lines as `helm repo index` divides it (line %d): "+
-			"let `helm repo index` write it",
-		maxParsed>>10,
-		line,
-	)
+			"let `helm repo index` write it", maxParsed>>10, line)
 }
 
 type packer struct {

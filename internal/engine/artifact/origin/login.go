@@ -67,9 +67,7 @@ func (c *webClient) approach(request *http.Request) (*http.Request, error) {
 			return nil, fmt.Errorf(
 				"%w: the registry gives tokens at %s, which gets no credentials of the registry; if it is the registry's, add an entry with the same "+
 					"credentials and that URL to git.credentials of the provider",
-				access.ErrDenied,
-				access.OriginOf(request.URL),
-			)
+				access.ErrDenied, access.OriginOf(request.URL))
 		}
 	}
 	return request, nil

@@ -86,8 +86,7 @@ func (c *Resolver) Resolve(ctx context.Context, manifests folder.Manifests, sour
 	return pin, c.describe(manifests.Repo, err)
 }
 
-// Newest returns the greatest release, as a Git tag, chart version or registry tag, or "". It ignores pre-releases. sources
-// are as in [Resolver.Resolve].
+// Newest returns the greatest release, or "". It ignores pre-releases. sources are as in [Resolver.Resolve].
 func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sources []string) (string, error) {
 	if err := c.allows(manifests, sources); err != nil {
 		return "", c.describe(manifests.Repo, err)

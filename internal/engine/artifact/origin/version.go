@@ -26,9 +26,7 @@ func describeMiss(what, within string, versions []string) string {
 	if newest := greatestOf(versions, constraint); newest != "" {
 		text += fmt.Sprintf(
 			"; a range matches pre-releases only if it names one, and the newest of these is %[1]q: "+
-				"set version to it, or to a range such as \">=%[1]s\"",
-			newest,
-		)
+				"set version to it, or to a range such as \">=%[1]s\"", newest)
 	}
 	return text
 }

@@ -23,7 +23,7 @@ import (
 const maxCacheBytes = 64 << 20
 
 // cacheFormat must change if equal requests give other results.
-const cacheFormat = 8
+const cacheFormat = 9
 
 // cache keeps results in memory and on disk.
 type cache struct {

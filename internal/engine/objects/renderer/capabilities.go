@@ -78,7 +78,7 @@ func (a apiVersions) Has(api string) (bool, error) {
 	return false, nil
 }
 
-// missingAPIs records APIs that neither Kubernetes nor the request has. A nil map records nothing.
+// missingAPIs records APIs that neither Kubernetes nor the request has.
 type missingAPIs map[string]bool
 
 // maxMissing bounds missingAPIs. Charts have dozens.

@@ -31,7 +31,6 @@ type loadedChart struct {
 	mentionsState bool // a template can detect an upgrade
 }
 
-// chartFolder finds the subfolder of the chart in a chart archive.
 func chartFolder(t *tree, folder string) (string, error) {
 	if _, has := t.files[path.Join(folder, "Chart.yaml")]; has {
 		return folder, nil

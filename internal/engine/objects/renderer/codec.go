@@ -24,12 +24,8 @@ type describedObject struct {
 }
 
 type renderingHeader struct {
-	Chart         *objects.Chart            `json:",omitempty"`
-	MissingAPIs   []string                  `json:",omitempty"`
-	Violations    []objects.SchemaViolation `json:",omitempty"`
-	Undefined     []int                     `json:",omitempty"`
-	RemoteSchemas []objects.RemoteSchema    `json:",omitempty"`
-	Objects       []describedObject
+	*objects.Rendering
+	Objects []describedObject // hides Rendering.Objects
 }
 
 // encode writes a header as a line of JSON, then the YAML of all objects.
@@ -43,9 +39,7 @@ func encode(result *objects.Rendering) ([]byte, error) {
 	if size > maxOutput {
 		return nil, errOutput
 	}
-	text, err := json.Marshal(renderingHeader{
-		result.Chart, result.MissingAPIs, result.Violations, result.Undefined, result.RemoteSchemas, all,
-	})
+	text, err := json.Marshal(renderingHeader{result, all})
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +55,13 @@ func decode(text []byte) (*objects.Rendering, error) {
 	if !has {
 		return nil, errors.New("a result has no end")
 	}
-	var of renderingHeader
-	if err := json.Unmarshal(line, &of); err != nil {
+	result := &objects.Rendering{}
+	header := renderingHeader{Rendering: result}
+	if err := json.Unmarshal(line, &header); err != nil {
 		return nil, err
 	}
-	result := &objects.Rendering{
-		Objects: make([]objects.FinalObject, len(of.Objects)), Chart: of.Chart, MissingAPIs: of.MissingAPIs,
-		Violations: of.Violations, Undefined: of.Undefined, RemoteSchemas: of.RemoteSchemas,
-	}
-	for i, d := range of.Objects {
+	result.Objects = make([]objects.FinalObject, len(header.Objects))
+	for i, d := range header.Objects {
 		if d.Length < 0 || d.Length > len(rest) {
 			return nil, errors.New("a result is cut off")
 		}

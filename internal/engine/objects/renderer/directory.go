@@ -36,7 +36,7 @@ func renderDirectory(t *tree, folder string, d *objects.Directory, into *collect
 		default:
 			continue
 		}
-		if !d.Recurse && strings.Contains(name, "/") || t.isBelowLink(path.Dir(full)) ||
+		if !d.Recurse && strings.Contains(name, "/") || passesLink(t.links, path.Dir(full)) ||
 			exclude != nil && exclude.Match(name) || include != nil && !include.Match(name) {
 			continue
 		}

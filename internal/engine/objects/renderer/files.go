@@ -9,8 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// treeFiles gives kustomize the files of an artifact with one replaced or added. It embeds empty files for methods that no
-// build calls: kustomize's own refuse some names of repositories.
+// treeFiles gives kustomize the files of an artifact with one replaced or added. Kustomize's own refuse some names.
 type treeFiles struct {
 	filesys.FileSystem
 	tree    *tree

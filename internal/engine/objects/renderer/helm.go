@@ -38,15 +38,9 @@ type manifest struct {
 	document         *parsedDocument
 }
 
-// renderHelm follows `helm template`, and also as an upgrade, if the agent runs releases and the chart can detect one.
+// renderHelm follows `helm template`, and renders an upgrade, too, if the chart can detect one.
 func renderHelm(
-	ctx context.Context,
-	t *tree,
-	c *loadedChart,
-	repeated *parseCache,
-	folder string,
-	request *objects.Request,
-	into *collector,
+	ctx context.Context, t *tree, c *loadedChart, repeated *parseCache, folder string, request *objects.Request, into *collector,
 ) error {
 	release := helmRelease{chart: c, repeated: repeated, request: request, helm: request.Helm, missing: missingAPIs{}}
 	defer func() { into.missing, into.remote = release.missing.list(), release.remote }()

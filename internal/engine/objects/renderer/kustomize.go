@@ -126,7 +126,7 @@ func listManifests(t *tree, folder string) ([]string, error) {
 	taken := "" // the last listed subfolder
 	for _, name := range t.filesBelow(folder) {
 		full := path.Join(folder, name)
-		if taken != "" && strings.HasPrefix(name, taken+"/") || t.isBelowLink(path.Dir(full)) {
+		if taken != "" && strings.HasPrefix(name, taken+"/") || passesLink(t.links, path.Dir(full)) {
 			continue
 		}
 		if outer := outermostKustomization(t, folder, name); outer != "" {
@@ -149,7 +149,6 @@ func listManifests(t *tree, folder string) ([]string, error) {
 	return resources, nil
 }
 
-// outermostKustomization returns the first folder with a kustomization on the way to name.
 func outermostKustomization(t *tree, folder, name string) string {
 	for i, b := range name {
 		if b == '/' && kustomizationFile(t, path.Join(folder, name[:i])) != "" {

@@ -27,7 +27,7 @@ func (t *tree) archivedByFlux(by *objects.FluxSource) (*tree, error) {
 	}
 	kept := &tree{files: make(map[string][]byte, len(t.files)), whole: t}
 	for name, content := range t.files {
-		if !t.isLinked(name) && !matcher.Match(strings.Split(name, "/"), false) {
+		if !passesLink(t.targets, name) && !matcher.Match(strings.Split(name, "/"), false) {
 			kept.files[name], kept.size = content, kept.size+int64(len(content))
 		}
 	}
@@ -46,7 +46,7 @@ func (t *tree) exclusion(name string) error {
 		return outsideError(name, target)
 	case !isFile:
 		return nil
-	case t.whole.isLinked(name):
+	case passesLink(t.whole.targets, name):
 		return fmt.Errorf("%q is a symbolic link, or below one, and Flux leaves links out: put the file itself there", name)
 	}
 	return fmt.Errorf("Flux leaves out %q because of a .sourceignore file or its defaults: include it there", name)
@@ -56,7 +56,7 @@ func (t *tree) exclusion(name string) error {
 func (t *tree) ignorePatterns() ([]gitignore.Pattern, error) {
 	var files []string
 	for _, name := range t.names {
-		if path.Base(name) == sourceignore.IgnoreFile && !t.isLinked(path.Dir(name)) {
+		if path.Base(name) == sourceignore.IgnoreFile && !passesLink(t.targets, path.Dir(name)) {
 			files = append(files, name)
 		}
 	}
@@ -91,9 +91,7 @@ func checkOverrides(t *tree, folder string, overrides []string) error {
 		if _, has := t.files[full]; has || leads {
 			return fmt.Errorf(
 				"file %s changes what the agent renders, and Flotilla does not read it: remove it, and put what it sets into the parameters "+
-					"of the manifests",
-				full,
-			)
+					"of the manifests", full)
 		}
 	}
 	return nil

@@ -47,9 +47,7 @@ func readTree(archive string) (*tree, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	t := &tree{files: map[string][]byte{}, links: map[string]bool{}, outside: map[string]string{}}
-	targets := map[string]string{}
-	t.targets = targets
+	t := &tree{files: map[string][]byte{}, targets: map[string]string{}, links: map[string]bool{}, outside: map[string]string{}}
 	reader := tar.NewReader(file)
 	for {
 		header, err := reader.Next()
@@ -74,13 +72,13 @@ func readTree(archive string) (*tree, error) {
 			}
 			t.files[name] = content
 		case tar.TypeSymlink:
-			targets[name] = header.Linkname
+			t.targets[name] = header.Linkname
 		}
-		if len(t.files)+len(targets) > maxTreeFiles {
+		if len(t.files)+len(t.targets) > maxTreeFiles {
 			return nil, fmt.Errorf("it has more than %d files", maxTreeFiles)
 		}
 	}
-	if err := t.resolveLinks(targets); err != nil {
+	if err := t.resolveLinks(); err != nil {
 		return nil, err
 	}
 	t.names = slices.Sorted(maps.Keys(t.files))
@@ -88,12 +86,12 @@ func readTree(archive string) (*tree, error) {
 }
 
 // resolveLinks repeats because links may lead through links.
-func (t *tree) resolveLinks(targets map[string]string) error {
-	names := slices.Sorted(maps.Keys(targets))
+func (t *tree) resolveLinks() error {
+	names := slices.Sorted(maps.Keys(t.targets))
 	for range 8 {
 		before := len(t.files) + len(t.outside)
 		for _, name := range names {
-			target := targets[name]
+			target := t.targets[name]
 			to := path.Join(path.Dir(name), target)
 			_, leaves := t.outside[to]
 			if leaves || path.IsAbs(target) || leavesRoot(to) {
@@ -189,24 +187,10 @@ func (t *tree) filesBelow(folder string) []string {
 	return all
 }
 
-func (t *tree) isBelowLink(name string) bool {
-	if len(t.links) == 0 {
-		return false
-	}
-	for ; name != "."; name = path.Dir(name) {
-		if t.links[name] {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *tree) isLinked(name string) bool {
-	if len(t.targets) == 0 {
-		return false
-	}
-	for ; name != "."; name = path.Dir(name) {
-		if _, is := t.targets[name]; is {
+// passesLink reports whether a path is, or passes through, one of the links.
+func passesLink[T any](links map[string]T, name string) bool {
+	for ; len(links) > 0 && name != "."; name = path.Dir(name) {
+		if _, is := links[name]; is {
 			return true
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/secret"
 )
 
 const maxScanned = 64 << 10
 
-// withoutValues removes values of the request and of Secrets from an error: templates may fail with any, and libraries quote
-// text.
+// withoutValues removes values of the request and of Secrets from an error: libraries quote text.
 func withoutValues(err error, request *objects.Request, t *tree) error {
 	text := err.Error()
 	if len(text) > 2*maxScanned {
@@ -50,7 +50,6 @@ func valuesOf(request *objects.Request) (values []any) {
 	return values
 }
 
-// fileValues returns values of value files, Secrets and secret generators.
 func fileValues(t *tree, request *objects.Request) (values []any) {
 	const largest = 1 << 20
 	var valueFiles, generated []string
@@ -84,19 +83,7 @@ func fileValues(t *tree, request *objects.Request) (values []any) {
 
 // publicFields have no secrets, and errors need them.
 var publicFields = []string{
-	"apiVersion",
-	"kind",
-	"name",
-	"namespace",
-	"path",
-	"op",
-	"from",
-	"target",
-	"resources",
-	"behavior",
-	"type",
-	"files",
-	"envs",
+	"apiVersion", "kind", "name", "namespace", "path", "op", "from", "target", "resources", "behavior", "type", "files", "envs",
 }
 
 var (
@@ -122,27 +109,14 @@ func leavesOf(text string) (leaves []any) {
 }
 
 func withoutNames(value any) any {
-	switch value := value.(type) {
-	case []any:
-		all := make([]any, len(value))
-		for i, element := range value {
-			all[i] = withoutNames(element)
+	private := deep.Without(value, func(name string, _ any) bool { return slices.Contains(publicFields, name) })
+	return deep.Mapped(private, func(part any) any {
+		text, _ := part.(string)
+		if _, after, isEntry := strings.Cut(text, "="); isEntry { // a literal of a generator
+			return []any{text, after}
 		}
-		return all
-	case map[string]any:
-		rest := map[string]any{}
-		for name, member := range value {
-			if !slices.Contains(publicFields, name) {
-				rest[name] = withoutNames(member)
-			}
-		}
-		return rest
-	case string:
-		if _, after, isEntry := strings.Cut(value, "="); isEntry { // a literal of a generator
-			return []any{value, after}
-		}
-	}
-	return value
+		return part
+	})
 }
 
 // placeIn matches files and template fields.
