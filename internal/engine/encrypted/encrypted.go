@@ -15,6 +15,7 @@ import (
 // Method is the encryption of a file.
 type Method string
 
+// The methods.
 const (
 	SOPS         Method = "sops"
 	SealedSecret Method = "sealed-secret"

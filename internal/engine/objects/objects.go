@@ -203,6 +203,7 @@ type FinalObject struct {
 // Occasion tells installations from upgrades of a chart.
 type Occasion string
 
+// The occasions.
 const (
 	OnInstall Occasion = "install"
 	OnUpgrade Occasion = "upgrade"
@@ -211,6 +212,7 @@ const (
 // Origin names the source of an object.
 type Origin string
 
+// The origins.
 const (
 	FromChart         Origin = "chart"
 	FromKustomization Origin = "kustomization"

@@ -20,6 +20,7 @@ import (
 // Standard is a Pod Security Standard. https://kubernetes.io/docs/concepts/security/pod-security-standards/
 type Standard string
 
+// The standards with rules.
 const (
 	Baseline   Standard = "baseline"
 	Restricted Standard = "restricted"

@@ -103,7 +103,8 @@ func untilStep(start, stop, step int) ([]int, error) {
 }
 
 func seq(parameters ...int) (string, error) {
-	first, step, last, toward := 1, 1, 0, 1
+	var last int
+	first, step, toward := 1, 1, 1
 	switch len(parameters) {
 	case 1:
 		last = parameters[0]
