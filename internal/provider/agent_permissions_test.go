@@ -1,10 +1,10 @@
 package provider_test
 
 import (
-	"encoding/json"
+	"slices"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/agenttest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -17,19 +17,12 @@ func TestThePermissionsOfTheGuideAreEnough(t *testing.T) {
 	for _, reconciler := range []string{"argocd", "config-sync", "fleet", "flux"} {
 		t.Run(reconciler, func(t *testing.T) {
 			t.Parallel()
-			list := []any{}
-			for _, one := range agent.Permissions(reconciler) {
-				if one.Use == agent.UseAlways {
-					list = append(list, map[string]any{"apiGroups": []any{one.Group}, "resources": []any{one.Resource}, "verbs": one.Verbs})
-				}
-			}
-			rules, err := json.Marshal(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			always := slices.DeleteFunc(agenttest.Permissions(reconciler), func(one agenttest.Permission) bool {
+				return one.Use != agenttest.Always
+			})
 			user := "permitted-" + reconciler
 			w := providertest.New(startProvider)
-			reach := asUser(t, server, user, string(rules))
+			reach := asUser(t, server, user, agenttest.Rules(always))
 			appliedAgent(t, w, onCluster(reach, anAgent(user, map[string]any{"reconciler": reconciler, "confine": false})))
 			if _, said := w.Apply(t.Context(), onCluster(reach, nil)); said.Err() != nil {
 				t.Fatal(said)

@@ -17,19 +17,7 @@ import (
 // asUser is how a user with some rules is reached at the server. Rules replace those of the user before.
 func asUser(t *testing.T, server *kubetest.Server, user, rules string) map[string]any {
 	t.Helper()
-	server.Apply(t, fmt.Sprintf(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: %[1]s}
-rules: %[2]s
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: %[1]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
-`, user, rules))
-	certificate, key := server.ClientCertificate(t, user)
+	certificate, key := server.Permit(t, user, rules)
 	return map[string]any{"host": server.Host, "cluster_ca_certificate": server.CA, "client_certificate": certificate, "client_key": key}
 }
 

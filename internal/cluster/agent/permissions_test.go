@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/agenttest"
 )
 
 var update = flag.Bool("update", false, "write the table of permissions into the guide")
@@ -23,7 +23,7 @@ func TestTheGuideListsThePermissions(t *testing.T) {
 		t.Fatal("the guide has no table of permissions")
 	}
 	_, after, _ = strings.Cut(after, "\n\n")
-	want := before + agent.PermissionsTable() + "\n" + after
+	want := before + agenttest.PermissionsTable() + "\n" + after
 	if *update {
 		if err := os.WriteFile(guide, []byte(want), 0o666); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package onboarding_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,35 +18,17 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/kube"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/onboarding"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/agenttest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
 )
 
 // asPermitted calls do with the access of a new user that has some permissions. It waits until the API grants them; it
 // never grants others.
 func asPermitted(
-	t *testing.T, server *kubetest.Server, user string, all []agent.Permission, do func(ctx context.Context, as onboarding.ClusterAPI),
+	t *testing.T, server *kubetest.Server, user string, all []agenttest.Permission, do func(ctx context.Context, as onboarding.ClusterAPI),
 ) {
 	t.Helper()
-	list := []any{}
-	for _, one := range all {
-		list = append(list, map[string]any{"apiGroups": []any{one.Group}, "resources": []any{one.Resource}, "verbs": one.Verbs})
-	}
-	rules, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Apply(t, fmt.Sprintf(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: %[1]s}
-rules: %[2]s
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: %[1]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
-`, user, rules))
+	certificate, key := server.Permit(t, user, agenttest.Rules(all))
 	reviews := server.Client().Resource(schema.GroupVersionResource{
 		Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews",
 	})
@@ -69,10 +50,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	certificate, key := server.ClientCertificate(t, user)
 	reach := kube.Cluster{Host: server.Host, ClusterCACertificate: server.CA, ClientCertificate: certificate, ClientKey: key}
 	options := kube.QueryOptions{Deadline: 2 * time.Minute}
-	err = kube.QueryOne(t.Context(), reach, options, func(ctx context.Context, c *kube.ClusterClient) error {
+	err := kube.QueryOne(t.Context(), reach, options, func(ctx context.Context, c *kube.ClusterClient) error {
 		do(ctx, withoutControllers{c})
 		return nil
 	})
@@ -93,7 +73,7 @@ func (w withoutControllers) Delete(ctx context.Context, ref kube.Ref, uid string
 }
 
 // without returns the permissions without one verb.
-func without(all []agent.Permission, at int, verb string) []agent.Permission {
+func without(all []agenttest.Permission, at int, verb string) []agenttest.Permission {
 	rest := slices.Clone(all)
 	rest[at].Verbs = slices.DeleteFunc(slices.Clone(rest[at].Verbs), func(one string) bool { return one == verb })
 	if len(rest[at].Verbs) == 0 {
@@ -128,11 +108,11 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 	t.Parallel()
 	server := kubetest.Start(t, kubetest.Options{Agents: true, Controllers: true})
 	for _, name := range []string{"argocd", "argocd-hub", "config-sync", "fleet", "flux"} {
-		for _, use := range []agent.PermissionUse{agent.UseAlways, agent.UseFeedback, agent.UseInstall, agent.UseWait, agent.UseDelete} {
-			permissions := slices.DeleteFunc(agent.Permissions(name), func(one agent.Permission) bool {
-				return one.Use != agent.UseAlways && one.Use != use
+		for _, use := range agenttest.Uses {
+			permissions := slices.DeleteFunc(agenttest.Permissions(name), func(one agenttest.Permission) bool {
+				return one.Use != agenttest.Always && one.Use != use
 			})
-			if !slices.ContainsFunc(permissions, func(one agent.Permission) bool { return one.Use == use }) {
+			if !slices.ContainsFunc(permissions, func(one agenttest.Permission) bool { return one.Use == use }) {
 				continue
 			}
 			of := strings.Trim(strings.Fields(string(use))[0], "`")
@@ -149,12 +129,12 @@ func TestThePermissionsAreEnoughAndNeeded(t *testing.T) {
 type permissionTest struct {
 	server          *kubetest.Server
 	name, namespace string
-	use             agent.PermissionUse
+	use             agenttest.Use
 	wanted          onboarding.Wanted
 	removal         onboarding.Removal
 }
 
-func (p *permissionTest) run(t *testing.T, all []agent.Permission) {
+func (p *permissionTest) run(t *testing.T, all []agenttest.Permission) {
 	settings := agent.Settings{
 		Cluster: "eu-1", ClusterType: "type", Reconciler: p.name, Namespace: p.namespace, Credentials: agent.Credentials{Token: "t"},
 	}
@@ -163,18 +143,18 @@ func (p *permissionTest) run(t *testing.T, all []agent.Permission) {
 		settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://eu-1.example.com", Token: "t"}
 	}
 	switch p.use {
-	case agent.UseFeedback:
+	case agenttest.Feedback:
 		settings.Feedback = &agent.Reporting{Forge: "github", Token: "t"}
-	case agent.UseInstall:
+	case agenttest.Install:
 		settings.Install = []agent.Text{{Path: "install", Text: fmt.Sprintf(installedKind, p.namespace)}}
 	}
 	p.wanted.Objects = rendered(t, settings)
-	if p.use == agent.UseWait {
+	if p.use == agenttest.Wait {
 		p.wanted.Following = &onboarding.Following{Location: settings.Repository, Cluster: settings.Cluster, ClusterType: settings.ClusterType}
 	}
 	type variant struct {
 		text string
-		all  []agent.Permission
+		all  []agenttest.Permission
 		user string
 	}
 	var variants []variant
@@ -191,7 +171,7 @@ func (p *permissionTest) run(t *testing.T, all []agent.Permission) {
 		return can
 	}
 	variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
-	if p.use != agent.UseDelete { // without its namespace, an object has no dry run
+	if p.use != agenttest.Delete { // without its namespace, an object has no dry run
 		p.server.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+p.namespace+"}}")
 		variants = slices.DeleteFunc(variants, func(v variant) bool { return !canPlan(v) })
 	}
@@ -225,19 +205,19 @@ func (p *permissionTest) apply(ctx context.Context, t *testing.T, as onboarding.
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.removal = onboarding.Removal{Name: "eu-1", Records: done.Records, UID: done.UID, Delete: p.use == agent.UseDelete}
+	p.removal = onboarding.Removal{Name: "eu-1", Records: done.Records, UID: done.UID, Delete: p.use == agenttest.Delete}
 }
 
 // addGenerated adds an object that the agent would create from a root, and one that Flux would have applied.
 func (p *permissionTest) addGenerated(t *testing.T) {
 	t.Helper()
-	if p.use == agent.UseDelete && p.name != "flux" { // its namespace stays, since others' objects cannot be read
+	if p.use == agenttest.Delete && p.name != "flux" { // its namespace stays, since others' objects cannot be read
 		p.server.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign, namespace: "+p.namespace+"}}")
 	}
 	for i := range p.removal.Records {
 		record := &p.removal.Records[i]
 		made := generated[p.name]
-		isMaker := made.maker == record.Kind+" "+record.Name && (p.use == agent.UseAlways || p.use == agent.UseWait)
+		isMaker := made.maker == record.Kind+" "+record.Name && (p.use == agenttest.Always || p.use == agenttest.Wait)
 		if isMaker {
 			object := p.server.Apply(t, fmt.Sprintf(made.text, p.namespace))[0]
 			object.SetOwnerReferences([]metav1.OwnerReference{
@@ -249,7 +229,7 @@ func (p *permissionTest) addGenerated(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if record.Kind == "GitRepo" && isMaker && p.use == agent.UseWait {
+		if record.Kind == "GitRepo" && isMaker && p.use == agenttest.Wait {
 			for _, name := range []kube.Ref{record.Ref(), {APIVersion: record.APIVersion, Kind: "Bundle", Namespace: p.namespace, Name: "made"}} {
 				live := p.server.Get(t, name.APIVersion, name.Kind, name.Namespace, name.Name)
 				p.server.SetStatus(t, live, map[string]any{
@@ -258,7 +238,7 @@ func (p *permissionTest) addGenerated(t *testing.T) {
 				})
 			}
 		}
-		if record.Kind == "Application" && p.use == agent.UseWait && p.name == "argocd-hub" {
+		if record.Kind == "Application" && p.use == agenttest.Wait && p.name == "argocd-hub" {
 			live := p.server.Get(t, record.APIVersion, record.Kind, record.Namespace, record.Name)
 			set := map[string]any{"kind": "ApplicationSet", "namespace": p.namespace, "name": "web", "status": "Synced"}
 			p.server.SetStatus(t, live, map[string]any{
@@ -266,7 +246,7 @@ func (p *permissionTest) addGenerated(t *testing.T) {
 				"sync": map[string]any{"status": "Synced", "revision": awaitedCommit, "comparedTo": live.Object["spec"]},
 			})
 		}
-		if record.Kind == "Kustomization" && p.use == agent.UseDelete {
+		if record.Kind == "Kustomization" && p.use == agenttest.Delete {
 			live := p.server.Get(t, record.APIVersion, record.Kind, record.Namespace, record.Name)
 			p.server.SetStatus(t, live, map[string]any{"inventory": map[string]any{"entries": []any{
 				map[string]any{"id": p.namespace + "_web__ConfigMap", "v": "v1"},

@@ -8,6 +8,7 @@ package kubetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -21,18 +22,14 @@ import (
 type Options struct {
 	// Controllers runs kube-controller-manager: without it no namespace ends, and no Deployment gets replicas.
 	Controllers bool
-
-	Agents bool // kinds of Flux, Argo CD and Rancher Fleet
-
-	Secrets bool // kinds of secret services and SealedSecrets
+	Agents      bool // kinds of Flux, Argo CD and Rancher Fleet
+	Secrets     bool // kinds of secret services and SealedSecrets
 }
 
 // Server is a running Kubernetes API for parallel tests.
 type Server struct {
-	Host string // URL of the API, without a trailing slash
-
-	CA string // PEM of the authority
-
+	Host  string // URL of the API, without a trailing slash
+	CA    string // PEM of the authority
 	Token string // of an administrator
 
 	authority *authority
@@ -162,4 +159,23 @@ func (s *Server) stop() {
 	s.apiserver.Stop()
 	s.etcd.Stop()
 	processtest.RemoveFolder(s.folder)
+}
+
+// Permit gives a user the rules of a ClusterRole in place of earlier ones, and returns a certificate of the user and its
+// key, as PEM.
+func (s *Server) Permit(t testing.TB, user, rules string) (certificate, key string) {
+	t.Helper()
+	s.Apply(t, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s}
+rules: %[2]s
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
+`, user, rules))
+	return s.ClientCertificate(t, user)
 }

@@ -1,33 +1,38 @@
-package agent
+// Package agenttest lists the permissions that accounts need for agents. The guide has them as a table, and tests prove
+// against a real API that they are enough and needed.
+package agenttest
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/agent"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// PermissionUse is the setting that requires a permission.
-type PermissionUse string
+// Use is the setting that requires a permission.
+type Use string
 
 // The uses, in the order of the table.
 const (
-	UseAlways   PermissionUse = "always"
-	UseFeedback PermissionUse = "`feedback`"
-	UseInstall  PermissionUse = "`install`"
-	UseWait     PermissionUse = "`wait`"
-	UseDelete   PermissionUse = "`on_destroy = \"delete\"`"
+	Always   Use = "always"
+	Feedback Use = "`feedback`"
+	Install  Use = "`install`"
+	Wait     Use = "`wait`"
+	Delete   Use = "`on_destroy = \"delete\"`"
 )
 
-var permissionUses = []PermissionUse{UseAlways, UseFeedback, UseInstall, UseWait, UseDelete}
+// Uses lists all uses.
+var Uses = []Use{Always, Feedback, Install, Wait, Delete}
 
 // Permission lists the verbs that an account needs for a resource.
 type Permission struct {
-	Use             PermissionUse
+	Use             Use
 	Group, Resource string
 	Verbs           []string
 }
@@ -36,26 +41,26 @@ type Permission struct {
 // argocd-hub, on the hub.
 func Permissions(name string) []Permission {
 	by, settings, found := reconciler.Named(name), permissionSettings(name), permissions{}
-	found.addObjects(UseAlways, settings)
+	found.addObjects(Always, settings)
 	if by.Agent.NoFeedback == "" {
-		settings.Feedback = &Reporting{Forge: forge.GitHub, Token: "token"}
-		found.addObjects(UseFeedback, settings)
+		settings.Feedback = &agent.Reporting{Forge: forge.GitHub, Token: "token"}
+		found.addObjects(Feedback, settings)
 	}
 	if by.OnHub() {
-		found.add(UseAlways, "", "secrets", "list") // to find the clusters that share objects
+		found.add(Always, "", "secrets", "list") // to find the clusters that share objects
 	} else {
-		found.add(UseInstall, "apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch")
+		found.add(Install, "apiextensions.k8s.io", "customresourcedefinitions", "get", "create", "patch")
 	}
 	found.addWait(by)
-	found.add(UseDelete, "", "namespaces", "delete")
-	found.add(UseDelete, "*", "*", "list")
+	found.add(Delete, "", "namespaces", "delete")
+	found.add(Delete, "*", "*", "list")
 	if slices.ContainsFunc(by.Kinds, func(kind reconciler.ObjectKind) bool {
 		return kind.Is(reconciler.Follows) && kind.Removal.Inventory != nil && !kind.Removal.Waits
 	}) {
-		found.add(UseDelete, "*", "*", "get") // to wait until applied objects are gone
+		found.add(Delete, "*", "*", "get") // to wait until applied objects are gone
 	}
 	slices.SortStableFunc(found, func(a, b Permission) int {
-		order := cmp.Compare(slices.Index(permissionUses, a.Use), slices.Index(permissionUses, b.Use))
+		order := cmp.Compare(slices.Index(Uses, a.Use), slices.Index(Uses, b.Use))
 		return cmp.Or(order, cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 	})
 	order := []string{"get", "list", "create", "patch", "delete"}
@@ -65,24 +70,24 @@ func Permissions(name string) []Permission {
 	return found
 }
 
-func permissionSettings(name string) Settings {
-	settings := Settings{
-		Cluster: "cluster", ClusterType: "type", Reconciler: name, Credentials: Credentials{Token: "token"},
+func permissionSettings(name string) agent.Settings {
+	settings := agent.Settings{
+		Cluster: "cluster", ClusterType: "type", Reconciler: name, Credentials: agent.Credentials{Token: "token"},
 		Repository: folder.Location{URL: "https://git.example.com/platform/gitops", Branch: "main"},
 	}
 	if reconciler.Named(name).OnHub() {
-		settings.Environment, settings.Registration = "dev", &Registration{Server: "https://cluster.example.com", Token: "token"}
+		settings.Environment, settings.Registration = "dev", &agent.Registration{Server: "https://cluster.example.com", Token: "token"}
 	}
 	return settings
 }
 
 type permissions []Permission
 
-// add adds verbs that neither the use nor UseAlways has yet.
-func (p *permissions) add(use PermissionUse, group, resource string, verbs ...string) {
+// add adds verbs that neither the use nor Always has yet.
+func (p *permissions) add(use Use, group, resource string, verbs ...string) {
 	at := -1
 	for i, one := range *p {
-		if one.Group != group || one.Resource != resource || one.Use != use && one.Use != UseAlways {
+		if one.Group != group || one.Resource != resource || one.Use != use && one.Use != Always {
 			continue
 		}
 		verbs = slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return slices.Contains(one.Verbs, verb) })
@@ -100,9 +105,9 @@ func (p *permissions) add(use PermissionUse, group, resource string, verbs ...st
 }
 
 // addObjects adds the permissions for the objects of settings. Namespaces stay, and so do others' objects.
-func (p *permissions) addObjects(use PermissionUse, settings Settings) {
-	objects, problems := Render(settings)
-	if Failed(problems) {
+func (p *permissions) addObjects(use Use, settings agent.Settings) {
+	objects, problems := agent.Render(settings)
+	if agent.Failed(problems) {
 		panic(fmt.Sprint(problems))
 	}
 	for i := range objects {
@@ -113,9 +118,9 @@ func (p *permissions) addObjects(use PermissionUse, settings Settings) {
 		}
 		p.add(use, group, resource, "get", "create", "patch")
 		switch {
-		case objects[i].Partial || objects[i].Stage == Namespaces:
-		case objects[i].Part == Source && !known.Is(reconciler.Source): // a project stays with on_destroy = "keep"
-			p.add(UseDelete, group, resource, "delete")
+		case objects[i].Partial || objects[i].Stage == agent.Namespaces:
+		case objects[i].Part == agent.Source && !known.Is(reconciler.Source): // a project stays with on_destroy = "keep"
+			p.add(Delete, group, resource, "delete")
 		default:
 			p.add(use, group, resource, "delete")
 		}
@@ -132,10 +137,23 @@ func (p *permissions) addWait(by *reconciler.Reconciler) {
 	for _, kind := range by.Kinds { // makers come before the kinds that they make
 		isRoot := kind.Is(reconciler.Follows) || by.OnHub() && kind.Template != ""
 		if isRoot && !kind.WaitsForAll || slices.Contains(needed, kind.Kind) {
-			p.add(UseWait, kind.Group, kind.Resource, "list")
+			p.add(Wait, kind.Group, kind.Resource, "list")
 			needed = append(needed, kind.Makes...)
 		}
 	}
+}
+
+// Rules returns permissions as the rules of a ClusterRole.
+func Rules(all []Permission) string {
+	list := []any{}
+	for _, one := range all {
+		list = append(list, map[string]any{"apiGroups": []any{one.Group}, "resources": []any{one.Resource}, "verbs": one.Verbs})
+	}
+	rules, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // there are only texts
+	}
+	return string(rules)
 }
 
 // PermissionsTable returns the permissions of each reconciler in Markdown.
