@@ -35,15 +35,6 @@ status:
   history:
     - {digest: "sha256:0a", firstReconciled: "2026-11-21T20:00:05Z", lastReconciled: "2026-11-21T21:00:03Z", lastReconciledDuration: 1s, lastReconciledStatus: ReconciliationSucceeded, metadata: {revision: "dev@sha1:` + cd5cf + `"}, totalReconciliations: 7}
     - {digest: "sha256:0b", firstReconciled: "2026-11-21T18:00:00Z", lastReconciled: "2026-11-21T19:59:00Z", lastReconciledDuration: 1s, lastReconciledStatus: ReconciliationSucceeded, metadata: {revision: "dev@sha1:` + c2529 + `"}, totalReconciliations: 12}`
-	gitopsRepository = `
-apiVersion: source.toolkit.fluxcd.io/v1
-kind: GitRepository
-metadata: {name: flotilla, namespace: flux-system, generation: 1}
-spec: {url: "https://git.example.com/gitops.git", ref: {branch: dev}}
-status:
-  observedGeneration: 1
-  artifact: {revision: "dev@sha1:` + cd514 + `", lastUpdateTime: "2026-11-21T21:05:00Z"}
-  conditions: [{type: Ready, status: "True", reason: Succeeded, message: stored, observedGeneration: 1, lastTransitionTime: "2026-11-21T21:05:00Z"}]`
 	followingRelease = `
 apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
@@ -95,22 +86,16 @@ status:
       source: {repoURL: "https://git.example.com/gitops", path: fleet/drone/web/objects, targetRevision: dev, kustomize: {images: ["flotilla.dev/objects:0123"]}}`
 )
 
+var gitopsRepository = fluxSource(
+	"flotilla", "https://git.example.com/gitops.git", "{branch: dev}", "dev@sha1:"+cd514, "2026-11-21T21:05:00Z",
+)
+
 // followedBy reads a folder of final objects, made of version 1.2.3, on a cluster whose host's folder is followed at the tip,
 // which is cd514. trees are the folder at each commit.
 func followedBy(t *testing.T, documents string, trees map[string]string) observe.AssignmentResult {
 	t.Helper()
-	const root = `
-apiVersion: kustomize.toolkit.fluxcd.io/v1
-kind: Kustomization
-metadata: {name: root, namespace: flux-system, generation: 1}
-spec: {path: ./fleet/drone, sourceRef: {kind: GitRepository, name: flotilla}}
-status:
-  observedGeneration: 1
-  lastAppliedRevision: dev@sha1:` + cd514 + `
-  lastAttemptedRevision: dev@sha1:` + cd514 + `
-  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T21:05:02Z"}]
----`
-	listed := reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(root+documents+"\n---"+gitopsRepository))}
+	root := fluxRoot("./fleet/drone", "flotilla", cd514, "2026-11-21T21:05:02Z") + "\n---"
+	listed := reconciler.Answer{Objects: objectsOf(t, root+documents+"\n---"+gitopsRepository)}
 	of := listed.Objects[1]
 	in := observe.FleetReports{
 		Time: at(t, "21:06"), Tip: cd514, Types: map[string]string{"drone-1": "drone"}, Commits: map[string]observe.ReportedCommit{},

@@ -31,16 +31,7 @@ func TestLabelsOfAnotherAssignmentDecideNothingOfIt(t *testing.T) {
 	besides := func(text string) string { // another object beside it
 		return strings.NewReplacer("name: web, namespace: flux-system", "name: intruder, namespace: flux-system").Replace(text)
 	}
-	const root = `
-apiVersion: kustomize.toolkit.fluxcd.io/v1
-kind: Kustomization
-metadata: {name: root, namespace: flux-system, generation: 1}
-spec: {path: drone, sourceRef: {kind: GitRepository, name: web}}
-status:
-  observedGeneration: 1
-  lastAppliedRevision: dev@sha1:` + older + `
-  lastAttemptedRevision: dev@sha1:` + older + `
-  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T18:00:00Z"}]`
+	root := fluxRoot("drone", "web", older, "2026-11-21T18:00:00Z")
 	own := labelled(readyKustomization)
 	for name, test := range map[string]struct {
 		own, foreign string // "" is not there
@@ -56,7 +47,7 @@ status:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			documents := strings.TrimSpace(root) + "\n---" + readySource + "\n---" + test.foreign
+			documents := root + "\n---" + readySource + "\n---" + test.foreign
 			if test.own != "" {
 				documents += "\n---" + test.own
 			}

@@ -11,16 +11,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-const (
-	fluxRootSource = `
-apiVersion: source.toolkit.fluxcd.io/v1
-kind: GitRepository
-metadata: {name: gitops, namespace: flux-system, generation: 1}
-spec: {url: "https://git.example.com/gitops", ref: {branch: dev}}
-status:
-  observedGeneration: 1
-  artifact: {revision: "dev@sha1:1111111111111111111111111111111111111111", lastUpdateTime: "2026-11-21T19:00:00Z"}
-  conditions: [{type: Ready, status: "True", reason: Succeeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z", message: stored artifact}]
+var fluxRootSource = fluxSource(
+	"gitops", "https://git.example.com/gitops", "{branch: dev}", "dev@sha1:"+tip, "2026-11-21T19:00:00Z",
+) + `
 ---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
@@ -31,8 +24,8 @@ status:
   lastAppliedRevision: "dev@sha1:APPLIED"
   lastAttemptedRevision: "dev@sha1:1111111111111111111111111111111111111111"
   conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z", message: applied}]`
-	rootReady = `type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z", message: applied`
-)
+
+const rootReady = `type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T19:00:00Z", message: applied`
 
 // An assignment that was applied, and whose own objects are ready, is not ready while what follows the folder of its host does
 // not keep the cluster as the branch is. The reason is that of the root.
@@ -98,7 +91,7 @@ func TestNoAssignmentIsReadyWhileItsRootFails(t *testing.T) {
 		"with no patches": {flux(tip, "path: drone, ", "path: drone, patches: [], suspend: false, "), verdict.Ready, "", false},
 		"a source that is refused": {flux(tip, `type: Ready, status: "True", reason: Succeeded`,
 			`type: Ready, status: "False", reason: GitOperationFailed`), verdict.Failed,
-			"GitRepository flux-system/gitops is not ready: stored artifact", true},
+			"GitRepository flux-system/gitops is not ready: stored", true},
 		"a source that is suspended": {flux(tip, "ref: {branch: dev}}", "ref: {branch: dev}, suspend: true}"), verdict.Progressing,
 			"GitRepository flux-system/gitops is suspended", true},
 		"a second root that fails": {flux(tip, "", "") + "\n---" + strings.ReplaceAll(flux(older, rootReady, failing("BuildFailed",

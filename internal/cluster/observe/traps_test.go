@@ -428,19 +428,10 @@ func TestAnObjectThatIsNotThereIsNotReady(t *testing.T) {
 // A target that was removed is still on the cluster until its agent has pruned it.
 func TestWhatWasRemovedAndIsStillThereIsReported(t *testing.T) {
 	t.Parallel()
-	listed := reconciler.Answer{Objects: objectsOf(t, strings.TrimSpace(`
-apiVersion: kustomize.toolkit.fluxcd.io/v1
-kind: Kustomization
-metadata: {name: root, namespace: flux-system, generation: 1}
-spec: {path: drone, sourceRef: {kind: GitRepository, name: web}}
-status:
-  observedGeneration: 1
-  lastAppliedRevision: dev@sha1:`+older+`
-  lastAttemptedRevision: dev@sha1:`+older+`
-  conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, observedGeneration: 1, lastTransitionTime: "2026-11-21T18:00:00Z"}]
----`+readyKustomization+`
----`+readySource+`
----`+strings.NewReplacer("name: web, namespace", "name: gone, namespace", "generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)))}
+	gone := strings.NewReplacer("name: web, namespace", "name: gone, namespace",
+		"generation: 2}", "generation: 2, labels: {flotilla.dev/owner: dev, flotilla.dev/host: drone}}").Replace(readyKustomization)
+	root := fluxRoot("drone", "web", older, "2026-11-21T18:00:00Z")
+	listed := reconciler.Answer{Objects: objectsOf(t, strings.Join([]string{root, readyKustomization, readySource, gone}, "\n---"))}
 	in := observe.FleetReports{
 		Tip: tip, Types: map[string]string{"drone-1": "drone"},
 		Reports:     map[string]observe.ClusterReport{"drone-1": observe.ReadCluster(folder.Location{Branch: "dev"}, "drone", "drone-1", listed)},
