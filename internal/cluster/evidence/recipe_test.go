@@ -111,7 +111,7 @@ func TestAClusterWithoutFailuresHasAFigureInEveryExample(t *testing.T) {
 // series answers queries about all clusters at once, by the name of a cluster.
 type series func(t *testing.T, query string, at time.Time) map[string]float64
 
-func seriesOf(server *prometheustest.Server) series {
+func seriesOf(server *prometheustest.Prometheus) series {
 	return func(t *testing.T, query string, at time.Time) map[string]float64 {
 		t.Helper()
 		values := map[string]float64{}

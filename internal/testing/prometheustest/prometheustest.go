@@ -53,28 +53,28 @@ func Promtool(t testing.TB, input string, arguments ...string) string {
 	return string(printed)
 }
 
-// Server is a running Prometheus.
-type Server struct {
+// Prometheus is a running Prometheus.
+type Prometheus struct {
 	// URL returns the URL of the API, without a trailing slash.
 	URL     string
 	process *processtest.Process
 }
 
 // Start starts a Prometheus with a configuration for a folder.
-func Start(t testing.TB, folder, configuration string) *Server {
+func Start(t testing.TB, folder, configuration string) *Prometheus {
 	t.Helper()
 	return start(t, folder, configuration, t.TempDir())
 }
 
 // StartWithSeries starts a Prometheus that scrapes nothing and has the series of a file of OpenMetrics.
-func StartWithSeries(t testing.TB, file string) *Server {
+func StartWithSeries(t testing.TB, file string) *Prometheus {
 	t.Helper()
 	data := t.TempDir()
 	Promtool(t, "", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(data, "data"))
 	return start(t, t.TempDir(), "", data)
 }
 
-func start(t testing.TB, folder, configuration, data string) *Server {
+func start(t testing.TB, folder, configuration, data string) *Prometheus {
 	t.Helper()
 	binary := program(t, "prometheus")
 	file := filepath.Join(folder, "prometheus.yml")
@@ -92,7 +92,7 @@ func start(t testing.TB, folder, configuration, data string) *Server {
 	}
 }
 
-func launch(t testing.TB, binary, file, data string) (*Server, error) {
+func launch(t testing.TB, binary, file, data string) (*Prometheus, error) {
 	ports, err := processtest.FreePorts(t.Context(), 1)
 	if err != nil {
 		return nil, err
@@ -111,13 +111,13 @@ func launch(t testing.TB, binary, file, data string) (*Server, error) {
 		return nil, err
 	}
 	t.Cleanup(process.Stop)
-	server := &Server{URL: "http://" + address, process: process}
+	server := &Prometheus{URL: "http://" + address, process: process}
 	return server, process.Ready(t.Context(), startTimeout, func(ctx context.Context) error {
 		return server.get(ctx, "/api/v1/status/buildinfo", nil, nil)
 	})
 }
 
-func (s *Server) get(ctx context.Context, path string, query url.Values, data any) error {
+func (s *Prometheus) get(ctx context.Context, path string, query url.Values, data any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path+"?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return err
@@ -150,13 +150,13 @@ type Sample struct {
 }
 
 // Query returns the present value of an expression.
-func (s *Server) Query(t testing.TB, expression string) []Sample {
+func (s *Prometheus) Query(t testing.TB, expression string) []Sample {
 	t.Helper()
 	return s.QueryAt(t, expression, time.Now())
 }
 
 // QueryAt returns the value of an expression at some time.
-func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample {
+func (s *Prometheus) QueryAt(t testing.TB, expression string, at time.Time) []Sample {
 	t.Helper()
 	var data struct {
 		Result []struct {
@@ -175,7 +175,7 @@ func (s *Server) QueryAt(t testing.TB, expression string, at time.Time) []Sample
 }
 
 // Alerts returns the states of firing and pending alerts.
-func (s *Server) Alerts(t testing.TB) map[string]string {
+func (s *Prometheus) Alerts(t testing.TB) map[string]string {
 	t.Helper()
 	var data struct {
 		Alerts []struct {
@@ -194,7 +194,7 @@ func (s *Server) Alerts(t testing.TB) map[string]string {
 }
 
 // Evaluated returns the earliest time of the last evaluation of all groups; zero for never.
-func (s *Server) Evaluated(t testing.TB) time.Time {
+func (s *Prometheus) Evaluated(t testing.TB) time.Time {
 	t.Helper()
 	var data struct {
 		Groups []struct{ LastEvaluation time.Time }
@@ -212,7 +212,7 @@ func (s *Server) Evaluated(t testing.TB) time.Time {
 }
 
 // Wait polls until a condition holds.
-func (s *Server) Wait(t testing.TB, what string, holds func() bool) {
+func (s *Prometheus) Wait(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if err := s.process.Ready(t.Context(), startTimeout, func(context.Context) error {
 		if !holds() {

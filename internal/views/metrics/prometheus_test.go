@@ -65,7 +65,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *page) show(text string) { p.text.Store(&text) }
 
 // watched is a Prometheus with the configuration and the alerts of the example, but for addresses and for how long it waits.
-func watched(t *testing.T, p *page) *prometheustest.Server {
+func watched(t *testing.T, p *page) *prometheustest.Prometheus {
 	t.Helper()
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
