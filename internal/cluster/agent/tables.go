@@ -9,94 +9,94 @@ import (
 // SettingsTable describes the settings.
 var SettingsTable = &fleet.Table{
 	Name: "settings of an agent",
-	Meaning: "The argument of `provider::flotilla::agent_manifests`: which cluster it is, and which folders it follows. " +
-		"`flotilla_agent` has the same as attributes of its own.",
+	Meaning: "The argument of `provider::flotilla::agent_manifests`: the cluster, its agent and the folders that it follows. " +
+		"`flotilla_agent` has the same attributes.",
 	Attributes: []fleet.Attribute{
 		{Name: "cluster", Required: true, Meaning: "Name of the cluster."},
-		{Name: "cluster_type", Required: true, Meaning: "Name of its cluster type."},
+		{Name: "cluster_type", Required: true, Meaning: "Name of the cluster's type."},
 		{Name: "gitops_repo", Type: fleet.ObjectType, Required: true, Of: fleet.LocationTable(), Meaning: "The location that the agent follows."},
 		{
 			Name:    "reconciler",
 			Default: reconciler.DefaultAgent,
 			Allowed: reconciler.Agents(),
-			Meaning: "The agent, as the cluster type has it. For `argocd-hub` the objects are for the hub.",
+			Meaning: "The agent, the same as the cluster type's `reconciler`. For `argocd-hub`, the result belongs on the hub.",
 		},
 		{
 			Name: "credentials",
 			Type: fleet.ObjectType,
 			Of:   CredentialsTable,
-			Meaning: "Credentials for reading the repository. **They are in the result, as a Secret**, which is not marked as sensitive by " +
-				"itself: mark the credentials as sensitive, and the result is, too.",
+			Meaning: "Credentials for reading the repository. **The result contains them in a Secret** and is sensitive only if " +
+				"they are marked as sensitive.",
 		},
 		{
 			Name:    "credentials_secret",
-			Meaning: "In place of these, the name of an existing Secret in the namespace of the agent, in the form that the agent reads.",
+			Meaning: "Name of an existing Secret in the agent's namespace and form, instead of `credentials`.",
 		},
 		{
 			Name:    "install",
 			Type:    fleet.TextsInAnyFormType,
-			Meaning: "The agent's own manifests, texts of YAML documents, if it is not installed otherwise.",
+			Meaning: "The agent's own manifests as texts of YAML documents, unless the agent is installed in another way.",
 		},
 		{
 			Name:    "confine",
 			Type:    fleet.BoolType,
 			Default: true,
-			Meaning: "Whether the controllers of Flux among `install` get the arguments that confine Flux' objects in a namespace " +
-				"to the rights of a service account there: `--default-service-account`, `--no-cross-namespace-refs` and `--no-remote-bases`.",
+			Meaning: "Whether Flux' controllers in `install` get the arguments that confine the Flux objects of a namespace to the " +
+				"rights of a service account there: `--default-service-account`, `--no-cross-namespace-refs` and " +
+				"`--no-remote-bases`.",
 		},
 		{
 			Name:    "feedback",
 			Type:    fleet.ObjectType,
 			Of:      FeedbackTable,
-			Meaning: "How the agent reports to the Git host about commits. For Flux, and for Argo CD in the cluster.",
+			Meaning: "How the agent reports commit statuses to the Git host. For Flux, and for Argo CD in the cluster.",
 		},
 		{
 			Name: "decryption",
 			Type: fleet.ObjectType,
 			Of:   fleet.DecryptionTable(),
-			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it; `{}` is what " +
-				"the agent itself may use. For Flux only.",
+			Meaning: "How the agent decrypts SOPS files of config containers, the same as the cluster type's `decryption`. `{}` " +
+				"uses the agent's own identity. For Flux only.",
 		},
-		{Name: "environment", Meaning: "For `argocd-hub`, the name of the environment: a hub may have clusters of several."},
-		{Name: "registration", Type: fleet.ObjectType, Of: RegistrationTable, Meaning: "For `argocd-hub`, how the hub reaches the cluster."},
-		{Name: "name", Default: defaultName, Meaning: "Name of the objects, or the beginning of their names."},
-		{Name: "namespace", Meaning: "Namespace of the agent. Unset: the agent's usual one."},
-		{Name: "interval", Type: fleet.DurationType, Meaning: "How often the agent reads the repository. Unset: `1m`."},
+		{Name: "environment", Meaning: "With `argocd-hub`, the name of the environment: a hub may serve several."},
+		{Name: "registration", Type: fleet.ObjectType, Of: RegistrationTable, Meaning: "With `argocd-hub`, the hub's access to the cluster."},
+		{Name: "name", Default: defaultName, Meaning: "Name of the agent's objects, or the beginning of their names."},
+		{Name: "namespace", Meaning: "Namespace of the agent. Default: the usual namespace of the agent."},
+		{Name: "interval", Type: fleet.DurationType, Meaning: "Time between two reads of the repository. Default: `1m`."},
 		{
 			Name:    "timeout",
 			Type:    fleet.DurationType,
-			Meaning: "How long the agent waits for the objects of a commit to become ready. Unset: `5m`.",
+			Meaning: "Time for the objects of a commit to become ready. Default: `5m`.",
 		},
 	},
 }
 
 // CredentialsTable describes the credentials that read the repository.
 var CredentialsTable = &fleet.Table{
-	Name: "credentials of an agent",
-	Meaning: "Credentials with which an agent reads the repository: " +
-		"a token, a bearer's token, user name and password, a key for ssh, or a GitHub App.",
+	Name:    "credentials of an agent",
+	Meaning: "Credentials with which an agent reads the repository: a token, user name and password, an SSH key, or a GitHub App.",
 	Attributes: []fleet.Attribute{
 		{Name: "token", Meaning: "Access token, sent as a password."},
-		{Name: "bearer_token", Meaning: "Access token, sent as a bearer's token, for Flux and Argo CD."},
-		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one."},
+		{Name: "bearer_token", Meaning: "Access token, sent as a bearer token. For Flux and Argo CD."},
+		{Name: "username", Meaning: "User name of a password, or of a token if the Git host requires a certain name."},
 		{Name: "password", Meaning: "Password."},
-		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh."},
-		{Name: "ssh_passphrase", Meaning: "Its passphrase."},
-		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file."},
-		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted."},
+		{Name: "ssh_private_key", Meaning: "SSH private key as PEM text."},
+		{Name: "ssh_passphrase", Meaning: "Passphrase of the SSH private key."},
+		{Name: "ssh_known_hosts", Meaning: "Host keys in the format of a known_hosts file."},
+		{Name: "ca_certificates", Meaning: "Trusted certificates as PEM text."},
 		appAttribute,
 	},
 }
 
-var appAttribute = fleet.Attribute{Name: "github_app", Type: fleet.ObjectType, Of: appTable, Meaning: "A GitHub App in place of a token."}
+var appAttribute = fleet.Attribute{Name: "github_app", Type: fleet.ObjectType, Of: appTable, Meaning: "GitHub App that replaces a token."}
 
 var appTable = &fleet.Table{
 	Name:    "GitHub App of an agent",
-	Meaning: "A GitHub App, with whose key an agent gets tokens.",
+	Meaning: "A GitHub App whose private key gets tokens for an agent.",
 	Attributes: []fleet.Attribute{
-		{Name: "id", Meaning: "Id of the App."},
-		{Name: "installation_id", Meaning: "Id of its installation."},
-		{Name: "private_key", Meaning: "PEM text of its private key."},
+		{Name: "id", Meaning: "ID of the App."},
+		{Name: "installation_id", Meaning: "ID of the App's installation."},
+		{Name: "private_key", Meaning: "Private key of the App as PEM text."},
 		{Name: "url", Meaning: "The API of a GitHub Enterprise Server."},
 	},
 }
@@ -104,44 +104,44 @@ var appTable = &fleet.Table{
 // FeedbackTable describes reports to the Git host.
 var FeedbackTable = &fleet.Table{
 	Name: "feedback of an agent",
-	Meaning: "The settings with which an agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. " +
-		"With `flotilla_agent`, `token` and `github_app` belong to `credentials_wo.feedback`.",
+	Meaning: "How an agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. In `flotilla_agent`, `token` " +
+		"and `github_app` belong to `credentials_wo.feedback`.",
 	Attributes: []fleet.Attribute{
 		{Name: "forge", Meaning: "The kind of the Git host: " + forge.Listed("`") + ". Unset: by the Git host's name."},
 		{
 			Name: "context",
-			Meaning: "The context of statuses, which distinguishes clusters and their folders by `{cluster}` and `{host}`. " +
-				"Unset: `\"flotilla/{cluster}/{host}\"`.",
+			Meaning: "Context of the commit statuses. It must contain `{cluster}` and `{host}`, which distinguish clusters and " +
+				"their folders. Default: `\"flotilla/{cluster}/{host}\"`.",
 		},
 		{Name: "url", Meaning: "URL of the repository at the Git host, where that does not follow from `gitops_repo`."},
-		{Name: "api_url", Meaning: "URL of the Git host's API, where that does not follow."},
+		{Name: "api_url", Meaning: "URL of the Git host's API. Default: derived from `url`."},
 		{Name: "token", Meaning: "Access token."},
 		appAttribute,
-		{Name: "secret", Meaning: "Name of an existing Secret, in place of a token."},
+		{Name: "secret", Meaning: "Name of an existing Secret that replaces a token."},
 	},
 }
 
 // RegistrationTable describes a hub's access to a cluster.
 var RegistrationTable = &fleet.Table{
 	Name: "registration",
-	Meaning: "With `argocd-hub`, how the hub reaches the cluster. With `flotilla_agent`, `server`, `cluster_ca_certificate` " +
-		"and `tls_server_name` are by default those of the provider's `clusters`, and a token " +
-		"or a client certificate belongs to `credentials_wo.registration`.",
+	Meaning: "With `argocd-hub`, the hub's access to the cluster. In `flotilla_agent`, the provider's `clusters` gives the " +
+		"defaults of `server`, `cluster_ca_certificate` and `tls_server_name`, and a token or a client certificate belongs to " +
+		"`credentials_wo.registration`.",
 	Attributes: []fleet.Attribute{
 		{Name: "server", Meaning: "URL of the cluster's API server."},
-		{Name: "cluster_ca_certificate", Meaning: "PEM text of the certificates that are trusted."},
+		{Name: "cluster_ca_certificate", Meaning: "Trusted certificates as PEM text."},
 		{Name: "token", Meaning: "Bearer token."},
-		{Name: "client_certificate", Meaning: "PEM text of a certificate."},
-		{Name: "client_key", Meaning: "PEM text of its private key."},
-		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have."},
-		{Name: "insecure", Type: fleet.BoolType, Default: false, Meaning: "Whether the server's certificate is not checked."},
+		{Name: "client_certificate", Meaning: "Client certificate as PEM text."},
+		{Name: "client_key", Meaning: "Private key of the client certificate as PEM text."},
+		{Name: "tls_server_name", Meaning: "Name in the server's certificate."},
+		{Name: "insecure", Type: fleet.BoolType, Default: false, Meaning: "Whether to accept any server certificate."},
 		{
 			Name:    "exec",
 			Type:    fleet.ObjectType,
 			Of:      execTable,
-			Meaning: "A program that Argo CD has, which prints a credential, such as `argocd-k8s-auth`.",
+			Meaning: "A program in Argo CD's image that prints a credential, such as `argocd-k8s-auth`.",
 		},
-		{Name: "aws", Type: fleet.ObjectType, Of: awsTable, Meaning: "A cluster of Amazon EKS, which Argo CD itself reaches."},
+		{Name: "aws", Type: fleet.ObjectType, Of: awsTable, Meaning: "An EKS cluster that Argo CD accesses with its own identity."},
 		{Name: "labels", Type: fleet.TextMapType, NullElements: true, Meaning: "Labels of the cluster's Secret on the hub."},
 	},
 }
@@ -152,16 +152,16 @@ var execTable = &fleet.Table{
 	Attributes: []fleet.Attribute{
 		{Name: "command", Required: true, Meaning: "The program."},
 		{Name: "args", Type: fleet.TextsType, EmptyElements: true, Meaning: "Its arguments."},
-		{Name: "env", Type: fleet.TextMapType, NullElements: true, Meaning: "Environment variables for it."},
-		{Name: "api_version", Default: "client.authentication.k8s.io/v1beta1", Meaning: "The version of its answers."},
+		{Name: "env", Type: fleet.TextMapType, NullElements: true, Meaning: "Environment variables of the program."},
+		{Name: "api_version", Default: "client.authentication.k8s.io/v1beta1", Meaning: "API version of its output."},
 	},
 }
 
 var awsTable = &fleet.Table{
 	Name:    "aws of a registration",
-	Meaning: "A cluster of Amazon EKS.",
+	Meaning: "An Amazon EKS cluster.",
 	Attributes: []fleet.Attribute{
-		{Name: "cluster_name", Required: true, Meaning: "Name of the cluster at Amazon."},
-		{Name: "role_arn", Meaning: "Role that Argo CD takes."},
+		{Name: "cluster_name", Required: true, Meaning: "Name of the cluster in AWS."},
+		{Name: "role_arn", Meaning: "IAM role that Argo CD assumes."},
 	},
 }

@@ -48,62 +48,36 @@ const (
 	RightPods    = "list pods"
 )
 
+var (
+	inCluster           = []Source{Cluster}
+	inClusterAndProfile = []Source{Cluster, ClusterProfiles}
+)
+
 // All lists all facts: schema, documentation and checks of references derive from it.
 var All = []Fact{
-	{
-		"kubernetes_version",
-		Text,
-		"version of the API server, such as `1.31.2` or `1.31.2-gke.100`",
-		[]Source{Cluster, ClusterProfiles},
-		RightVersion,
-	},
-	{"kubernetes_minor", Text, "its minor version, such as `1.31`", []Source{Cluster, ClusterProfiles}, RightVersion},
-	{"nodes", Number, "how many nodes there are", []Source{Cluster}, RightNodes},
-	{"nodes_ready", Number, "how many of them are ready", []Source{Cluster}, RightNodes},
-	{"node_versions", Texts, "versions of their kubelets, such as `1.31.2`, each once, the oldest first", []Source{Cluster}, RightNodes},
-	{"os_images", Texts, "their operating systems as they name them, such as `Ubuntu 22.04.5 LTS`", []Source{Cluster}, RightNodes},
-	{"operating_systems", Texts, "such as `linux`", []Source{Cluster}, RightNodes},
-	{"architectures", Texts, "such as `amd64`", []Source{Cluster}, RightNodes},
-	{"container_runtimes", Texts, "such as `containerd://1.7.25`", []Source{Cluster}, RightNodes},
-	{
-		"provider",
-		Text,
-		"who runs the nodes, by their `providerID`: `aws`, `azure`, `gce`, `kind`, …; `\"\"` where none of them says it, or they differ",
-		[]Source{Cluster},
-		RightNodes,
-	},
-	{
-		"region",
-		Text,
-		"the region of the nodes, by `topology.kubernetes.io/region`; `\"\"` where none of them says it, or they differ",
-		[]Source{Cluster},
-		RightNodes,
-	},
-	{"zones", Texts, "their zones, by `topology.kubernetes.io/zone`", []Source{Cluster}, RightNodes},
-	{
-		"capacity",
-		NumbersByName,
-		"what all nodes have, by resource: `cpu` (cores), `memory` (bytes), `pods`, `nvidia.com/gpu`, …",
-		[]Source{Cluster},
-		RightNodes,
-	},
-	{"allocatable", NumbersByName, "what of it pods can have", []Source{Cluster}, RightNodes},
-	{
-		"requested",
-		NumbersByName,
-		"what of it the pods on nodes request, and their number as `pods`; only with `requested = true`",
-		[]Source{Cluster},
-		RightPods,
-	},
-	{"labels", TextsByName, "labels that all nodes have in common, without those that name a node", []Source{Cluster}, RightNodes},
-	{"server", Text, "URL of the API server, as Argo CD has it", []Source{ArgoCD}, ""},
-	{
-		"registered_labels",
-		TextsByName,
-		"labels of the cluster's Secret of Argo CD, and of its ClusterProfile, which wins",
-		[]Source{ArgoCD, ClusterProfiles},
-		"",
-	},
+	{"kubernetes_version", Text, "version of the API server, such as `1.31.2` or `1.31.2-gke.100`", inClusterAndProfile, RightVersion},
+	{"kubernetes_minor", Text, "minor version of the API server, such as `1.31`", inClusterAndProfile, RightVersion},
+	{"nodes", Number, "number of nodes", inCluster, RightNodes},
+	{"nodes_ready", Number, "number of ready nodes", inCluster, RightNodes},
+	{"node_versions", Texts, "distinct versions of the kubelets, such as `1.31.2`, oldest first", inCluster, RightNodes},
+	{"os_images", Texts, "names of the nodes' operating systems, such as `Ubuntu 22.04.5 LTS`", inCluster, RightNodes},
+	{"operating_systems", Texts, "such as `linux`", inCluster, RightNodes},
+	{"architectures", Texts, "such as `amd64`", inCluster, RightNodes},
+	{"container_runtimes", Texts, "such as `containerd://1.7.25`", inCluster, RightNodes},
+	{"provider", Text, "provider of the nodes, by `providerID`: `aws`, `azure`, `gce`, `kind`, …; " +
+		"`\"\"` if no node names it or they differ", inCluster, RightNodes},
+	{"region", Text, "the region of the nodes, by `topology.kubernetes.io/region`; " +
+		"`\"\"` if no node names it or they differ", inCluster, RightNodes},
+	{"zones", Texts, "zones of the nodes, by `topology.kubernetes.io/zone`", inCluster, RightNodes},
+	{"capacity", NumbersByName, "total capacity of the nodes, by resource: `cpu` (cores), `memory` (bytes), `pods`, `nvidia.com/gpu`, …",
+		inCluster, RightNodes},
+	{"allocatable", NumbersByName, "part of `capacity` for pods", inCluster, RightNodes},
+	{"requested", NumbersByName, "total requests of pods on nodes, and their number as `pods`; only with `requested = true`",
+		inCluster, RightPods},
+	{"labels", TextsByName, "common labels of all nodes, without names of nodes", inCluster, RightNodes},
+	{"server", Text, "URL of the API server according to Argo CD", []Source{ArgoCD}, ""},
+	{"registered_labels", TextsByName, "labels of the cluster's Argo CD Secret and of its ClusterProfile, which takes precedence",
+		[]Source{ArgoCD, ClusterProfiles}, ""},
 	{"properties", TextsByName, "`status.properties` of its ClusterProfile", []Source{ClusterProfiles}, ""},
 }
 

@@ -27,11 +27,7 @@ func ParseChoice(label, from string) (Choice, error) {
 	isMap := fact.Kind == TextsByName || fact.Kind == NumbersByName
 	switch {
 	case !ok:
-		names := []string{}
-		for _, fact := range All {
-			names = append(names, fact.Name)
-		}
-		return Choice{}, fmt.Errorf("there is no fact %q%s", name, fleet.DidYouMean(name, names))
+		return Choice{}, fmt.Errorf("there is no fact %q%s", name, fleet.DidYouMean(name, Names()))
 	case isMap && key == "":
 		return Choice{}, fmt.Errorf("the fact %q is a %s: add a point and the name of one, as in %q", name, fact.Kind, name+".example")
 	case hasKey && !isMap:

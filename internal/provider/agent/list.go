@@ -33,9 +33,10 @@ type listed struct{ connection *connection.Connection }
 
 // ListDefinition is the configuration. A test compares the documentation with it.
 var ListDefinition = listschema.Schema{
-	MarkdownDescription: "The agents in clusters, by their objects, from all states. Argo CD on a hub is not listed.",
+	MarkdownDescription: "The agents in clusters, found by their objects in any state. The list omits agents of a hub.",
 	Attributes: map[string]listschema.Attribute{
-		"clusters": schemas.OptionalTexts("Names of clusters to ask, entries of the provider's `clusters`. Default: all of them."),
+		"clusters": schemas.OptionalTexts("Names of the clusters to query, entries of the provider's `clusters`. Default: all of " +
+			"them."),
 	},
 }
 
@@ -215,10 +216,8 @@ func (r *request) recognize(ctx context.Context) *agentPrivate {
 		if err != nil {
 			return err
 		}
-		recognized, after.UID, after.Records, after.Drift = true, look.UID, onboarding.Recognize(objects, look), onboarding.FindDrift(
-			objects,
-			look,
-		)
+		recognized, after.UID, after.Records = true, look.UID, onboarding.Recognize(objects, look)
+		after.Drift = onboarding.FindDrift(objects, look)
 		m.Objects, m.Found, m.Changes = objectsValue(objects, after.Drift.Findings), foundValue(after.Records), tfvalue.Texts(nil)
 		if len(after.Drift.Findings) == 0 {
 			after.Drift = onboarding.Drift{}

@@ -41,13 +41,14 @@ var identity = map[string]identityschema.Attribute{
 	"cluster": identityschema.StringAttribute{RequiredForImport: true, Description: "Name of the cluster."},
 	"hub": identityschema.StringAttribute{
 		OptionalForImport: true,
-		Description:       "Name of the cluster that has Argo CD, with the reconciler argocd-hub.",
+		Description:       "Name of the cluster that runs Argo CD, with the reconciler argocd-hub.",
 	},
 	"name": identityschema.StringAttribute{
 		OptionalForImport: true,
-		Description:       "Name of the agent's objects, where it is not the default.",
+		Description:       "Name of the agent's objects, unless it is the default.",
 	},
-	"namespace": identityschema.StringAttribute{OptionalForImport: true, Description: "Namespace of the agent, where it is not the default."},
+	"namespace": identityschema.StringAttribute{OptionalForImport: true, Description: "Namespace of the agent, unless it is the " +
+		"default."},
 }
 
 func identify(m *agentModel) map[string]types.String {
@@ -57,108 +58,111 @@ func identify(m *agentModel) map[string]types.String {
 var replaces = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var definition = schema.Schema{
-	MarkdownDescription: "Lets a cluster follow two folders of a GitOps repository: the folder of its type and its own. It applies the " +
-		"objects of its agent by server-side apply with the field manager `flotilla`, through the provider's `clusters`. An object that " +
-		"is changed or deleted there shows up in the next plan by name, and the next apply repairs it; a field with another manager is a " +
-		"conflict that names the manager. A cluster that cannot be reached, or is not known yet, is no error at plan. One that is " +
-		"recreated is onboarded again.",
+	MarkdownDescription: "Makes a cluster follow its two folders of a GitOps repository: the folder of its type and its own. The " +
+		"resource applies the agent's objects by server-side apply with the field manager `flotilla`, through the provider's " +
+		"`clusters`. If an object is changed or deleted on the cluster, the next plan names it, and the next apply repairs it. If " +
+		"another manager has a field, the plan reports a conflict that names the manager. A cluster that is unreachable or not " +
+		"known yet causes no error at plan. A cluster that was recreated is onboarded again.",
 	Attributes: map[string]schema.Attribute{
 		"cluster": schema.StringAttribute{
 			Required: true, PlanModifiers: replaces,
-			MarkdownDescription: "Name of the cluster: an entry of the provider's `clusters`, and the name that the fleet has for it. With " +
-				"`argocd-hub` only the hub is asked, and the entry may be left out.",
+			MarkdownDescription: "Name of the cluster in the provider's `clusters` and in the fleet. With `argocd-hub`, `clusters` " +
+				"needs no entry for it, because only the hub is queried.",
 		},
-		"cluster_type": schemas.RequiredText("Name of its cluster type. With another one it follows that one's folder."),
+		"cluster_type": schemas.RequiredText("Name of the cluster's type. After a change, the cluster follows the folder of the " +
+			"new type."),
 		"gitops_repo": schemas.RequiredDynamic(
-			schemas.Location("The location that it follows, such as `flotilla_environment.dev.gitops_repo`."),
+			schemas.Location("The location that the cluster follows, such as `flotilla_environment.dev.gitops_repo`."),
 		),
 		"reconciler": schemas.OptionalText("Its agent: " + reconciler.AgentsInWords() + "."),
 		"hub": schema.StringAttribute{
 			Optional: true, PlanModifiers: replaces,
-			MarkdownDescription: "With `argocd-hub`, the name of the cluster that has Argo CD: an entry of the provider's `clusters`.",
+			MarkdownDescription: "With `argocd-hub`, the name of the cluster that runs Argo CD, an entry of the provider's " +
+				"`clusters`.",
 		},
-		"environment": schemas.OptionalText("With `argocd-hub`, the name of the environment: a hub may have clusters of several."),
+		"environment": schemas.OptionalText("With `argocd-hub`, the name of the environment: a hub may serve several."),
 		"registration": schemas.OptionalDynamic(
 			schemas.Setting(
-				"With `argocd-hub`, how the hub reaches the cluster. A token or a client certificate is for `credentials_wo`.",
+				"With `argocd-hub`, the hub's access to the cluster. Put a token or a client certificate into `credentials_wo`.",
 				fleet.ObjectType,
 				agent.RegistrationTable,
 			),
 		),
 		"name": schemas.OptionalText(
-			"Name of the objects, or the beginning of their names. Default: `flotilla`. Two agents of one configuration with the same " +
-				"cluster, namespace and name are an error at plan.",
+			"Name of the agent's objects, or the beginning of their names. Default: `flotilla`. Two agents in one configuration " +
+				"must not have the same cluster, namespace and name.",
 		),
 		"namespace": schemas.OptionalText("Namespace of the agent. Default: " + wording.Either(reconciler.AgentNamespaces(), "`") + "."),
-		"interval":  schemas.OptionalText("How often the agent reads the repository, a duration such as `\"30s\"`. Default: `1m`."),
-		"timeout":   schemas.OptionalText("How long the agent waits for the objects of a commit to become ready. Default: `5m`."),
+		"interval":  schemas.OptionalText("Time between two reads of the repository, such as `\"30s\"`. Default: `1m`."),
+		"timeout":   schemas.OptionalText("Time for the objects of a commit to become ready. Default: `5m`."),
 		"install": schemas.OptionalDynamic(
-			"The agent's own manifests, if it is not installed otherwise: a text of YAML documents, such as the output of `flux install " +
-				"--export` or Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and namespaces are applied first.",
+			"The agent's own manifests, unless the agent is installed in another way: a text of YAML documents, such as the output " +
+				"of `flux install --export` or Argo CD's `manifests/install.yaml`, or a list or map of such texts. Definitions and " +
+				"namespaces are applied first.",
 		),
 		"credentials_wo": schema.DynamicAttribute{
 			Optional: true, WriteOnly: true, Sensitive: true,
 			MarkdownDescription: schemas.Setting(
-				"Credentials of the agent for the repository, `feedback` and `registration`. It is write-only: "+
-					"in no state and no plan. A change is applied with the next change of `credentials_wo_version`, or of anything else.",
+				"Credentials with which the agent reads the repository, and the credentials of `feedback` and `registration`. The "+
+					"argument is write-only: no plan and no state contains it. A change takes effect with the next change of "+
+					"`credentials_wo_version` or of another argument.",
 				fleet.ObjectType,
 				SecretsTable,
 			),
 		},
-		"credentials_wo_version": schemas.OptionalWhole("Any number; another one applies `credentials_wo` again."),
+		"credentials_wo_version": schemas.OptionalWhole("Any number. A new number makes the next apply write `credentials_wo` " +
+			"again."),
 		"credentials": schemas.OptionalDynamic(
-			schemas.Setting("An existing Secret, in place of `credentials_wo`.", fleet.ObjectType, SecretTable),
+			schemas.Setting("An existing Secret that replaces `credentials_wo`.", fleet.ObjectType, SecretTable),
 		),
 		"feedback": schemas.OptionalDynamic(
 			schemas.Setting(
-				"How the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. A token is for "+
+				"How the agent reports to the Git host, for `commit_statuses` of `flotilla_compliance`. Put a token into "+
 					"`credentials_wo`.",
 				fleet.ObjectType,
 				agent.FeedbackTable,
 			),
 		),
 		"decryption": schemas.OptionalDynamic(schemas.Described(&fleet.Attribute{
-			Meaning: "How the agent decrypts files of config containers that SOPS has encrypted, as the cluster type has it " +
-				"(`flotilla_cluster_type.edge.decryption`), by the Secret in the agent's namespace; `{}` uses the agent's own identity. " +
-				"For Flux only.",
+			Meaning: "How the agent decrypts SOPS files of config containers, the same as `decryption` of the cluster type " +
+				"(`flotilla_cluster_type.edge.decryption`). The named objects must be in the agent's namespace. `{}` uses the " +
+				"agent's own identity. For Flux only.",
 			Type: fleet.ObjectType, Of: fleet.DecryptionTable(),
 		}, "reference-fleet")),
 		"wait": schemas.OptionalBool(
-			"Whether an apply waits until the agent runs, has applied the branch's commit, and all objects of both folders are ready. Default: " +
-				"false: " +
-				"it waits only for definitions and deletions.",
+			"Whether an apply waits until the agent runs, has applied the branch's commit, and the contents of both folders are " +
+				"ready. Default: `false`. An apply always waits for definitions and for deletions.",
 		),
 		"on_destroy": schemas.OptionalText(
-			"The effect of a destroy: `keep` (default) turns off pruning in the objects that follow the folders, checks that it is off, and " +
-				"then removes them, the credentials and the feedback: workloads keep running. `delete` removes the objects that the agent has " +
-				"applied, " +
-				"waits until they are gone, and then the agent itself, if it was installed by `install`. Neither changes earlier objects, " +
-				"nor a namespace that a deployment target sets by name or that contains objects of others. Apply a change of `on_destroy` before " +
-				"the destroy.",
+			"The objects that a destroy removes. `keep` (default) keeps workloads running: it turns off pruning in the objects that follow the " +
+				"folders, checks that pruning is off, and removes these objects, the credentials and the feedback. `delete` " +
+				"removes everything that the agent has applied, waits for the end of that, and removes the agent itself if " +
+				"`install` installed it. Neither changes objects that existed before, nor a namespace that a deployment target " +
+				"names or that contains objects of others. Apply a change of `on_destroy` before the destroy.",
 		),
 		"on_unreachable": schemas.OptionalText(
-			"The effect of a destroy on a cluster that cannot be reached: `fail` (default) is an error, since its agent and the credentials " +
-				"may still be there; `forget` removes the agent from the state, with a warning that names objects that may remain on the cluster. It " +
-				"is for clusters that come and go. Apply a change of it before the destroy. A cluster that the provider's `clusters` does not " +
-				"name any more is always forgotten, with the same warning.",
+			"The effect of a destroy if the cluster cannot be reached. `fail` (default) is an error, because the agent and its " +
+				"credentials may still be there. `forget` removes the agent from the state and warns of the objects that may " +
+				"remain; it is for clusters that come and go. Apply a change of `on_unreachable` before the destroy. An agent is " +
+				"always forgotten if the provider's `clusters` no longer names its cluster.",
 		),
 		"confine": schemas.OptionalBool(
-			"Whether Flux' controllers are to confine Flux' objects in a namespace to the rights of a service account there (default " +
-				"`true`). `install` gets the arguments for it. Where Flux was installed otherwise, a plan warns of controllers that lack them. " +
-				"`false` is for clusters on which the platform alone may create such objects.",
+			"Whether Flux' controllers must confine the Flux objects of a namespace to the rights of a service account there. " +
+				"Default: `true`. `install` gets the arguments for it. If Flux was installed in another way, a plan warns of " +
+				"controllers without these arguments. Set `false` on clusters where only the platform may create such objects.",
 		),
 		"force": schemas.OptionalBool(
-			"Whether fields that others manage are taken over, which is a conflict otherwise, and objects that the agent of another cluster " +
-				"has, which is an error otherwise.",
+			"Whether to take over fields of other managers and objects of another cluster's agent. Default: `false`, which makes " +
+				"both an error.",
 		),
-		"timeouts": schemas.OptionalDynamic(schemas.Setting("How long operations may take, waiting included.", fleet.ObjectType, timeouts.Table)),
+		"timeouts": schemas.OptionalDynamic(schemas.Setting("Time limits of operations, including waiting.", fleet.ObjectType, timeouts.Table)),
 		"objects": schemas.ComputedTextMap(
-			"The objects of the agent on the cluster, and on the hub, by name: `applied`, or how they differ now.",
+			"The agent's objects on the cluster and on the hub, by name: `applied`, or the difference from the applied object.",
 		),
-		"found": schemas.ComputedTexts("Objects among `objects` that existed before. A destroy leaves them."),
+		"found": schemas.ComputedTexts("The objects that existed before. A destroy keeps them."),
 		"changes": schemas.ComputedTexts(
-			"The changes of the plan, for people: removals first, then effects of the configuration, then manual changes on the " +
-				"cluster. Never a value.",
+			"The changes of the plan, one line each: removals first, then changes of the configuration, then drift of the cluster. " +
+				"No line contains a value.",
 		),
 	},
 }

@@ -10,7 +10,7 @@ import (
 // SecretTable describes the attribute credentials.
 var SecretTable = &fleet.Table{
 	Name:    "Secret of an agent",
-	Meaning: "The attribute `credentials` of `flotilla_agent`: a Secret in place of `credentials_wo`.",
+	Meaning: "The attribute `credentials` of `flotilla_agent`: an existing Secret that replaces `credentials_wo`.",
 	Attributes: []fleet.Attribute{
 		{Name: "secret", Meaning: "Name of an existing Secret in the agent's namespace, in the form that the agent reads."},
 	},
@@ -30,7 +30,7 @@ var secretParts = []fleet.Attribute{
 // SecretsTable describes the attribute credentials_wo.
 var SecretsTable = &fleet.Table{
 	Name: "secrets of an agent",
-	Meaning: "The attribute `credentials_wo` of `flotilla_agent`: credentials of the agent for the repository, and others. " +
-		"It is write-only: in no state and no plan.",
+	Meaning: "The attribute `credentials_wo` of `flotilla_agent`: credentials with which the agent reads the repository, and " +
+		"others. The argument is write-only: no plan and no state contains it.",
 	Attributes: slices.Concat(agent.CredentialsTable.Attributes, secretParts),
 }

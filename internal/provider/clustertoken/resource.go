@@ -56,25 +56,25 @@ func (s *served) Metadata(_ context.Context, req ephemeral.MetadataRequest, resp
 // Schema returns the schema.
 func (s *served) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A token of a service account of a cluster, that ends by itself. It is in no plan and no state: each plan " +
-			"and each apply requests another one, through the provider's `clusters`, whose credentials need the permission to `create` " +
-			"`serviceaccounts/token`. It is for work on one cluster with only the rights of the account, such as a provider " +
-			"block of its own.",
+		MarkdownDescription: "A short-lived token of a service account on a cluster. No plan and no state contains it: each plan " +
+			"and each apply requests a new token through the provider's `clusters`. Their credentials need the permission to " +
+			"`create` `serviceaccounts/token`. Use the token where a provider block or a program needs no more rights than the " +
+			"account has.",
 		Attributes: map[string]schema.Attribute{
-			"cluster":         schemas.RequiredText("Name of the cluster, or of a hub: an entry of the provider's `clusters`."),
+			"cluster":         schemas.RequiredText("Name of the cluster or hub, an entry of the provider's `clusters`."),
 			"namespace":       schemas.RequiredText("Namespace of the service account."),
-			"service_account": schemas.RequiredText("Name of an existing service account, such as the agent's."),
-			"audiences":       schemas.OptionalTexts("For whom the token is. Default: the API server of the cluster."),
+			"service_account": schemas.RequiredText("Name of an existing service account, such as the account of an agent."),
+			"audiences":       schemas.OptionalTexts("Receivers of the token. Default: the cluster's API server."),
 			"duration": schemas.OptionalText(
-				"How long it is valid, a duration from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may give less, or " +
-					"more: see `expires_at`.",
+				"Validity of the token, from ten minutes to a day, such as `\"30m\"`. Default: `1h`. An API server may grant more " +
+					"or less: see `expires_at`.",
 			),
 			"token": schema.StringAttribute{
 				Computed: true, Sensitive: true,
-				MarkdownDescription: "The token. It is not known before the cluster is: where the same apply makes the cluster, OpenTofu needs a " +
-					"`depends_on` for the resource that makes it.",
+				MarkdownDescription: "The token. It is unknown while the cluster is unknown. If the same apply creates the " +
+					"cluster, OpenTofu needs `depends_on` with the resource that creates it.",
 			},
-			"expires_at": schemas.ComputedText("When it ends, as the API server says, in RFC 3339."),
+			"expires_at": schemas.ComputedText("End of the token's validity in RFC 3339, as reported by the API server."),
 		},
 	}
 }

@@ -91,10 +91,11 @@ func decodeCheck(o *fleet.ObjectReader) measure.Check {
 
 func decodePrometheus(o *fleet.ObjectReader, of evidence.SubjectKind) *measure.Prometheus {
 	from := &measure.Prometheus{
-		URL: address(
-			o,
-			measure.CheckPrometheusURL,
-		), Query: o.Required("query"), Headers: headers(o), Labels: o.TextMap("labels"), Timeout: timeout(o),
+		URL:     address(o, measure.CheckPrometheusURL),
+		Query:   o.Required("query"),
+		Headers: headers(o),
+		Labels:  o.TextMap("labels"),
+		Timeout: timeout(o),
 	}
 	if len(from.Query) > maxQuery {
 		o.Report("query", "is longer than %d bytes", maxQuery)

@@ -33,23 +33,24 @@ func New() datasource.DataSource {
 
 func definition() schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "Figures of clusters, hosts and assignments, from Prometheus or from web servers, as evidence for rollouts: " +
-			"each is compared with a limit, or with the figure of the clusters without the change. A server that cannot be " +
-			"asked is no error: the subject of the check is `unknown`, with a reason, and a rollout waits. This data source changes nothing.",
+		MarkdownDescription: "Measures figures of clusters, hosts and assignments with Prometheus or web servers, as evidence for " +
+			"rollouts. Each figure is compared with a limit, or with the figure of clusters without the change. If a server does " +
+			"not answer, the subjects of the check are `unknown` with a reason, and a rollout waits. This data source changes " +
+			"nothing.",
 		Attributes: map[string]schema.Attribute{
 			"fleet": fleetvalue.ModelAttribute(" The state keeps its hash."),
 			"checks": schemas.RequiredDynamic(
 				schemas.Setting(
-					fmt.Sprintf("The checks, up to %d. All must pass.", evidence.MaxChecks),
+					fmt.Sprintf("The checks, up to %d. All of them have to pass.", evidence.MaxChecks),
 					fleet.ObjectsType,
 					CheckTable,
-				) + "\n\n`rest` is the same figure of the clusters without the change, so that a canary is compared with the others at " +
+				) + "\n\n`rest` is the same figure of those that do not have the change yet, so that a canary is compared with the others at " +
 					"the same time: the mean of them; where none is left, of those on which the change is proven; null where there is neither. A " +
 					"check of the fleet has no `rest`.",
 			),
 			"timeouts": timeouts.ReadAttribute(),
-			"time":     schemas.ComputedText("When it was asked, RFC 3339."),
-			"results":  results.ListAttribute("The result of each check, in their order."),
+			"time":     schemas.ComputedText("Time of the measurement in RFC 3339."),
+			"results":  results.ListAttribute("The results of the checks, in the same order."),
 			"evidence": schemas.ComputedText("All figures as JSON, for rollouts."),
 		},
 	}
@@ -68,22 +69,22 @@ type measurementsModel struct {
 const maxListed = 100
 
 var results = table.Definition[*measure.Measurement]{
-	table.Text("name", "Its name.", func(r *measure.Measurement) string { return r.Name }),
-	table.Text("of", "The kind of object that its figures are of.", func(r *measure.Measurement) string { return string(r.Of) }),
+	table.Text("name", "Name of the check.", func(r *measure.Measurement) string { return r.Name }),
+	table.Text("of", "Kind of subject of its figures.", func(r *measure.Measurement) string { return string(r.Of) }),
 	table.TextOrNull(
 		"message",
-		"Why there is no figure at all; null where there is one.",
+		"Why the check has no figures; null if it has some.",
 		func(r *measure.Measurement) string { return r.Message },
 	),
 	table.Number(
 		"expected",
-		"How many clusters, hosts or assignments the fleet has; 1 for the fleet.",
+		"Number of clusters, hosts or assignments in the fleet; 1 for the fleet.",
 		func(r *measure.Measurement) int { return r.Expected },
 	),
-	table.Number("measured", "Of how many of them there is a figure.", func(r *measure.Measurement) int { return r.Measured() }),
+	table.Number("measured", "Number of figures with a value.", func(r *measure.Measurement) int { return r.Measured() }),
 	table.Number(
 		"passed_over",
-		"How many series have an unknown subject, or none.",
+		"Number of series without a subject or about subjects outside of the fleet.",
 		func(r *measure.Measurement) int { return r.Others + r.Unlabelled },
 	),
 	table.Texts(

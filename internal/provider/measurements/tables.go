@@ -9,42 +9,43 @@ import (
 // CheckTable describes a check.
 var CheckTable = &fleet.Table{
 	Name: "check",
-	Meaning: "One of `checks` of `flotilla_measurements`. It has either `prometheus` or `web`. Expressions are [CEL](https://cel.dev), " +
-		"where a whole number is written as a double: `value == 1.0`.",
+	Meaning: "One of `checks` of `flotilla_measurements`, with either `prometheus` or `web`. Expressions are " +
+		"[CEL](https://cel.dev), in which a whole number is written as a double: `value == 1.0`.",
 	Attributes: []fleet.Attribute{
-		{Name: "name", Required: true, Meaning: "The plan calls it so: `errors`."},
+		{Name: "name", Required: true, Meaning: "Name in the plan, such as `errors`."},
 		{
 			Name:     "of",
 			Required: true,
 			Allowed:  evidence.OfNames(),
-			Meaning: "The subject of each figure: a whole cluster, a whole host, one assignment on all clusters " +
-				"of its host, or the fleet. For a `flotilla_rollout` it is a cluster or the fleet.",
+			Meaning: "Subject of each figure: one cluster as a whole, one host with all its assignments, one assignment on all " +
+				"clusters of its host, or the fleet. For a `flotilla_rollout`: a cluster or the fleet.",
 		},
 		{
 			Name:    "prometheus",
 			Type:    fleet.ObjectType,
 			Of:      prometheusTable,
-			Meaning: "One query for the whole fleet, evaluated at the time of the reading.",
+			Meaning: "One query for the whole fleet, evaluated at the time of the measurement.",
 		},
 		{
 			Name:    "web",
 			Type:    fleet.ObjectType,
 			Of:      webTable,
-			Meaning: "A GET request for each cluster, host or assignment; of the fleet there is one request.",
+			Meaning: "One GET request for each cluster, host or assignment, or one for the fleet.",
 		},
 		{
 			Name: "samples",
-			Meaning: "How many events a figure is of: a second query with the same labels, or a second expression over the same answer. With " +
-				"it, `rest` is weighted by samples.",
+			Meaning: "Number of events behind a figure: a second query with the same labels, or a second expression over the same " +
+				"answer. Samples are the weights in the mean `rest`.",
 		},
 		{
 			Name:     "pass",
 			Required: true,
-			Meaning: "Whether the figure passes, over `value` (a double), `samples` and `rest` (a double or null). A figure that passes is " +
-				"ready; one that neither passes nor fails is progressing: a rollout waits for it, until its `progress_deadline`.",
+			Meaning: "Whether the figure passes: an expression over `value` (a double), `samples` and `rest` (a double or null). A " +
+				"figure that passes is ready. A figure that neither passes nor fails is progressing, and a rollout waits for it " +
+				"until its `progress_deadline`.",
 		},
-		{Name: "fail", Meaning: "Whether the figure has failed, over the same. It wins."},
-		{Name: "unit", Meaning: "The unit that is written after figures, such as `\"%\"`."},
+		{Name: "fail", Meaning: "Whether the figure has failed: an expression over the same variables. It overrides `pass`."},
+		{Name: "unit", Meaning: "Unit after figures in texts, such as `\"%\"`."},
 	},
 }
 
@@ -53,30 +54,31 @@ var (
 		Name:         "headers",
 		Type:         fleet.TextMapType,
 		NullElements: true,
-		Meaning:      "Headers, which are in the state, such as `X-Scope-OrgID`. Credentials belong to the provider's `measurements`.",
+		Meaning: "HTTP headers, such as `X-Scope-OrgID`. The state contains them, so put credentials into the provider's " +
+			"`measurements`.",
 	}
 	timeoutAttribute = fleet.Attribute{
 		Name:    "timeout",
 		Type:    fleet.DurationType,
 		Default: measure.DefaultTimeout.String(),
-		Meaning: "How long one request may take, at most `2m`.",
+		Meaning: "Time limit of one request, at most `2m`.",
 	}
 )
 
 var prometheusTable = &fleet.Table{
 	Name: "prometheus",
-	Meaning: "A query. The labels of each series of the result name its subject: `cluster`, `host` (`<cluster type>` or " +
-		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), or `host` and `deployment_target`. " +
-		"Series about unknown subjects are ignored and counted. A figure without a series is `unknown`, and waited for. A " +
-		"cluster without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
+	Meaning: "A PromQL query. The labels of each series name its subject: `cluster`, `host` (`<cluster type>` or " +
+		"`clusters/<cluster>`), or `assignment` (`<host>/<deployment target>`), which `host` and `deployment_target` can replace. " +
+		"Series about other subjects are counted and ignored. A subject without a series is `unknown`, and a rollout waits for it. " +
+		"A cluster without failures has no series of them, so write `(failed or 0 * all) / all`, and not `failed / all`.",
 	Attributes: []fleet.Attribute{
-		{Name: "url", Required: true, Meaning: "The part of the URL before `/api/v1`."},
+		{Name: "url", Required: true, Meaning: "URL of the server, without `/api/v1`."},
 		{Name: "query", Required: true, Meaning: "The query, in PromQL."},
 		{
 			Name:         "labels",
 			Type:         fleet.TextMapType,
 			NullElements: true,
-			Meaning:      "Other names for these labels, as in `{cluster = \"k8s_cluster\"}`.",
+			Meaning:      "Other names of these labels, such as `{cluster = \"k8s_cluster\"}`.",
 		},
 		headersAttribute,
 		timeoutAttribute,
@@ -95,7 +97,8 @@ var webTable = &fleet.Table{
 		{
 			Name:    "value",
 			Default: measure.DefaultValue,
-			Meaning: "The figure, a number or a bool (1 or 0), over `status` and `body`, which is a value where the answer is JSON, else a text.",
+			Meaning: "The figure: an expression over `status` and `body` with a number or a bool (1 or 0) as its result. `body` is " +
+				"a value if the answer is JSON, else a text.",
 		},
 		headersAttribute,
 		timeoutAttribute,
