@@ -69,14 +69,7 @@ var (
 		"status": {"conditions", "containerStatuses", "initContainerStatuses"},
 	}
 	skippedOfContainers = []string{
-		"env",
-		"args",
-		"command",
-		"volumeMounts",
-		"livenessProbe",
-		"readinessProbe",
-		"startupProbe",
-		"securityContext",
+		"env", "args", "command", "volumeMounts", "livenessProbe", "readinessProbe", "startupProbe", "securityContext",
 	}
 )
 

@@ -27,9 +27,9 @@ const (
 
 // Labels lists the label names that a check can override, by kind of subject.
 var Labels = map[evidence.SubjectKind][]string{
-	evidence.OfCluster: {
-		labelCluster,
-	}, evidence.OfHost: {labelHost}, evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},
+	evidence.OfCluster:    {labelCluster},
+	evidence.OfHost:       {labelHost},
+	evidence.OfAssignment: {labelAssignment, labelDeploymentTarget, labelHost},
 }
 
 func (c *Measurer) queryPrometheus(ctx context.Context, check *Check, names []string, result *Measurement) {

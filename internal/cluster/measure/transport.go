@@ -130,16 +130,7 @@ func CheckHeaders(headers map[string]string, areSecret bool) []string {
 var (
 	secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
 	ownHeaders    = []string{
-		"Accept-Encoding",
-		"Connection",
-		"Content-Length",
-		"Content-Type",
-		"Expect",
-		"Host",
-		"Te",
-		"Trailer",
-		"Transfer-Encoding",
-		"Upgrade",
-		"User-Agent",
+		"Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 	}
 )

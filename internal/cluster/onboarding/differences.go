@@ -16,14 +16,8 @@ import (
 )
 
 var writtenByServers = []string{
-	"managedFields",
-	"resourceVersion",
-	"generation",
-	"uid",
-	"creationTimestamp",
-	"selfLink",
-	"deletionTimestamp",
-	"deletionGracePeriodSeconds",
+	"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink",
+	"deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
 // Differences returns the paths of the fields that differ, sorted, as in "spec.template.containers[0].image", but never
