@@ -11,16 +11,15 @@ import (
 // ArtifactInput is the input of flotilla_artifacts.
 type ArtifactInput struct {
 	Workloads []Workload
-	// Sources maps the name of each workspace to the URL prefixes that its manifests may come from; nil allows any.
+	// Sources maps each workspace to the URL prefixes that its manifests may come from; nil allows any.
 	Sources map[string][]string
 	// Environments lists the environments of all deployment targets, sorted.
 	Environments []string
-	// Known reports whether every workload and workspace is known.
-	Known bool
+	Known        bool
 }
 
-// DecodeArtifactInput decodes workloads and workspaces as fleet() takes them, for one environment or, if environment is
-// "", for all. If workspaces is given, a workload of any other workspace is an error.
+// DecodeArtifactInput decodes workloads and workspaces of one environment, or of all if it is "". If workspaces are
+// given, a workload of another one is an error.
 func DecodeArtifactInput(workloads, workspaces any, environment string) (ArtifactInput, Findings) {
 	d := newDecoder()
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
@@ -48,8 +47,8 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 type sourceBounds struct {
 	isSet    bool
 	sources  map[string][]string // by workspace; nil: any
-	pending  map[string]bool     // workspaces with unknown sources
-	complete bool                // every workspace is named
+	pending  map[string]bool     // unknown sources
+	complete bool                // no workspace is unknown
 }
 
 func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
@@ -67,7 +66,6 @@ func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {
 	return bounds
 }
 
-// missing returns the error for a workspace that was not given.
 func (b sourceBounds) missing(workspace string) string {
 	return fmt.Sprintf("is %q, which is not among workspaces%s", workspace, wording.DidYouMean(workspace, slices.Sorted(maps.Keys(b.sources))))
 }

@@ -24,7 +24,6 @@ var entriesTable = Table{
 	},
 }
 
-// readBase starts from another fleet.
 func readBase(d *decoder, root *ObjectReader) {
 	if root.fields["base"] == (Unknown{}) {
 		d.noteUnknownObjects()
@@ -153,7 +152,7 @@ func adoptConfig(d *decoder, path *Path, container *ConfigContainer, entries map
 	}
 }
 
-// adoptBase takes over the objects of another fleet without checking them again.
+// adoptBase takes over objects without checking them again.
 func adoptBase(d *decoder, base *Fleet) {
 	environment := d.Fleet.Environment
 	*d.Fleet = *base

@@ -6,11 +6,10 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// CheckObject checks one object as an element of a collection, such as "clusters". It does not check references to other
-// objects. Paths are relative to the object.
+// CheckObject checks one object of a collection without its references. Paths are relative to the object.
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
-	d.EnvironmentKnown = false // any environment will do
+	d.EnvironmentKnown = false // any will do
 	all := append(
 		slices.Clone(collections),
 		collection{"environments", decodeEnvironmentWithRepo},
@@ -28,7 +27,6 @@ func CheckObject(name string, value any) Findings {
 	return Findings{{Message: "no collection of a fleet is called " + name}}
 }
 
-// decodeEnvironmentWithRepo requires the location in a GitOps repository.
 func decodeEnvironmentWithRepo(_ *decoder, o *ObjectReader) belonging {
 	o.Require("gitops_repo", "is required")
 	decodeEnvironment(o)
@@ -47,14 +45,14 @@ func DecodeGitopsRepo(value any) (repo folder.Location, known bool, findings Fin
 	return repo, !r.Unknown, r.Findings
 }
 
-// DecodeSelector decodes a selector. known is false if any part is unknown.
+// DecodeSelector is [DecodeGitopsRepo] for a selector.
 func DecodeSelector(value any) (selector *Selector, known bool, findings Findings) {
 	o := &ObjectReader{reader: &Reader{}, table: &preferenceKind.Table, fields: map[string]any{"selector": value}}
 	selector = ReadSelector(o, "selector")
 	return selector, !o.unknown, o.reader.Findings
 }
 
-// DecodeLabels decodes a map of labels. known is false if any part is unknown.
+// DecodeLabels is [DecodeGitopsRepo] for a map of labels.
 func DecodeLabels(value any) (labels Labels, known bool, findings Findings) {
 	o := &ObjectReader{reader: &Reader{}, table: &clusterKind.Table, fields: map[string]any{"labels": value}}
 	labels = readLabels(o, "labels")

@@ -10,7 +10,7 @@ import (
 // ClusterType is a set of clusters that run the same workloads with the same values.
 type ClusterType struct {
 	Name string `json:"name"`
-	// Formerly lists its former names, the oldest first: see [ClusterType.FirstName].
+	// Formerly lists former names, the oldest first.
 	Formerly         []string `json:"formerly,omitempty"`
 	Labels           Labels   `json:"labels,omitempty"`
 	Taints           []Taint  `json:"taints,omitempty"`
@@ -18,26 +18,25 @@ type ClusterType struct {
 	NamespaceService string   `json:"namespace_service"`
 	ConfigType       string   `json:"config_type"`
 	Description      string   `json:"description,omitempty"`
-	// Parameters are for templates. Deployment targets override them.
+	// Parameters are for templates; deployment targets override them.
 	Parameters map[string]any `json:"parameters,omitempty"`
 	// SecretService is the template of type "secret"; empty: none.
 	SecretService string `json:"secret_service,omitempty"`
-	// SecretStores are the stores on its clusters, by the names that references use.
+	// SecretStores are by the names that references use.
 	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
-	// Decryption configures SOPS decryption by the agent; nil: none.
+	// Decryption is nil if the agent decrypts nothing.
 	Decryption *Decryption `json:"decryption,omitempty"`
-	// Render is the default rendering of its deployment targets: see [RenderingOf]; empty: pointers.
+	// Render is the default of its deployment targets; empty: pointers.
 	Render string `json:"render,omitempty"`
-	// KubernetesVersion and APIVersions are the capabilities that charts see: "1.34" or "v1.34.2", empty for the version
-	// of Helm's library; sorted "<group>/<version>" or "<group>/<version>/<kind>" in addition to those of Kubernetes.
+	// KubernetesVersion and APIVersions are for charts: "1.34" or "v1.34.2", empty for that of Helm's library;
+	// "<group>/<version>" or "<group>/<version>/<kind>", sorted, in addition to those of Kubernetes.
 	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
 	APIVersions       []string `json:"api_versions,omitempty"`
 }
 
 // SecretStore describes a store on the clusters of a cluster type.
 type SecretStore struct {
-	// Name and Kind identify the object of external-secrets. Name defaults to the name in references, Kind to
-	// "ClusterSecretStore".
+	// Name and Kind identify the object of external-secrets; empty: the name in references, "ClusterSecretStore".
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"`
 	// Provider and Parameters configure a SecretProviderClass of secrets-store-csi.
@@ -119,7 +118,7 @@ var clusterTypeKind = defineKind(Table{
 }).checkedBy(func(o *ObjectReader, c *ClusterType) {
 	checkText(o, "name", c.Name, checkNotClusters)
 	if c.Render == RenderPointers {
-		c.Render = "" // the default
+		c.Render = ""
 	}
 	if of := reconciler.Named(c.Reconciler); c.Decryption != nil && of != nil && of.NoSOPS != "" {
 		o.Report("decryption", "cannot be set: %s", of.NoSOPS)

@@ -2,12 +2,12 @@ package fleet
 
 import "encoding/json"
 
-// ConfigContainer is a labelled set of configuration values, without the values.
+// ConfigContainer is a labelled set of configuration values. The values are in [Config].
 type ConfigContainer struct {
 	Name     string      `json:"name"`
 	Labels   Labels      `json:"labels,omitempty"`
 	Priority json.Number `json:"priority,omitempty"` // empty is 0
-	// FromConfigMap reports that the values come from a ConfigMap, so all are texts.
+	// FromConfigMap reports that all values are texts.
 	FromConfigMap bool `json:"from_config_map,omitempty"`
 }
 

@@ -34,7 +34,6 @@ func decodeConfigSchema(d *decoder, o *ObjectReader) belonging {
 	return belongs
 }
 
-// readSchema reads a JSON Schema as text or as an object.
 func readSchema(o *ObjectReader, attribute string) string {
 	switch value := o.value(attribute, SchemaType).(type) {
 	case nil:

@@ -29,8 +29,7 @@ func (c ConfigAs) ConfigMap() (name string, written bool) {
 	return c.form("configmap")
 }
 
-// Secret reports whether the file of the secret service is written, and the name of its Secret; "" is the default. A
-// ConfigMap implies it: references are part of the configuration.
+// Secret reports the same for the Secret. A ConfigMap implies it: references are part of the configuration.
 func (c ConfigAs) Secret() (name string, written bool) {
 	if name, written = c.form("secret"); written {
 		return name, true
@@ -100,7 +99,7 @@ func readConfigAs(o *ObjectReader, attribute string) ConfigAs {
 		seen[name] = true
 	}
 	if len(forms) == 1 && forms[0] == "configmap" {
-		return nil // the default
+		return nil
 	}
 	return forms
 }

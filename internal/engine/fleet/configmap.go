@@ -10,11 +10,10 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, everything else
-// stays text. Single quotes around a value, and white space around them, are removed and keep it text.
+// ReadConfigMapValue reads one value of a ConfigMap as Kalypso does: a YAML map or list is decoded, all else stays text.
+// Single quotes, and white space around them, are removed and keep it text.
 //
-// Several YAML documents stay text (Kalypso drops all but the first), and so does YAML without a JSON form. The only
-// error is a [*BoundError].
+// Several YAML documents stay text (Kalypso drops all but the first). The only error is a [*BoundError].
 func ReadConfigMapValue(text string) (any, error) {
 	if len(text) > maxExpanded {
 		return nil, tooLarge("is larger than %s, which is the most that a ConfigMap can hold", sizeText(maxExpanded))
@@ -34,7 +33,7 @@ func ReadConfigMapValue(text string) (any, error) {
 		return nil, err
 	}
 	if err != nil {
-		return text, nil //nolint:nilerr // text, not YAML
+		return text, nil //nolint:nilerr // not YAML
 	}
 	switch parsed.(type) {
 	case map[string]any, []any:
@@ -45,7 +44,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	return text, nil
 }
 
-// checkConfigMapValue returns the error of [ReadConfigMapValue]. It reads only values that can fail.
+// checkConfigMapValue returns the error of [ReadConfigMapValue], and reads only values that can fail.
 func checkConfigMapValue(text string) error {
 	if len(text) > maxExpanded || mayBeCollection(text) && (valuesAtMost(text) > maxValues || mayHaveAliases(text)) {
 		_, err := ReadConfigMapValue(text)
@@ -54,7 +53,7 @@ func checkConfigMapValue(text string) error {
 	return nil
 }
 
-// largeJSON reads JSON that exceeds the bounds for YAML, since JSON takes less memory. The result equals YAML's.
+// largeJSON reads JSON beyond the bounds for YAML, since JSON takes less memory. The result equals YAML's.
 func largeJSON(text string) (any, bool) {
 	if at := strings.TrimLeft(text, " \t\r\n"); at == "" || at[0] != '{' && at[0] != '[' || jsonEscape.MatchString(text) {
 		return nil, false
@@ -69,7 +68,7 @@ func largeJSON(text string) (any, bool) {
 // jsonEscape matches escapes of JSON that YAML lacks.
 var jsonEscape = regexp.MustCompile(`\\/|\\u[dD][89a-fA-F]`)
 
-// asYAML converts numbers to the form that the YAML parser returns. It modifies the value.
+// asYAML modifies the value: numbers get the form of the YAML parser.
 func asYAML(value any) any {
 	switch value := value.(type) {
 	case json.Number:
@@ -96,7 +95,7 @@ func asYAML(value any) any {
 	return value
 }
 
-// mayBeCollection reports whether text can be a YAML map or list. It is a thousand times faster than the parser.
+// mayBeCollection is a thousand times faster than the parser.
 func mayBeCollection(text string) bool {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -111,8 +110,7 @@ func mayBeCollection(text string) bool {
 	return false
 }
 
-// hasSeveralDocuments reports whether text follows the first YAML document. Document markers count inside block scalars,
-// too.
+// hasSeveralDocuments counts document markers inside block scalars, too.
 func hasSeveralDocuments(text string) bool {
 	content, ended := false, false
 	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "\n")) {

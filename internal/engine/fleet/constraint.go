@@ -15,20 +15,19 @@ const (
 	Inform  = "inform"  // a violation is only reported
 )
 
-// Constraint is a rule in CEL about assignments and rendered objects. It affects neither scheduling nor content, so it
-// is not part of the model: see [Value].
+// Constraint is a rule in CEL. It affects neither scheduling nor content, so it is not part of the model.
 type Constraint struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // of type bool
-	// Message explains a violation. MessageExpression takes precedence over it; the expression itself is the fallback.
+	// MessageExpression takes precedence over Message; the expression itself is the fallback.
 	Message           string          `json:"message,omitempty"`
 	MessageExpression string          `json:"message_expression,omitempty"`
 	Mode              string          `json:"mode,omitempty"` // empty: enforce
 	Match             ConstraintMatch `json:"match,omitzero"`
 }
 
-// ConstraintMatch limits the subjects of a constraint. A subject must match every field. Fields that do not apply to the
-// rule's subjects are errors.
+// ConstraintMatch limits the subjects of a constraint: all fields must match. Fields that do not apply to them are
+// errors.
 type ConstraintMatch struct {
 	Workspace                string    `json:"workspace,omitempty"`
 	WorkloadSelector         *Selector `json:"workload_selector,omitempty"`
@@ -41,7 +40,6 @@ type ConstraintMatch struct {
 // maxConstraintMessage is in characters.
 const maxConstraintMessage = 1024
 
-// kubernetesKind matches a kind with optional group and version.
 // https://kubernetes.io/docs/reference/using-api/api-concepts
 var kubernetesKind = regexp.MustCompile(`^(?:[a-z0-9][a-z0-9.-]*/){0,2}[A-Z][A-Za-z0-9]{0,62}$`)
 
@@ -105,8 +103,8 @@ var matchKind = defineKind(Table{
 	})
 })
 
-// readConstraints decodes the rules. An unknown part makes one entry unknown, or all entries if it is the name or the
-// environment. It never makes the model unknown.
+// readConstraints decodes the rules. An unknown part makes one entry unknown; an unknown name or environment, all
+// entries.
 func readConstraints(d *decoder, root *ObjectReader) {
 	const name = "constraints"
 	elements, isUnknown := d.elements(root, name)
@@ -167,8 +165,8 @@ func adoptConstraints(d *decoder, o *ObjectReader) {
 	}
 }
 
-// DecodeConstraint decodes one constraint and leaves out an unknown match. known is false if the expression is unknown,
-// or [CheckObject] finds a mistake.
+// DecodeConstraint decodes one constraint without an unknown match. known is false if the expression is unknown or
+// [CheckObject] finds a mistake.
 func DecodeConstraint(value any) (constraint Constraint, known bool) {
 	fields, _ := value.(map[string]any)
 	known = len(CheckObject("constraints", value)) == 0 && IsKnown(fields["expression"])

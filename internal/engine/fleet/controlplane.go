@@ -14,12 +14,11 @@ import (
 
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// fluxNameLabel is the label that Flux sets on applied objects. Kalypso's value is "<environment>-<registration>".
+// fluxNameLabel is set by Flux. Kalypso's value is "<environment>-<registration>".
 const fluxNameLabel = reconciler.AppliedByFlux
 
-// DecodeControlPlane decodes the argument of provider::flotilla::control_plane: a list or map of YAML or JSON texts with
-// Kalypso's kinds and the JSON models Application, Cluster, Namespace and TargetPolicy. The fleet merges values as
-// Kalypso does.
+// DecodeControlPlane decodes the documents of provider::flotilla::control_plane: Kalypso's kinds and the JSON models.
+// The fleet merges values as Kalypso does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
 	root := &ObjectReader{reader: &d.Reader, fields: map[string]any{"environment": environment}}
@@ -40,7 +39,7 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// controlPlane decodes documents, and holds data for decisions that need all documents.
+// controlPlane decodes documents, and keeps data for decisions that need all of them.
 type controlPlane struct {
 	*decoder
 	readers       map[string]func(*controlPlane, *ObjectReader) // by "<group>/<kind>"
@@ -48,10 +47,9 @@ type controlPlane struct {
 	needsDefault  bool                                          // a Cluster has no cluster type
 	appConfigs    []appConfig
 
-	// following is the registration being followed; nil for documents of the control plane itself.
-	following  *registered
-	registered map[string]*registered // by workload
-	// pendingTexts reports whether some texts are unknown.
+	// following is nil for documents of the control plane itself.
+	following    *registered
+	registered   map[string]*registered // by workload
 	pendingTexts bool
 }
 
@@ -171,7 +169,6 @@ func documentName(o *ObjectReader) string {
 	return name
 }
 
-// readMetadata reads name and labels, and ignores other metadata.
 func readMetadata(o *ObjectReader, check func(string) string) (name string, labels Labels) {
 	o.Require("metadata", "is required")
 	if m := o.Object("metadata"); m != nil {
@@ -181,7 +178,7 @@ func readMetadata(o *ObjectReader, check func(string) string) (name string, labe
 	return name, labels
 }
 
-// readSpec decodes spec strictly, and refuses unknown attributes beside it.
+// readSpec refuses unknown attributes in spec and beside it.
 func readSpec(o *ObjectReader, decode func(*ObjectReader)) {
 	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
@@ -195,11 +192,10 @@ func metadataName(o *ObjectReader) *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
-// appConfigPrefix starts the names of ConfigMaps that Azure App Configuration's provider writes. Their keys contain
-// labels.
+// appConfigPrefix starts the names of ConfigMaps of Azure App Configuration's provider. Their keys contain labels.
 const appConfigPrefix = "azure-app-config"
 
-// readConfigMap reads a ConfigMap of the platform as one config container, or several if its keys contain labels.
+// readConfigMap makes one config container, or several if keys contain labels.
 func readConfigMap(p *controlPlane, o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -238,15 +234,15 @@ func (p *controlPlane) container(o *ObjectReader, container ConfigContainer, dat
 	storeData(p.decoder, o.path.Attribute("data"), container.Name, data)
 }
 
-// appConfig is a ConfigMap with keys "<label>.<value>.<label>.<value>.<key>".
+// appConfig has keys "<label>.<value>.<label>.<value>.<key>".
 type appConfig struct {
 	*ObjectReader
 	name string
 	data map[string]any
 }
 
-// readAppConfigs creates a container for each set of labels in keys. Its priority exceeds that of other ConfigMaps, then
-// the later name wins, then the longer text of labels.
+// readAppConfigs creates a container for each set of labels. Its priority exceeds that of other ConfigMaps; then the
+// later name wins, then the longer text of labels.
 func (p *controlPlane) readAppConfigs() {
 	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
 	for i, config := range p.appConfigs {
@@ -332,7 +328,6 @@ func (p *controlPlane) finish() {
 	}
 }
 
-// checkRegistered reports followed registrations that are missing from the control plane.
 func (p *controlPlane) checkRegistered() {
 	if p.pendingTexts {
 		return

@@ -8,31 +8,28 @@ import (
 	"strings"
 )
 
-// Decoded is a decoded fleet.
+// Decoded is a decoded fleet, of which parts may be unknown.
 type Decoded struct {
 	Fleet *Fleet
-	// Known reports whether the fleet is final even if other parts of the input are still unknown.
-	Known bool
-	// Environment is valid if EnvironmentKnown is true.
+	// Known reports whether the fleet is final even if other parts of the input are unknown.
+	Known            bool
 	Environment      string
 	EnvironmentKnown bool
-	// Config holds the known values, Pending the names of unknown entries. ContainersKnown reports that no others exist.
+	// Config holds the known values, Pending the names of unknown entries. ContainersKnown: there are no others.
 	Config          Config
 	Pending         []string
 	ContainersKnown bool
-	// PendingManifests lists the full names of deployment targets with unknown manifests. TargetsKnown reports that no
-	// other targets exist.
+	// PendingManifests lists full names. TargetsKnown: there are no other deployment targets.
 	PendingManifests []string
 	TargetsKnown     bool
-	// Constraints lists the known rules without findings, sorted by name, and PendingConstraints the names of unknown
-	// rules. ConstraintsKnown reports that no others exist.
+	// Constraints are sorted by name. ConstraintsKnown: there are none besides these and PendingConstraints.
 	Constraints        []Constraint
 	PendingConstraints []string
 	ConstraintsKnown   bool
 }
 
 // Decode decodes the argument of provider::flotilla::fleet, without objects of other environments. It returns all
-// findings, sorted by path; Decoded is invalid if there are any. An unknown value is never a finding, nor is a problem
+// findings, sorted by path; Decoded is invalid if there are any. Neither an unknown value is a finding, nor a problem
 // that may vanish once it is known.
 func Decode(input any) (*Decoded, Findings) {
 	d := newDecoder()
@@ -74,7 +71,7 @@ type collection struct {
 	decode func(*decoder, *ObjectReader) belonging
 }
 
-// collections lists the collections in decoding order.
+// collections is in decoding order.
 var collections = []collection{
 	{"workspaces", decodeWorkspace},
 	{"cluster_types", decodeClusterType},
@@ -92,23 +89,20 @@ type decoder struct {
 	Reader
 	Decoded
 	crossReferences
-	// targetEnvironments holds the environments of all deployment targets.
 	targetEnvironments map[string]bool
 }
 
-// crossReferences registers the names of objects, and checks references between objects.
+// crossReferences checks references and names after all objects were read.
 type crossReferences struct {
 	reader  *Reader
 	decoded *Decoded
-	// paths holds where each object was read; nil is the base fleet.
+	// paths has nil for objects of the base fleet.
 	paths map[objectKey]*Path
-	// incomplete holds collections with unknown objects: a missing object may exist later.
-	incomplete map[string]bool
-	// references are checked after all objects were read.
-	references []reference
-	// formerNames lists former names of cluster types of this environment, in reading order.
+	// incomplete holds collections with unknown objects, to which a missing object may belong.
+	incomplete  map[string]bool
+	references  []reference
 	formerNames []formerName
-	// workloads lists the workloads of this environment, workloadNames the names of all workloads.
+	// workloads are of this environment, workloadNames of all.
 	workloads     []localWorkload
 	workloadNames []string
 }
@@ -141,8 +135,7 @@ const (
 	inEnvironment
 )
 
-// decodeCollection decodes a list, tuple, set or map of objects. Unknown parts of other environments' objects are
-// ignored.
+// decodeCollection ignores unknown parts of other environments' objects.
 func (d *decoder) decodeCollection(root *ObjectReader, name string, decode func(*decoder, *ObjectReader) belonging) {
 	elements, isUnknown := d.elements(root, name)
 	if isUnknown {
@@ -210,8 +203,7 @@ func Elements(path *Path, value any) (elements []Element, are bool) {
 	return elements, true
 }
 
-// keep adds an object of this environment to a list of the fleet. isCertain reports that it was registered for cross
-// checks.
+// keep adds an object of this environment to a list. isCertain: it was registered for cross checks.
 func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, object T, name string) (belongs belonging, isCertain bool) {
 	belongs = d.belongs(o)
 	o.Finish()
@@ -224,7 +216,6 @@ func keep[T any](d *decoder, o *ObjectReader, collection string, list *[]T, obje
 	return belongs, isCertain
 }
 
-// noteUnknownObject marks a collection as incomplete.
 func (d *decoder) noteUnknownObject(collection string) {
 	d.Known = false
 	d.incomplete[collection] = true
@@ -274,7 +265,6 @@ func (d *decoder) allFindings() Findings {
 	return all
 }
 
-// result runs the cross checks and returns the fleet.
 func (d *decoder) result() (*Decoded, Findings) {
 	d.Fleet.sortLists()
 	d.checkReferences()
@@ -286,6 +276,6 @@ func (d *decoder) result() (*Decoded, Findings) {
 	d.Environment = d.Fleet.Environment
 	d.PendingManifests = fullNames(d.Fleet, func(target *DeploymentTarget) bool { return target.ManifestsPending })
 	d.TargetsKnown, d.ConstraintsKnown = d.EnvironmentKnown && !d.incomplete["workloads"], d.EnvironmentKnown && d.ConstraintsKnown
-	decoded := d.Decoded // a copy that does not keep the input alive
+	decoded := d.Decoded // the copy does not keep the input alive
 	return &decoded, d.allFindings()
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// maxDocuments bounds the documents of one text: the smallest takes kilobytes of memory.
+// maxDocuments is per text: the smallest document takes kilobytes of memory.
 const maxDocuments = 4_000
 
 func readDocumentsOf(d *decoder, path *Path, text string) []Document {
@@ -31,8 +31,7 @@ func ReadObjects(text string) ([]map[string]any, error) {
 type YAMLText struct {
 	Name      string // its key in a map, such as a file name, else its index
 	Documents []Document
-	// Problems has a sentence for each invalid document.
-	Problems []string
+	Problems  []string
 }
 
 // Document is a YAML document. Number and Line start at 1.
@@ -41,8 +40,8 @@ type Document struct {
 	Value        any
 }
 
-// ReadTexts parses a list or map of YAML texts, sorted by key. An invalid document is a problem of its text; an element
-// that is no text is a finding below `documents`. known is false if any element is unknown.
+// ReadTexts parses a list or map of YAML texts, sorted by key. An invalid document is a problem of its text; another
+// element is a finding below `documents`. known is false if any element is unknown.
 func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) {
 	p := &controlPlane{decoder: newDecoder()}
 	known = documents != Unknown{}
@@ -61,8 +60,7 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 	return texts, known, p.Findings
 }
 
-// readDocuments parses the non-empty documents of a text. A problem has the number of the document, cannot, and the
-// reason.
+// readDocuments returns problems with the number of the document, cannot, and the reason.
 func readDocuments(text string, unmarshal func([]byte, any) error, cannot string) (documents []Document, problems []string) {
 	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// In the value of provider::flotilla::fleet, entries are an object {known, pending} instead of a map: Terraform and the
-// plugin framework walk each entry of a map many times, which dominates plans with thousands of entries. known is one
-// JSON text, unknown if other entries may exist; pending holds an unknown value for each unknown entry.
+// In the value of provider::flotilla::fleet, entries are {known, pending} instead of a map: Terraform and the plugin
+// framework walk each entry of a map many times, which dominates plans with thousands of entries. known is one JSON
+// text, unknown if other entries may exist; pending has the unknown entries.
 
 // EncodeEntries encodes entries of canonical JSON as one text.
 func EncodeEntries(entries map[string]string) (string, error) {

@@ -114,12 +114,11 @@ func (d *decoder) belongs(o *ObjectReader) belonging {
 	return notInEnvironment
 }
 
-// checkEnvironment reports a name that environments lacks.
 func (r *Reader) checkEnvironment(path *Path, name string) {
 	r.checkEnvironmentOf(path, "", name)
 }
 
-// checkEnvironmentOf reports it for a name of another object; before names the object.
+// checkEnvironmentOf reports a name that environments lacks. before names the object that has it.
 func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	if r.allEnvironments == nil || !isSet(name) || slices.Contains(r.allEnvironments, name) {
 		return
@@ -127,7 +126,7 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	r.Report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, r.allEnvironments))
 }
 
-// environmentLabel is the reserved label with an assignment's environment.
+// environmentLabel is reserved for an assignment's environment.
 const environmentLabel = "environment"
 
 func checkEnvironmentLabel(o *ObjectReader, attribute string, labels map[string]string) {

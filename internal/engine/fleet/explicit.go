@@ -2,7 +2,7 @@ package fleet
 
 import "cmp"
 
-// ExplicitAssignment replaces scheduling. Either ClusterType or Cluster is set; DeploymentTarget is a full name.
+// ExplicitAssignment replaces scheduling. Either ClusterType or Cluster is set.
 type ExplicitAssignment struct {
 	ClusterType      string `json:"cluster_type,omitempty"`
 	Cluster          string `json:"cluster,omitempty"`
@@ -48,7 +48,7 @@ func (p ExplicitAssignment) key() string {
 	return p.ClusterType + "/" + p.DeploymentTarget
 }
 
-// CompareExplicitAssignments compares assignments in the order of a fleet: clusters first.
+// CompareExplicitAssignments sorts clusters first.
 func CompareExplicitAssignments(a, b ExplicitAssignment) int {
 	return cmp.Or(cmp.Compare(a.ClusterType, b.ClusterType), cmp.Compare(a.Cluster, b.Cluster),
 		cmp.Compare(a.DeploymentTarget, b.DeploymentTarget))

@@ -23,7 +23,7 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Message
 }
 
-// Findings is an error with one line for each group of findings: see [Findings.Group].
+// Findings is an error with one line per group: see [Findings.Group].
 type Findings []Finding
 
 func (f Findings) Error() string {
@@ -35,12 +35,11 @@ func (f Findings) Error() string {
 }
 
 var (
-	// keysInPaths matches keys and indices in paths.
 	keysInPaths = regexp.MustCompile(`\[("(\\.|[^"\\])*"|\d+)\]`)
 	quotedTexts = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 )
 
-// MaxAlike is how many findings are listed that differ only in quoted text: one expression can cause thousands.
+// MaxAlike bounds findings that differ only in quoted text: one expression can cause thousands.
 const MaxAlike = 5
 
 // WithoutQuotes returns a message without its quoted texts.
@@ -51,11 +50,11 @@ func (f *Findings) Report(path *Path, format string, arguments ...any) {
 	*f = append(*f, Finding{Path: path.String(), Message: fmt.Sprintf(format, arguments...)})
 }
 
-// Group merges findings with the same message about the same attribute of several objects into one, with the first
-// paths: `clusters["a"].labels, clusters["b"].labels and 3 more`. Beyond [MaxAlike] messages that differ only in quoted
-// text, one finding has all other paths.
+// Group merges findings with one message about one attribute of several objects, with the first paths:
+// `clusters["a"].labels, clusters["b"].labels and 3 more`. Beyond [MaxAlike] messages that differ only in quoted text,
+// one finding has all other paths.
 func (f Findings) Group() Findings {
-	paths := make(map[Finding][]string, len(f)) // by the finding without keys in its path
+	paths := make(map[Finding][]string, len(f)) // by the finding without keys
 	of := func(finding Finding) Finding {
 		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
 	}
@@ -98,7 +97,7 @@ type Path struct {
 	step   string
 }
 
-// PathOf returns the path of an object of a collection: workloads["hello"].
+// PathOf returns workloads["hello"].
 func PathOf(collection, name string) *Path { return (*Path)(nil).Attribute(collection).Key(name) }
 
 // TargetPath returns the path of a deployment target.
@@ -106,22 +105,22 @@ func TargetPath(workload, target string) *Path {
 	return PathOf("workloads", workload).Attribute("deployment_targets").Key(target)
 }
 
-// Attribute returns the path of an attribute: p.name.
+// Attribute returns p.name.
 func (p *Path) Attribute(name string) *Path {
 	return &Path{parent: p, step: "." + name}
 }
 
-// Key returns the path of an element of a map: p["key"].
+// Key returns p["key"].
 func (p *Path) Key(key string) *Path {
 	return &Path{parent: p, step: "[" + strconv.Quote(key) + "]"}
 }
 
-// Index returns the path of an element of a list: p[0].
+// Index returns p[0].
 func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }
 
-// elementPaths returns the paths of the elements of a list: by name if that is known and unique, else by index.
+// elementPaths identifies elements by name if that is known and unique, else by index.
 func elementPaths(p *Path, list []any) []*Path {
 	count := make(map[string]int, len(list))
 	for _, element := range list {
@@ -161,7 +160,7 @@ func (p *Path) String() string {
 	return strings.TrimPrefix(strings.Join(steps, ""), ".")
 }
 
-// DidYouMean suggests a candidate for a misspelt word, as the end of a message.
+// DidYouMean suggests a candidate, as the end of a message.
 func DidYouMean(word string, candidates []string) string {
 	return wording.DidYouMean(word, candidates)
 }

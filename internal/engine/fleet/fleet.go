@@ -1,6 +1,6 @@
-// Package fleet is the model, the input of scheduling, hydration and rendering for one environment. It decodes objects
-// as users write them (HCL values, YAML, JSON) and reports every mistake with its path. It does not depend on Terraform
-// or Git.
+// Package fleet is the model of one environment, the input of scheduling, hydration and rendering. It decodes objects as
+// users write them (HCL values, YAML, JSON) and reports every mistake with its path. It does not depend on Terraform or
+// Git.
 package fleet
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Fleet is the input of every computation for one environment. Lists are sorted by name. Its JSON is the model;
-// configuration values are in [Config], manifests in [Value].
+// Fleet has all objects of one environment, sorted by name. Its JSON is the model; configuration values are in [Config],
+// manifests in [Value].
 type Fleet struct {
 	Environment      string               `json:"environment"`
 	Workspaces       []Workspace          `json:"workspaces,omitempty"`
@@ -33,14 +33,14 @@ type Fleet struct {
 	Hydration        *Hydration           `json:"hydration,omitempty"`
 }
 
-// Config maps the name of each known config container to the canonical JSON of its data. Secrets are in separate
-// entries: [SecretsEntry].
+// Config maps each known config container to the canonical JSON of its data. Secrets are in separate entries:
+// [SecretsEntry].
 type Config map[string]string
 
 // Labels are the labels of an object.
 type Labels map[string]string
 
-// Targets returns the deployment targets of all workloads, in order.
+// Targets yields the deployment targets of all workloads.
 func (f *Fleet) Targets() iter.Seq2[*Workload, *DeploymentTarget] {
 	return func(yield func(*Workload, *DeploymentTarget) bool) {
 		for i := range f.Workloads {
@@ -58,7 +58,7 @@ func FullName(workload, target string) string {
 	return workload + "-" + target
 }
 
-// Model returns the canonical JSON of the fleet without manifests. Equal fleets have equal models.
+// Model returns the canonical JSON. Equal fleets have equal models.
 func (f *Fleet) Model() (string, error) {
 	model, err := encode(f)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *Fleet) Model() (string, error) {
 	return model, nil
 }
 
-// ParseModel decodes [Fleet.Model]. All manifests are pending; [Value.Fleet] also decodes those.
+// ParseModel decodes [Fleet.Model]. All manifests are pending.
 func ParseModel(model string) (*Fleet, error) {
 	fleet := &Fleet{}
 	if err := parseStrictly(model, fleet); err != nil {
@@ -89,10 +89,10 @@ func encode(value any) (string, error) {
 	return string(bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))), nil
 }
 
-// maxModel is ten times the size of a fleet of 1,000,000 assignments, in bytes.
+// maxModel is in bytes: ten times a fleet of 1,000,000 assignments.
 const maxModel = 512 << 20
 
-// parseStrictly decodes JSON that Flotilla wrote. Unknown attributes are errors.
+// parseStrictly refuses unknown attributes.
 func parseStrictly(text string, into any) error {
 	if len(text) > maxModel {
 		return fmt.Errorf("is larger than %d MiB", maxModel>>20)
@@ -126,7 +126,7 @@ func (f *Fleet) sortLists() {
 	}
 }
 
-// MergeLabels returns the union of all sets in a new map. Later sets win.
+// MergeLabels returns the union in a new map. Later sets win.
 func MergeLabels(sets ...Labels) Labels {
 	merged := Labels{}
 	for _, set := range sets {

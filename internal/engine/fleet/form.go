@@ -49,7 +49,7 @@ func (f *Form) check(text string) string {
 	return ""
 }
 
-// IsAPIVersion reports whether a text is valid in api_versions of a cluster type.
+// IsAPIVersion reports whether api_versions of a cluster type may have a text.
 func IsAPIVersion(text string) bool { return apiVersionForm.check(text) == "" }
 
 func (f *Form) isOfLabel() bool { return f == labelKeyForm || f == labelValueForm }

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
 )
 
-// Advice in errors about credentials. The name of the value follows.
+// The name of the value follows.
 const (
 	valueAdvice = "plain values are committed as they are: give a reference to it in secrets of a config container, " +
 		"or an encrypted file; if it is none, "
@@ -16,8 +16,7 @@ const (
 	toAllowPlain    = "add allow_plain = [%q]"
 )
 
-// checkPlain reports credentials in a value, except names in allowed such as database.password. advice is a format for
-// the name. Findings never contain a value.
+// checkPlain reports credentials, except names in allowed such as database.password. Findings never contain a value.
 func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice string) {
 	d.checkNamed(path, "", data, allowed, advice)
 }
@@ -51,7 +50,7 @@ func (d *decoder) checkNamed(path *Path, prefix string, value any, allowed []str
 	}
 }
 
-// CheckOpenText returns a problem if a text for other readers looks like a credential, or "".
+// CheckOpenText returns a problem if a text looks like a credential, or "".
 func CheckOpenText(text string) string {
 	found := credential.Find(text)
 	if len(found) == 0 {

@@ -2,12 +2,12 @@ package fleet
 
 import "cmp"
 
-// Hydration configures how config containers merge. The zero value is the default.
+// Hydration configures how config containers merge. Empty fields have the defaults of hydrationKind.
 type Hydration struct {
-	Precedence string `json:"precedence,omitempty"`  // "specificity" (default) or "name"
-	OnConflict string `json:"on_conflict,omitempty"` // "error" (default), "warn" or "override"
-	Lists      string `json:"lists,omitempty"`       // "replace" (default), "append" or "merge"
-	ListKey    string `json:"list_key,omitempty"`    // default "name"
+	Precedence string `json:"precedence,omitempty"`
+	OnConflict string `json:"on_conflict,omitempty"`
+	Lists      string `json:"lists,omitempty"`
+	ListKey    string `json:"list_key,omitempty"`
 }
 
 var hydrationKind = defineKind(Table{
@@ -35,7 +35,7 @@ var hydrationKind = defineKind(Table{
 	}
 })
 
-// HydrationOrDefault returns the hydration with all defaults.
+// HydrationOrDefault fills in the defaults.
 func (f *Fleet) HydrationOrDefault() Hydration {
 	hydration := Hydration{}
 	if f.Hydration != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds that protect stack and processor against texts from repositories and servers.
+// Bounds against texts from repositories and servers.
 const (
 	maxDepth  = 1000 // levels of nesting
-	maxDigits = 1000 // characters of a number
+	maxDigits = 1000 // of a number
 )
 
-// ParseJSON parses one JSON value. Trailing text and duplicate keys are errors. It accepts the same texts as
-// encoding/json in a fraction of the memory.
+// ParseJSON parses one JSON value. Trailing text and duplicate keys are errors. It accepts what encoding/json does, in a
+// fraction of the memory.
 func ParseJSON(text string) (any, error) {
 	tokens := newTokens(text)
 	value, err := nextValue(tokens, 0)
@@ -35,7 +35,6 @@ func newTokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// readingError converts an error to that of encoding/json.
 func readingError(text string, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -44,8 +43,7 @@ func readingError(text string, err error) error {
 	return err
 }
 
-// syntaxError returns the error of encoding/json for invalid JSON: a [json.SyntaxError], or [io.ErrUnexpectedEOF] for a
-// truncated text.
+// syntaxError returns the error of encoding/json, or [io.ErrUnexpectedEOF] for a truncated text.
 func syntaxError(text string) error {
 	var raw json.RawMessage
 	err := json.Unmarshal([]byte(text), &raw)
@@ -63,7 +61,7 @@ func syntaxError(text string) error {
 	return err
 }
 
-// endsEarly reports whether a text is truncated: encoding/json reads a space after every text.
+// endsEarly reports a truncated text: encoding/json reads a space after every text.
 func endsEarly(text, message string) bool {
 	return strings.HasPrefix(message, "unexpected end") ||
 		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")

@@ -68,7 +68,7 @@ func readSchemas(o *ObjectReader, attribute string) []string {
 	return schemas
 }
 
-// readKalypsoManifests reads Kalypso's free map of strings. Unknown keys become parameters.
+// readKalypsoManifests reads a free map of strings. Unknown keys become parameters.
 func readKalypsoManifests(o *ObjectReader) Manifests {
 	known := []string{"storage", "repo", "branch", "tag", "commit", "path", "chart", "version", "digest", "type"}
 	parameters := map[string]any{}

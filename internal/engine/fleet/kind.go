@@ -6,29 +6,27 @@ import (
 	"strings"
 )
 
-// kind defines one kind of objects: each row has a field of T, its attribute and its reader. Schemas, documentation and
-// JSON Schemas follow from the table.
+// kind defines one kind of objects: each row has a field of T, its attribute and its reader.
 type kind[T any] struct {
 	Table
 	fields []kindField
 	check  func(o *ObjectReader, object *T) // may be nil
 }
 
-// kindField reads an attribute into a field of a struct.
 type kindField struct {
 	name  string
 	index []int // empty: the whole struct
 	read  func(o *ObjectReader, name string, field any)
 }
 
-// row is an attribute and its field. Without a name, the attribute has the field's name in JSON.
+// row is an attribute and its field. Its name defaults to the field's in JSON.
 type row struct {
 	Attribute
 	field any // points into the probe of [defineKind]; nil if unstored
 	read  func(o *ObjectReader, name string, field any)
 }
 
-// defineKind calls rows once with a probe. Pointers into the probe identify the fields.
+// defineKind calls rows once. Pointers into probe identify fields.
 func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
 	k, probe := &kind[T]{Table: table}, new(T)
 	for _, r := range rows(probe) {
@@ -76,17 +74,17 @@ func fieldAt(object reflect.Value, pointer any) reflect.StructField {
 	panic(fmt.Sprintf("%T points to no field of a %s", pointer, object.Type()))
 }
 
-// storedAttribute is an attribute whose value read returns.
+// storedAttribute stores what read returns.
 func storedAttribute[F any](field *F, a Attribute, read func(o *ObjectReader, name string) F) row {
 	return row{a, field, func(o *ObjectReader, name string, field any) { *field.(*F) = read(o, name) }}
 }
 
-// spreadAttribute is an attribute that read stores in several fields of the object.
+// spreadAttribute stores into several fields.
 func spreadAttribute[T any](object *T, a Attribute, read func(o *ObjectReader, object *T)) row {
 	return row{a, object, func(o *ObjectReader, _ string, object any) { read(o, object.(*T)) }}
 }
 
-// unstoredAttribute is an attribute that the decoder of the kind reads.
+// unstoredAttribute is read by the decoder of the kind.
 func unstoredAttribute(a Attribute) row { return row{Attribute: a} }
 
 func namedAttribute(field *string, form *Form, meaning string) row {
@@ -95,7 +93,7 @@ func namedAttribute(field *string, form *Form, meaning string) row {
 	})
 }
 
-// textAttribute is a text, read by its properties: required, allowed values, form and default.
+// textAttribute is read by its properties: required, allowed values, form and default.
 func textAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, func(o *ObjectReader, name string) string {
 		text, given := readText(o, name), o.fields[name]
@@ -115,12 +113,12 @@ func textAttribute(field *string, a Attribute) row {
 	})
 }
 
-// choiceAttribute is one of the allowed texts. Its default is not stored.
+// choiceAttribute is an allowed text. Its default is not stored.
 func choiceAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, readOneOfOrNone)
 }
 
-// textsAttribute is a sorted list of texts.
+// textsAttribute is sorted.
 func textsAttribute(field *[]string, a Attribute) row {
 	a.Type = TextsType
 	if a.Form == nil {
@@ -164,13 +162,13 @@ func wholeAttribute(field *int, a Attribute) row {
 	return storedAttribute(field, a, (*ObjectReader).Int)
 }
 
-// objectAttribute is an object; nil if absent.
+// objectAttribute is nil if absent.
 func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) *P { return ReadObject(o, name, of.decodeNew) })
 }
 
-// partAttribute is an object; the zero value if absent.
+// partAttribute is zero if absent.
 func partAttribute[P any](field *P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) P { return ReadObject(o, name, of.decode) })

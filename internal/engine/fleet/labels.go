@@ -13,10 +13,10 @@ func readName(o *ObjectReader, check func(string) string) string {
 	return checkText(o, "name", readRequired(o, "name"), check)
 }
 
-// maxLabelName is the length of a DNS label and of a label's value.
+// maxLabelName bounds DNS labels and values of labels.
 const maxLabelName = 63
 
-// CheckLabelName returns the problem of a name that must be a DNS label, or "".
+// CheckLabelName returns the problem of a DNS label, or "".
 func CheckLabelName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
@@ -24,7 +24,7 @@ func CheckLabelName(name string) string {
 	return labelForm.check(name)
 }
 
-// CheckSubdomainName returns the problem of a name that must be a DNS subdomain, or "".
+// CheckSubdomainName returns the problem of a DNS subdomain, or "".
 func CheckSubdomainName(name string) string {
 	if IsPlainLabel(name) && isLower(name) && !strings.Contains(name, ".") {
 		return ""
@@ -32,7 +32,6 @@ func CheckSubdomainName(name string) string {
 	return subdomainForm.check(name)
 }
 
-// readLabels reads and checks Kubernetes labels.
 func readLabels(o *ObjectReader, attribute string) Labels {
 	labels := Labels(readTextMap(o, attribute))
 	if arePlain(labels) {
@@ -40,7 +39,7 @@ func readLabels(o *ObjectReader, attribute string) Labels {
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if o.reader.full() {
-			break // the message about one label may take kilobytes
+			break // one message may take kilobytes
 		}
 		path := o.path.Attribute(attribute).Key(key)
 		if problem := CheckLabelKey(key); problem != "" {
@@ -64,7 +63,7 @@ func isLower(text string) bool {
 	return true
 }
 
-// arePlain reports whether labels are certainly valid. It avoids Kubernetes' regular expressions for most labels.
+// arePlain reports certainly valid labels without Kubernetes' regular expressions.
 func arePlain(labels map[string]string) bool {
 	for key, value := range labels {
 		if !IsPlainLabel(key) || value != "" && !IsPlainLabel(value) {

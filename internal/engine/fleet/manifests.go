@@ -13,7 +13,7 @@ type Manifests struct {
 	folder.Manifests
 	Type       string         `json:"type,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs, Render and AllowPlain belong to the deployment target. Like manifests, they affect only content.
+	// ConfigAs, Render and AllowPlain belong to the deployment target. They, too, affect only content.
 	ConfigAs   ConfigAs `json:"config_as,omitempty"`
 	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: the cluster type's
 	AllowPlain []string `json:"allow_plain,omitempty"` // sorted
@@ -24,7 +24,7 @@ var (
 	manifestTypes = []string{"helm", "kustomize"}
 )
 
-// storageAttributes lists the attributes of each storage in addition to repo, type and parameters.
+// storageAttributes are in addition to repo, type and parameters.
 var storageAttributes = map[string][]string{
 	"git":  {"branch", "tag", "commit", "path"},
 	"helm": {"chart", "version"},
@@ -66,7 +66,7 @@ var manifestsKind = defineKind(Table{
 	}
 }).checkedBy(checkManifests)
 
-// readTargetManifests reads manifests. An unknown value makes only the target's manifests unknown.
+// readTargetManifests makes only the target's manifests unknown.
 func readTargetManifests(o *ObjectReader, target *DeploymentTarget, decode func(*ObjectReader) Manifests) {
 	value, path := o.Value("manifests")
 	if o.Require("manifests", "is required"); value == nil {
@@ -89,11 +89,11 @@ func readManifests(o *ObjectReader) Manifests {
 	return m
 }
 
-// checkManifests checks that the attributes fit the storage: see https://fluxcd.io/flux/components/source/.
+// checkManifests follows https://fluxcd.io/flux/components/source/.
 func checkManifests(o *ObjectReader, m *Manifests) {
 	texts := []struct {
 		attribute, text string
-		check           func(string) string // nil: any text
+		check           func(string) string // nil: any
 	}{
 		{"branch", m.Branch, checkRef}, {"tag", m.Tag, checkTag(m.Storage)}, {"commit", m.Commit, nil}, {"path", m.Path, checkSourcePath},
 		{"chart", m.Chart, checkChart}, {"version", m.Version, checkVersion}, {"digest", m.Digest, checkDigest},
@@ -151,7 +151,7 @@ func checkDigestVersion(o *ObjectReader, m *Manifests) {
 	}
 }
 
-// readAnyObject reads a free-form object; nil if absent, empty or unknown.
+// readAnyObject returns nil if the object is absent, empty or unknown.
 func readAnyObject(o *ObjectReader, attribute string) map[string]any {
 	switch value := o.value(attribute, AnyObjectType).(type) {
 	case nil:

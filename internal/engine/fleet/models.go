@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The JSON models come from control planes with plain objects: metadata are labels, selectors are maps of labels, and
-// the label "name" is the object's name.
+// The JSON models have plain objects: metadata are labels, selectors are maps of labels, and the label "name" is the
+// object's name.
 
 const modelTarget = "default"
 
-// modelKind infers the model of an object without kind from attributes unique to it.
+// modelKind infers the model from attributes unique to it.
 func modelKind(fields map[string]any) string {
 	for _, only := range []struct{ attribute, kind string }{
 		{"repo_url", "Application"}, {"short_name", "Cluster"}, {"group", "Namespace"},
@@ -25,7 +25,6 @@ func modelKind(fields map[string]any) string {
 	return ""
 }
 
-// readModelList reads the list form of an API: {"items": [...]}.
 func readModelList(p *controlPlane, o *ObjectReader) {
 	for _, item := range o.List("items") {
 		if read := p.readers["/"+cmp.Or(readText(item, "kind"), modelKind(item.fields))]; read != nil {
@@ -109,7 +108,7 @@ func readModelPolicy(p *controlPlane, o *ObjectReader) {
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-// readModelSelector reads a map of labels. attributes maps keys to reserved labels.
+// readModelSelector maps keys to the reserved labels in attributes.
 func readModelSelector(o *ObjectReader, attribute string, attributes map[string]string) *Selector {
 	wanted := readWantedLabels(o, attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {

@@ -1,26 +1,26 @@
 package fleet
 
-// Placement chooses some of the hosts that a target policy selects, for each deployment target separately.
+// Placement chooses among the hosts of a target policy, for each deployment target separately.
 type Placement struct {
 	NumberOfHosts int          `json:"number_of_hosts"` // at least 1
 	Prefer        []Preference `json:"prefer,omitempty"`
 	Spread        []Spread     `json:"spread,omitempty"`
 }
 
-// Preference adds its weight to every host that its selector matches. Hosts with more weight are chosen first.
+// Preference adds its weight to matching hosts. More weight is chosen first.
 type Preference struct {
 	Selector *Selector `json:"selector"`
 	Weight   int       `json:"weight"` // from -1000 to 1000
 }
 
-// Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart while hosts are left to choose from.
-// Hosts without the label count as one more value.
+// Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart while hosts are left. Hosts
+// without the label count as one more value.
 type Spread struct {
 	Key     string `json:"key"`
-	MaxSkew int    `json:"max_skew"` // at least 1, the default
+	MaxSkew int    `json:"max_skew"` // at least 1
 }
 
-// maxWeight bounds weights, so that no sum of them overflows.
+// maxWeight keeps sums from overflowing.
 const maxWeight = 1000
 
 var placementKind = defineKind(Table{

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readQuantities reads quantities by resource name, as texts or numbers.
+// readQuantities reads texts or numbers by resource name.
 func readQuantities(o *ObjectReader, attribute string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
@@ -37,7 +37,6 @@ func readQuantities(o *ObjectReader, attribute string) map[string]string {
 	return quantities
 }
 
-// checkQuantityNames reports wrong names of resources.
 func checkQuantityNames(o *ObjectReader, attribute string, check func(name string) string) {
 	given, _ := o.fields[attribute].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -47,14 +46,14 @@ func checkQuantityNames(o *ObjectReader, attribute string, check func(name strin
 	}
 }
 
-// quotaResources lists the valid names without a slash. https://kubernetes.io/docs/concepts/policy/resource-quotas/
+// quotaResources are without a slash. https://kubernetes.io/docs/concepts/policy/resource-quotas/
 var quotaResources = []string{
 	"configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory",
 	"persistentvolumeclaims", "pods", "replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory",
 	"requests.storage", "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
 }
 
-// countedResources lists the namespaced resources of Kubernetes' groups, for "count/<name>".
+// countedResources are those of "count/<name>" by Kubernetes' groups.
 var countedResources = map[string][]string{
 	"": {
 		"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
@@ -70,8 +69,7 @@ var countedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
 }
 
-// checkQuotaName returns the problem of a name in a ResourceQuota, or "". Kubernetes accepts some invalid names, which
-// then limit nothing.
+// checkQuotaName is stricter than Kubernetes, which accepts some names that limit nothing.
 func checkQuotaName(name string) string {
 	before, after, hasSlash := strings.Cut(name, "/")
 	switch {

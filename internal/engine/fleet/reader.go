@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Reader decodes objects strictly: a misspelt attribute or a wrong type is a finding at its path, and all findings are
-// collected. Unknown values are skipped and noted. The zero value is ready to use.
+// Reader decodes objects strictly: a misspelt attribute or a wrong type is a finding at its path. Unknown values are
+// skipped and noted. The zero value is ready to use.
 type Reader struct {
 	Findings Findings
 	// Unknown reports whether a requested value is unknown.
 	Unknown bool
 
-	more int // findings beyond the limit
-	// allEnvironments lists all environments; nil if the input does not.
+	more int // beyond the limit
+	// allEnvironments is nil if the input does not list them.
 	allEnvironments []string
 }
 
@@ -33,8 +33,7 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	r.Findings.Report(path, format, arguments...)
 }
 
-// Object starts to read an object by its table. It returns nil if the value is unknown, or no object, which is a
-// finding.
+// Object starts to read an object. It returns nil if the value is unknown, or no object, which is a finding.
 func (r *Reader) Object(table *Table, path *Path, value any) *ObjectReader {
 	o, isUnknown := r.object(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
@@ -59,8 +58,8 @@ func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
 	return readChildren(root, table, path, readElements(root, path, value, "a list of objects"))
 }
 
-// ObjectReader reads the attributes of one object. null is the same as an absent attribute. An unknown attribute makes
-// the object and its parents unknown.
+// ObjectReader reads the attributes of one object. null means absent. An unknown attribute makes the object and its
+// parents unknown.
 type ObjectReader struct {
 	reader  *Reader
 	table   *Table        // nil for foreign kinds
@@ -75,8 +74,7 @@ type ObjectReader struct {
 
 const usualAttributes = 12
 
-// unknownText stands for an unknown string during decoding. Input cannot contain it: [readScalar] refuses NUL
-// characters.
+// unknownText stands for an unknown string. [readScalar] refuses NUL in input.
 const unknownText = "\x00unknown"
 
 func isSet(text string) bool {
@@ -90,10 +88,10 @@ func (o *ObjectReader) noteUnknown() {
 	}
 }
 
-// Path returns the path of the object.
+// Path locates the object.
 func (o *ObjectReader) Path() *Path { return o.path }
 
-// At returns the path of an attribute.
+// At locates an attribute.
 func (o *ObjectReader) At(name string) *Path {
 	if written, ok := o.written[name]; ok {
 		name = written
@@ -109,7 +107,7 @@ func (o *ObjectReader) Report(name, format string, arguments ...any) {
 // Value returns an attribute without checks, and its path.
 func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
-// get returns an attribute. It panics if the table has another type for it.
+// get panics if the table has another type.
 func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
 		o.table.find(name).must(types)
@@ -118,7 +116,7 @@ func (o *ObjectReader) get(name string, types ...Type) any {
 	return o.fields[name]
 }
 
-// Has reports whether an attribute is set, also to an unknown value.
+// Has reports whether an attribute is set, even to an unknown value.
 func (o *ObjectReader) Has(name string) bool { return o.get(name) != nil }
 
 // Known reports whether an attribute is set and known.
@@ -175,7 +173,7 @@ func kindOf(value any) string {
 	return "an unknown value"
 }
 
-// readScalar returns a text or a problem. Other types are problems: HCL and YAML would turn version 1.10 into 1.1.
+// readScalar returns a text or a problem. HCL and YAML would turn the number 1.10 into 1.1.
 func readScalar(o *ObjectReader, value any) (text, problem string) {
 	switch value := value.(type) {
 	case nil:
@@ -249,7 +247,7 @@ func checkText(o *ObjectReader, name, text string, check func(string) string) st
 	return text
 }
 
-// OneOf reads one of the table's allowed texts. It returns the default if the text is absent, unknown or wrong.
+// OneOf reads one of the allowed texts, or else returns the default.
 func (o *ObjectReader) OneOf(name string) string {
 	attribute := o.table.find(name)
 	if text := readOneOf(o, name); slices.Contains(attribute.Allowed, text) {
@@ -308,8 +306,7 @@ func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	return nil
 }
 
-// Int reads a whole number within the table's bounds. It returns the default, or 0, if the number is absent, unknown or
-// wrong.
+// Int reads a whole number within the table's bounds, or else returns the default or 0.
 func (o *ObjectReader) Int(name string) int {
 	attribute := o.table.find(name)
 	switch value := o.value(name, WholeType).(type) {

@@ -56,7 +56,7 @@ func readSortedTexts(o *ObjectReader, name string) []string {
 	return slices.Compact(texts)
 }
 
-// readCheckedTexts reads a sorted list; check returns the problem of a text, or "".
+// readCheckedTexts sorts. check returns a problem or "".
 func readCheckedTexts(o *ObjectReader, name string, check func(string) string) []string {
 	texts := readSortedTexts(o, name)
 	EachText(o, name, func(path *Path, text string) {
@@ -130,7 +130,7 @@ func ReadTextOrTextMap(o *ObjectReader, name string) (text string, byKey map[str
 	}
 }
 
-// Object starts to read an object in an attribute; nil if absent or unknown.
+// Object starts to read an object; nil if absent or unknown.
 func (o *ObjectReader) Object(name string) *ObjectReader {
 	value := o.get(name, ObjectType, TextOrObjectType)
 	if value == nil {
@@ -165,7 +165,7 @@ func readChildBy(o *ObjectReader, table *Table, path *Path, value any) *ObjectRe
 	return inner
 }
 
-// ReadList reads a list of objects, and reports attributes that read ignores.
+// ReadList reads objects, and reports attributes that read ignores.
 func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) []T {
 	var all []T
 	for _, one := range o.List(name) {
@@ -175,8 +175,7 @@ func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) [
 	return all
 }
 
-// ReadObject reads an object in an attribute, and reports attributes that read ignores. It returns the zero value if the
-// object is absent or unknown.
+// ReadObject reads an object, and reports attributes that read ignores. It returns the zero value if absent or unknown.
 func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T) (made T) {
 	if part := o.Object(name); part != nil {
 		made = read(part)
@@ -185,7 +184,7 @@ func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T)
 	return made
 }
 
-// List reads a list of objects. Findings identify an object by its name if that is unique, else by index.
+// List is [Reader.List] for an attribute.
 func (o *ObjectReader) List(name string) []*ObjectReader {
 	value := o.get(name, ObjectsType)
 	if value == nil {

@@ -12,7 +12,7 @@ import (
 
 const maxEncrypted = 1 << 20
 
-// readContainerSecrets reads secrets and encrypted. Unknown parts make nothing else unknown.
+// readContainerSecrets makes nothing else unknown.
 func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool) {
 	known = readAside(o, func() {
 		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}
@@ -46,7 +46,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 	return references
 }
 
-// eachInMap calls do for each element of a known map of what, in order.
+// eachInMap calls do for each element of a known map, in order.
 func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path *Path, element any)) {
 	switch given := o.value(attribute, ObjectMapType).(type) {
 	case nil:
@@ -60,7 +60,7 @@ func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path
 	}
 }
 
-// goesUp reports whether a path contains "." or "..", possibly URL-encoded.
+// goesUp finds "." and "..", possibly URL-encoded.
 func goesUp(path string) bool {
 	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
 	for part := range strings.SplitSeq(path, "/") {
@@ -77,7 +77,7 @@ func checkStoreName(o *ObjectReader, path *Path, name string) {
 	}
 }
 
-// checkShown refuses a text that plans and records cannot show. It does not repeat the text.
+// checkShown refuses a text that plans cannot show, without repeating it.
 func checkShown(o *ObjectReader, attribute, text string) {
 	if isSet(text) && folder.CheckText(text) != nil {
 		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
@@ -108,7 +108,7 @@ func readEncryptedFiles(o *ObjectReader, attribute string) []string {
 	return files
 }
 
-// AllowPlainAnnotation is allow_plain of a ConfigMap or a final object: names, separated by commas.
+// AllowPlainAnnotation has the names of allow_plain, separated by commas.
 const AllowPlainAnnotation = "flotilla.dev/allow-plain"
 
 func readAllowPlainAnnotation(o *ObjectReader) (keys []string) {

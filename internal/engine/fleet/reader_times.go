@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ReadDuration reads a non-negative Go duration up to most; 0 if absent.
+// ReadDuration reads a non-negative duration up to most; 0 if absent.
 func ReadDuration(o *ObjectReader, name string, most time.Duration) time.Duration {
 	text := o.Text(name)
 	if text == "" {
@@ -33,7 +33,7 @@ func ParseDuration(text string, most time.Duration) (duration time.Duration, pro
 	return duration, ""
 }
 
-// ReadTimeout reads a positive duration. It returns the table's default if the duration is absent, unknown or wrong.
+// ReadTimeout reads a positive duration, or else returns the table's default.
 func ReadTimeout(o *ObjectReader, name string) time.Duration {
 	byDefault := time.Duration(0)
 	if text := o.table.defaultText(name); text != "" {
@@ -52,7 +52,7 @@ func ReadTimeout(o *ObjectReader, name string) time.Duration {
 	return duration
 }
 
-// ReadTime reads a time in RFC 3339; zero if absent.
+// ReadTime reads RFC 3339; zero if absent.
 func ReadTime(o *ObjectReader, name string) time.Time {
 	text := o.Text(name)
 	if text == "" {

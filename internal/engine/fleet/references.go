@@ -9,7 +9,7 @@ import (
 type reference struct {
 	path         *Path
 	collection   string
-	templateType string // only for templates
+	templateType string
 	name         string
 }
 
@@ -20,7 +20,7 @@ var kindNames = map[string]string{
 	deploymentTargets: "deployment target",
 }
 
-// refer adds a reference, to be checked after all objects were read.
+// refer adds a reference to check at the end.
 func (c *crossReferences) refer(path *Path, collection, name string) {
 	if isSet(name) && c.decoded.EnvironmentKnown {
 		c.references = append(c.references, reference{path: path, collection: collection, name: name})
@@ -132,8 +132,6 @@ type localTarget struct {
 	name string
 }
 
-// checkWorkloads reports workloads that their workspace forbids here, missing requirements, and full names that collide
-// or are too long for a label.
 func (c *crossReferences) checkWorkloads() {
 	c.sortWorkloads()
 	workspaces := make(map[string]Workspace, len(c.decoded.Fleet.Workspaces))
@@ -174,7 +172,7 @@ func (c *crossReferences) checkWorkloads() {
 	c.checkCycles()
 }
 
-// sortWorkloads puts the base fleet first: a collision is reported at the object in the input.
+// sortWorkloads puts the base fleet first: a collision is reported in the input.
 func (c *crossReferences) sortWorkloads() {
 	slices.SortStableFunc(c.workloads, func(a, b localWorkload) int {
 		switch {
@@ -209,7 +207,7 @@ func (c *crossReferences) checkCycles() {
 	visit = func(name string) {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
-			if len(circle) > 2 { // a self-reference is reported elsewhere
+			if len(circle) > 2 { // others report a self-reference
 				c.reader.Report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}

@@ -10,14 +10,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/access"
 )
 
-// Registration is a WorkloadRegistration of Kalypso: it locates the workloads of a team.
+// Registration is a WorkloadRegistration of Kalypso.
 type Registration struct {
 	Name      string
 	Labels    Labels
 	Workspace string // may be empty
 	Source    Source
-	// Sources are the URL prefixes that the workspace allows; nil allows any. SourcesKnown is false while they are
-	// unknown.
+	// Sources are the URL prefixes of the workspace; nil allows any. SourcesKnown is false while they are unknown.
 	Sources      []string
 	SourcesKnown bool
 }
@@ -25,11 +24,11 @@ type Registration struct {
 // Source is a folder of a repository at a ref.
 type Source struct {
 	URL  string
-	Ref  string // refs/heads/<name> for a certain branch
+	Ref  string // refs/heads/<name> for a branch
 	Path string
 }
 
-// RegistrationOptionsTable describes the options of provider::flotilla::registrations.
+// RegistrationOptionsTable is of provider::flotilla::registrations.
 var RegistrationOptionsTable = &Table{
 	Name:    "options of registrations",
 	Meaning: "The options of `provider::flotilla::registrations`.",
@@ -42,10 +41,9 @@ var RegistrationOptionsTable = &Table{
 	},
 }
 
-// DecodeRegistrations decodes the WorkloadRegistrations in a list or map of YAML texts. It returns those not in
-// options.followed, by name, so that a cycle of registrations ends. known is false while some may be unknown.
-//
-// With options.workspaces, a source outside of its workspace's sources is an error, and so is an unknown workspace.
+// DecodeRegistrations decodes the WorkloadRegistrations among YAML texts, by name, without those in options.followed, so
+// that a cycle ends. known is false while some may be unknown. With options.workspaces, a source outside of its
+// workspace's sources is an error.
 func DecodeRegistrations(documents, options any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder()},
@@ -71,13 +69,12 @@ func (s Source) location() Source {
 	return Source{URL: at, Ref: strings.TrimPrefix(s.Ref, "refs/heads/"), Path: folder}
 }
 
-// registrationReader reads the registrations among documents.
 type registrationReader struct {
 	*controlPlane
 	bounds    sourceBounds
 	found     map[string]Registration
 	locations map[Source]*Path
-	before    map[Source]bool // followed sources
+	before    map[Source]bool // followed
 }
 
 func (p *registrationReader) readOptions(options any) {
@@ -143,14 +140,14 @@ func (p *registrationReader) register(o *ObjectReader) {
 	p.found[registration.Name] = registration
 }
 
-// bound sets the sources of a registration, and reports a URL outside of them. at is the path of its spec.
+// bound sets the sources of a registration, and checks its URL. at is the path of its spec.
 func (p *registrationReader) bound(registration *Registration, at *Path) {
 	sources, ok := p.bounds.sources[registration.Workspace]
 	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]
 	switch {
 	case !p.bounds.isSet:
 	case !ok && !p.bounds.complete:
-		return // its name may still be unknown
+		return // its name may be unknown
 	case registration.Workspace == "":
 		p.Report(at.Attribute("workspace"), "is required: the sources of the workspace say where the registration may lead")
 		return
@@ -169,7 +166,6 @@ func (p *registrationReader) bound(registration *Registration, at *Path) {
 	}
 }
 
-// maxFollowedDepth bounds the nesting of followed registrations.
 const maxFollowedDepth = 4
 
 func (p *registrationReader) follow(at *Path, value any, depth int) {

@@ -6,8 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// FirstName returns the oldest name, which namespaces, objects and labels on clusters keep. So a rename removes nothing
-// from clusters.
+// FirstName returns the oldest name, which everything on clusters keeps, so that a rename removes nothing.
 func (c *ClusterType) FirstName() string {
 	if len(c.Formerly) > 0 {
 		return c.Formerly[0]
@@ -26,7 +25,7 @@ func (f *Fleet) Renames() map[string]string {
 	return renames
 }
 
-// ApplyRenames renames cluster types to their names in a later fleet.
+// ApplyRenames gives cluster types their names in a later fleet.
 func (f *Fleet) ApplyRenames(later *Fleet) {
 	renames := later.Renames()
 	if len(renames) == 0 {
@@ -94,7 +93,7 @@ func (c *crossReferences) checkFormerNames() {
 	}
 }
 
-// nameNow returns the current name of a formerly named cluster type, or "".
+// nameNow returns the current name, or "".
 func (c *crossReferences) nameNow(name string) string {
 	for _, one := range c.formerNames {
 		if one.name == name {

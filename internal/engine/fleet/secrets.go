@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/encrypted"
 )
 
-// SecretReference names a secret in a store. Flotilla never reads the secret itself.
+// SecretReference names a secret in a store. Flotilla never reads the secret.
 type SecretReference struct {
 	Store    string `json:"store"` // see [ClusterType.SecretStores]
 	Key      string `json:"key"`
@@ -40,17 +40,17 @@ var secretReferenceKind = defineKind(Table{
 
 // ContainerSecrets are the secrets of a config container.
 type ContainerSecrets struct {
-	// References share the keys of data. nil removes a key of another container.
+	// References share the keys of data. nil removes another container's key.
 	References map[string]*SecretReference `json:"secrets,omitempty"`
-	// Encrypted are encrypted files, one YAML document each.
+	// Encrypted are files of one YAML document each.
 	Encrypted []string `json:"encrypted,omitempty"`
 }
 
-// SecretsEntry returns the name of a container's secrets in [Config]. It is no container's name: names have no "/", or
-// begin with [appConfigPrefix].
+// SecretsEntry returns the name of a container's secrets in [Config]. Names of containers have no "/", or begin with
+// [appConfigPrefix].
 func SecretsEntry(container string) string { return "secrets/" + container }
 
-// UnknownEntry is the entry of unknown secrets.
+// UnknownEntry stands for unknown secrets.
 const UnknownEntry = "null"
 
 // Known reports whether the values and secrets of a container are known.
@@ -88,8 +88,8 @@ func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets)
 	return nil
 }
 
-// ParseEncrypted parses an encrypted file of one YAML document, and checks that it has no plain value. The error lists
-// all problems without values. The caller adds the location of the file.
+// ParseEncrypted checks that an encrypted file has one YAML document without plain values. The error has no value and no
+// location.
 func ParseEncrypted(text string) (encrypted.File, error) {
 	document, err := ParseYAML(text)
 	if err != nil {
@@ -99,7 +99,6 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	if err != nil {
 		return encrypted.File{}, err
 	}
-	// File names contain this name.
 	const longest = 240
 	switch {
 	case CheckSubdomainName(file.Name) != "":
@@ -113,7 +112,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	return file, nil
 }
 
-// withoutContent cuts an error of [ParseYAML] after the line number: the rest may contain a value.
+// withoutContent cuts an error after the line number: the rest may contain a value.
 func withoutContent(err error) string {
 	var bound *BoundError
 	if errors.As(err, &bound) {

@@ -19,7 +19,7 @@ import (
 type Selector struct {
 	MatchLabels      map[string]string `json:"match_labels,omitempty"`
 	MatchExpressions []Expression      `json:"match_expressions,omitempty"`
-	Expression       string            `json:"expression,omitempty"` // Kubernetes' string form: "region in (us-west, jp), !restricted"
+	Expression       string            `json:"expression,omitempty"` // "region in (us-west, jp), !restricted"
 }
 
 // Expression is a requirement with operator In, NotIn, Exists or DoesNotExist.
@@ -66,7 +66,6 @@ var (
 	clusterSelector     = Attribute{Meaning: "Clusters with matching labels: their own and their type's, their own winning."}
 )
 
-// selectorAttribute is a selector; nil if absent.
 func selectorAttribute(field **Selector, a Attribute) row {
 	a.Type, a.Of = ObjectType, &selectorTable
 	return storedAttribute(field, a, ReadSelector)
@@ -77,7 +76,7 @@ type Requirements struct {
 	requirements labels.Requirements
 }
 
-// Compile checks and compiles the selector. Paths are relative to it.
+// Compile checks the selector. Paths are relative to it.
 func (s *Selector) Compile() (Requirements, Findings) {
 	var compiled labels.Requirements
 	var findings Findings
@@ -170,7 +169,7 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	return all, nil
 }
 
-// requirementMessage removes Go details from an error of package labels.
+// requirementMessage removes Go details.
 func requirementMessage(err error) string {
 	var fieldError *field.Error
 	if errors.As(err, &fieldError) {
@@ -182,7 +181,7 @@ func requirementMessage(err error) string {
 // Matches reports whether labels meet all requirements.
 func (r Requirements) Matches(set Labels) bool { return r.CountFailed(set, 1) == 0 }
 
-// Failed returns the requirements that fail, in order and in Kubernetes' string form.
+// Failed returns the failing requirements in Kubernetes' string form.
 func (r Requirements) Failed(set Labels) []string {
 	var failed []string
 	for i := range r.requirements {
@@ -193,7 +192,7 @@ func (r Requirements) Failed(set Labels) []string {
 	return failed
 }
 
-// CountFailed counts failing requirements up to a limit.
+// CountFailed stops at limit.
 func (r Requirements) CountFailed(set Labels, limit int) int {
 	failed := 0
 	for i := range r.requirements {
@@ -207,7 +206,7 @@ func (r Requirements) CountFailed(set Labels, limit int) int {
 	return failed
 }
 
-// Wanted yields each required key with its possible values, for an index.
+// Wanted yields required keys with their possible values, for an index.
 func (r Requirements) Wanted(yield func(key string, values []string) bool) {
 	for i := range r.requirements {
 		requirement := &r.requirements[i]
@@ -221,7 +220,7 @@ func isIn(operator selection.Operator) bool {
 	return operator == selection.Equals || operator == selection.DoubleEquals || operator == selection.In
 }
 
-// Contradiction returns two requirements that exclude each other, in Kubernetes' string form, or "".
+// Contradiction returns two requirements that exclude each other, or "".
 func (r Requirements) Contradiction() string {
 	for i := range r.requirements {
 		for j := range i {
@@ -234,7 +233,6 @@ func (r Requirements) Contradiction() string {
 	return ""
 }
 
-// contradict reports whether two requirements on the same key exclude each other.
 func contradict(a, b *labels.Requirement) bool {
 	switch {
 	case a.Operator() == selection.DoesNotExist:
@@ -304,7 +302,7 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 	return selector
 }
 
-// readWantedLabels refuses null: ignoring the label would match more.
+// readWantedLabels refuses null: without the label, more would match.
 func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -322,7 +320,7 @@ func readLabelValues(o *ObjectReader, attribute string) []string {
 	return slices.Compact(values)
 }
 
-// isPlain reports whether a selector is certainly valid without compiling it, as most are.
+// isPlain reports most valid selectors without compiling them.
 func (s *Selector) isPlain() bool {
 	for _, expression := range s.MatchExpressions {
 		if operator := expression.Operator; operator != "In" && operator != "NotIn" {

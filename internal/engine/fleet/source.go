@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// Locations of manifests are checked without a connection. Messages never repeat a URL: it may contain a secret.
+// Messages never repeat a URL: it may contain a secret.
 
-// repoSchemes lists the URL schemes of each storage. Git's form "user@host:path" has none.
+// repoSchemes is by storage. Git's form "user@host:path" has none.
 var repoSchemes = map[string][]string{
 	"git":  {"https", "http", "ssh"},
 	"helm": {"https", "http", "oci"},
@@ -40,7 +40,7 @@ func checkManifestsRepo(storage, repo, chart string) string {
 	}
 	schemes, known := repoSchemes[storage]
 	switch {
-	case !known: // unknown or invalid storage
+	case !known: // wrong or unknown
 		return ""
 	case strings.ContainsAny(path, wildcards) || strings.ContainsAny(authority, "*?{}"):
 		return "has one of " + wildcards + ", which a project of Argo CD would read as more than this one URL"
@@ -157,7 +157,7 @@ func checkSourcePrefix(prefix string) string {
 	return ""
 }
 
-// wildcards have a special meaning in an Argo CD project.
+// wildcards have a meaning in an Argo CD project.
 const wildcards = "*?{}[]"
 
 func checkChart(chart string) string {
@@ -170,7 +170,7 @@ func checkChart(chart string) string {
 	return ""
 }
 
-// FindWarnings returns probable mistakes in a valid fleet. It skips unknown manifests.
+// FindWarnings returns probable mistakes in a valid fleet.
 func FindWarnings(f *Fleet) Findings {
 	var warnings Findings
 	for workload, target := range f.Targets() {

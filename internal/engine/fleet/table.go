@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Table lists the attributes of an object. Readers, the reference documentation, JSON Schemas and resource schemas all
-// follow from it, so none of them can differ. A reader panics if it asks for an attribute that the table lacks or that has
-// another type. An attribute that no reader asks for is unknown to users.
+// Table lists the attributes of an object. Readers, documentation, JSON Schemas and resource schemas follow from it. A
+// reader panics if the table lacks an attribute or has another type; attributes that no reader asks for are refused.
 type Table struct {
 	Name       string // singular: "cluster type"
 	Meaning    string // Markdown
 	Attributes []Attribute
-	// Some lists attributes of which at least one must be set; exactly one if One is true.
+	// Some lists attributes of which at least one must be set, or exactly one if One is true.
 	Some []string
 	One  bool
-	// Apart lists pairs of attributes that exclude each other.
+	// Apart lists pairs that exclude each other.
 	Apart [][2]string
 }
 
@@ -35,18 +34,18 @@ type Attribute struct {
 	Least, Most int
 	Meaning     string // Markdown
 	Of          *Table // of nested objects
-	// NullElements allows null elements, which are left out, and EmptyElements empty texts.
+	// NullElements are left out. Both are errors by default.
 	NullElements, EmptyElements bool
-	// Ordered reports that the order of a list matters. A resource then has a list, not a set.
+	// Ordered makes a list of resources, not a set.
 	Ordered bool
-	// Computed marks an attribute that resources compute. Readers skip it.
+	// Computed attributes are skipped by readers.
 	Computed bool
 }
 
 // Type is the type of an attribute.
 type Type int
 
-// The types of attributes. [ObjectReader] has a reader for all but the last four.
+// [ObjectReader] has a reader for all but the last four.
 const (
 	TextType Type = iota
 	BoolType
@@ -71,19 +70,19 @@ const (
 	AnyType
 )
 
-// RootTable returns the table of provider::flotilla::fleet's argument. It leads to all other tables.
+// RootTable returns the table of provider::flotilla::fleet, which leads to all others.
 func RootTable() *Table { return &fleetTable }
 
-// CollectionTable returns the table of a collection's objects, such as "workspaces".
+// CollectionTable returns the table of the objects in "workspaces", "clusters", ….
 func CollectionTable(collection string) *Table { return fleetTable.find(collection).Of }
 
-// SelectorTable returns the table of label selectors.
+// SelectorTable is of label selectors.
 func SelectorTable() *Table { return &selectorTable }
 
-// LocationTable returns the table of locations in a GitOps repository.
+// LocationTable is of folders in a GitOps repository.
 func LocationTable() *Table { return &locationKind.Table }
 
-// DecryptionTable returns the table of decryption.
+// DecryptionTable is of decryption by agents.
 func DecryptionTable() *Table { return &decryptionKind.Table }
 
 var fleetTable = Table{
@@ -146,7 +145,7 @@ func (t *Table) find(name string) *Attribute {
 	return attribute
 }
 
-// Keys returns the names of attributes that users write, in table order.
+// Keys returns the attributes that users write, in order.
 func (t *Table) Keys() []string {
 	var names []string
 	for i := range t.Attributes {
@@ -157,7 +156,7 @@ func (t *Table) Keys() []string {
 	return names
 }
 
-// Anchor returns the table's anchor in the reference.
+// Anchor links to the table in the reference.
 func (t *Table) Anchor() string { return strings.ToLower(strings.ReplaceAll(t.Name, " ", "-")) }
 
 func (t *Table) isComputed(name string) bool {
@@ -223,5 +222,5 @@ func (a *Attribute) TypeText() string {
 	return text
 }
 
-// maxWhole is the default upper bound of a whole number.
+// maxWhole is the default upper bound.
 const maxWhole = 1<<31 - 1

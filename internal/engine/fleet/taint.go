@@ -1,6 +1,6 @@
 package fleet
 
-// Taint keeps deployment targets off a host unless their policy tolerates it. Effect is "NoSchedule".
+// Taint keeps deployment targets off a host unless their policy tolerates it.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 type Taint struct {
 	Key    string `json:"key"`
@@ -8,8 +8,8 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Toleration lets a policy assign to tainted hosts. An empty Key with operator Exists tolerates every taint, an empty
-// Effect every effect.
+// Toleration lets a policy assign to tainted hosts. An empty Key with Exists tolerates every taint, an empty Effect
+// every effect.
 type Toleration struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator"` // "Equal" or "Exists"

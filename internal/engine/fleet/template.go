@@ -10,12 +10,12 @@ type Template struct {
 	Manifests   []string `json:"manifests"`
 }
 
-// TemplateTypes lists the types of templates, in the order of the documentation.
+// TemplateTypes is in the order of the documentation.
 var TemplateTypes = []string{"reconciler", "namespace", "config", "policy", "secret"}
 
 var contentTypes = []string{"yaml", "json", "env", "properties", "sh", "text"}
 
-// BuiltinTemplates lists the built-in templates by type.
+// BuiltinTemplates is by type.
 var BuiltinTemplates = map[string][]string{
 	"reconciler": reconciler.Names(),
 	"namespace":  {"default"},
@@ -24,7 +24,6 @@ var BuiltinTemplates = map[string][]string{
 	"secret":     {"external-secrets", "secrets-store-csi"},
 }
 
-// Defaults of attributes.
 const (
 	DefaultReconciler       = reconciler.DefaultAgent
 	DefaultNamespaceService = "default"

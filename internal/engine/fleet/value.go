@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// A value, here and in hydration, is nil, bool, string, [json.Number], []any or map[string]any: JSON with exact numbers.
-// Input may contain [Unknown] instead.
+// A value is nil, bool, string, [json.Number], []any or map[string]any: JSON with exact numbers. Input may contain
+// [Unknown].
 
 // Unknown is a value that Terraform does not know yet.
 type Unknown struct{}
@@ -24,8 +24,7 @@ func IsKnown(value any) bool {
 	return !deep.Holds(value, func(part any) bool { return part == Unknown{} })
 }
 
-// CanonicalJSON returns the canonical JSON of a value: sorted keys, no white space, no needless escapes, numbers as by
-// [CanonicalNumber].
+// CanonicalJSON returns sorted keys, no white space, no needless escapes, and numbers as [CanonicalNumber] does.
 func CanonicalJSON(value any) (string, error) {
 	var buffer bytes.Buffer
 	if err := writeCanonical(&buffer, value); err != nil {
@@ -109,8 +108,8 @@ func isPlainJSON(text string) bool {
 	return true
 }
 
-// Canonical returns a deep copy with numbers as by [CanonicalNumber], so that equal values are deeply equal. Unknown
-// values, and values without a JSON form, are errors.
+// Canonical returns a deep copy with canonical numbers, so that equal values are deeply equal. Unknown values are
+// errors.
 func Canonical(value any) (any, error) {
 	switch value := value.(type) {
 	case nil, bool, string:
@@ -143,18 +142,17 @@ func Canonical(value any) (any, error) {
 
 const numberPrecision = 512
 
-// A number with a binary exponent beyond maxPlainExponent is written with an exponent, beyond maxExponent it is refused:
-// a few bytes ("1e999999999") must not take gigabytes or minutes.
+// Binary exponents beyond maxPlainExponent are written as such, beyond maxExponent refused: "1e999999999" must not take
+// gigabytes.
 const (
 	maxPlainExponent = 2048
 	maxExponent      = 32768
 )
 
-// outOfRange replaces a number beyond maxExponent. It is neither a number nor a label.
+// outOfRange is neither a number nor a label.
 const outOfRange json.Number = "out of the range of numbers"
 
-// CanonicalNumber returns the shortest decimal text of a number, usually without exponent: "1.50" and "15e-1" are both
-// "1.5".
+// CanonicalNumber returns the shortest decimal text, usually without exponent: "1.50" and "15e-1" are both "1.5".
 func CanonicalNumber(number json.Number) (json.Number, error) {
 	if plainInteger(string(number)) {
 		return number, nil
@@ -176,7 +174,7 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	return canonical, nil
 }
 
-// FormatNumber is [CanonicalNumber] for a parsed number. It returns no valid number if the number is out of range.
+// FormatNumber is [CanonicalNumber] for a parsed number. A number out of range has no valid form.
 func FormatNumber(number *big.Float) json.Number {
 	exponent := number.MantExp(nil)
 	switch size := max(exponent, -exponent); {

@@ -24,9 +24,9 @@ type DeploymentTarget struct {
 	Labels        Labels   `json:"labels,omitempty"`
 	Namespace     string   `json:"namespace,omitempty"`      // empty: "<environment>-<host>-<target>"
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas
-	// Manifests affect only the content of folders, so they are not part of the model: see [Value].
+	// Manifests affect only content, so they are not part of the model.
 	Manifests        Manifests `json:"-"`
-	ManifestsPending bool      `json:"-"` // Manifests are unknown
+	ManifestsPending bool      `json:"-"`
 }
 
 var workloadKind = defineKind(Table{
@@ -90,8 +90,7 @@ var deploymentTargetKind = defineKind(Table{
 	}
 }).checkedBy(func(o *ObjectReader, t *DeploymentTarget) { checkText(o, "namespace", t.Namespace, checkNotReserved) })
 
-// contentAttribute is an attribute that, like manifests, affects only content. An unknown value makes only the target's
-// manifests unknown.
+// contentAttribute affects only content. An unknown value makes only the target's manifests unknown.
 func contentAttribute(t *DeploymentTarget, a Attribute, read func(o *ObjectReader, m *Manifests)) row {
 	return spreadAttribute(t, a, func(o *ObjectReader, t *DeploymentTarget) {
 		readContent(t, readAside(o, func() { read(o, &t.Manifests) }))
@@ -185,8 +184,7 @@ func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *
 	return &target, belongs, o.unknown
 }
 
-// checkNotReserved refuses namespaces of Kubernetes and of agents: the quota, limits and network policies of the workspace
-// would apply to them.
+// checkNotReserved refuses namespaces to which a workspace's quota and policies must not apply.
 func checkNotReserved(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:

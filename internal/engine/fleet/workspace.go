@@ -19,16 +19,16 @@ type Workspace struct {
 	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "isolated", or empty
 	ServiceAccount    string            `json:"service_account,omitempty"` // impersonated by reconcilers; empty: none
 	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: "default"
-	// Secrets, Sources and Parameters limit the use of shared resources by workloads; nil: not set.
+	// Secrets, Sources and Parameters bound the use of shared resources; nil: not set.
 	Secrets    []string `json:"secrets,omitzero"`    // names in the namespace of reconciler objects
 	Sources    []string `json:"sources,omitzero"`    // URL prefixes: see package access
 	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
-	// LeastRender is the weakest rendering that a deployment target may choose below its cluster type's; empty: none.
+	// LeastRender is the weakest rendering below the cluster type's; empty: none.
 	LeastRender string `json:"least_render,omitempty"`
 	Labels      Labels `json:"labels,omitempty"`
 }
 
-// Limit is a limit of a Kubernetes LimitRange, with quantities by resource.
+// Limit has quantities by resource, as in a LimitRange.
 type Limit struct {
 	Type                 string            `json:"type"` // one of [LimitTypes]
 	Default              map[string]string `json:"default,omitempty"`
@@ -38,16 +38,16 @@ type Limit struct {
 	MaxLimitRequestRatio map[string]string `json:"max_limit_request_ratio,omitempty"`
 }
 
-// LimitTypes lists the types of a [Limit], the default first.
+// LimitTypes begins with the default.
 var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
 
-// ArgocdProject is the Argo CD project of a workspace's Applications.
+// ArgocdProject is the project of a workspace's Applications.
 type ArgocdProject struct {
 	Name   string `json:"name"`
 	Render bool   `json:"render,omitempty"` // Flotilla writes the AppProject
 }
 
-// IsConfined reports whether workloads may use only resources that their workspace allows.
+// IsConfined reports whether workloads may use only allowed resources.
 func (w *Workspace) IsConfined() bool {
 	return w.ServiceAccount != "" || w.ArgocdProject != nil && w.ArgocdProject.Render || w.Secrets != nil || w.Sources != nil ||
 		w.Parameters != nil
@@ -177,7 +177,7 @@ func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	return &project
 }
 
-// allowedAttribute lists what workloads may use: an empty list allows nothing, nil is not set.
+// allowedAttribute is what workloads may use: an empty list allows nothing, nil is not set.
 func allowedAttribute(field *[]string, check func(string) string, a Attribute) row {
 	a.Type = TextsType
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []string {
@@ -189,7 +189,6 @@ func allowedAttribute(field *[]string, check func(string) string, a Attribute) r
 	})
 }
 
-// checkSecretName returns the problem of a Secret that workloads may use, or "".
 func checkSecretName(name string) string {
 	if reconciler.IsAgents(name) {
 		return "is a Secret of the agent itself, which no workload can use: give the team one of its own"
@@ -197,7 +196,6 @@ func checkSecretName(name string) string {
 	return subdomainForm.check(name)
 }
 
-// checkParameterPath returns the problem of a field that workloads may set, or "".
 func checkParameterPath(path string) string {
 	names := []string{"namespace", "project", "secret_ref"}
 	if slices.Contains(names, path) {

@@ -13,18 +13,18 @@ import (
 	nodes "go.yaml.in/yaml/v3"
 )
 
-// YAML is read as Kubernetes reads it: YAML 1.1, limited to JSON's values. The bounds are checked before parsing, since
-// a few bytes of a tenant's YAML can expand to gigabytes.
+// YAML is read as by Kubernetes: YAML 1.1, limited to JSON's values. Bounds are checked before parsing, since a few
+// bytes of a tenant's YAML can expand to gigabytes.
 const (
-	// maxDocument is the size of the largest object that Kubernetes stores, in bytes.
+	// maxDocument is the largest object that Kubernetes stores, in bytes.
 	maxDocument = 3 << 19
-	// maxExpanded bounds a document with its aliases expanded, in bytes: the size of the largest ConfigMap.
+	// maxExpanded bounds a document with expanded aliases: the largest ConfigMap, in bytes.
 	maxExpanded = 1 << 20
-	// maxValues bounds keys and values: parsing takes a few hundred bytes for each.
+	// maxValues bounds keys and values, which take a few hundred bytes each.
 	maxValues = 100_000
 )
 
-// ParseYAML parses one YAML document. Duplicate keys are errors; a text beyond the bounds is a [*BoundError].
+// ParseYAML parses one document. Duplicate keys are errors; a text beyond the bounds is a [*BoundError].
 func ParseYAML(text string) (any, error) {
 	var only *YAMLDocument
 	for _, part := range SplitYAML(text) {
@@ -47,7 +47,7 @@ func ParseYAML(text string) (any, error) {
 	return value, nil
 }
 
-// ParseLooseYAML parses the first YAML document of a text. The last of duplicate keys wins.
+// ParseLooseYAML parses the first document of a text. The last of duplicate keys wins.
 func ParseLooseYAML(text string) (any, error) {
 	return readYAML(text, yaml.Unmarshal)
 }
@@ -63,7 +63,7 @@ func readYAML(text string, unmarshal func([]byte, any) error) (any, error) {
 	return jsonable(value, 0)
 }
 
-// BoundError is the error for a text that exceeds the bounds.
+// BoundError is the error of a text beyond the bounds.
 type BoundError struct{ message string }
 
 func (e *BoundError) Error() string { return e.message }
@@ -72,8 +72,8 @@ func tooLarge(format string, arguments ...any) error {
 	return &BoundError{fmt.Sprintf(format, arguments...)}
 }
 
-// CheckYAML checks the bounds of a YAML document without decoding it. The error is a [*BoundError], or a syntax error in
-// a document with aliases.
+// CheckYAML checks the bounds without decoding. The error is a [*BoundError], or a syntax error in a document with
+// aliases.
 func CheckYAML(text string) error {
 	if len(text) > maxDocument {
 		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
@@ -101,7 +101,7 @@ func CheckYAML(text string) error {
 	return nil
 }
 
-// CheckYAMLText checks every document of a text. It returns the first bounds error, and the first line of its document.
+// CheckYAMLText returns the first bounds error, and the first line of its document.
 func CheckYAMLText(text string) (line int, err *BoundError) {
 	if len(text)*2 <= maxValues && !mayHaveAliases(text) {
 		return 0, nil
@@ -118,8 +118,7 @@ func sizeText(bytes int) string {
 	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', -1, 64) + " MiB"
 }
 
-// valuesAtMost returns an upper bound of the number of keys and values. It counts characters that can begin one, and
-// skips block scalars, which hold whole files.
+// valuesAtMost counts characters that can begin a key or value. It skips block scalars, which hold whole files.
 func valuesAtMost(text string) int {
 	if len(text)*2 <= maxValues {
 		return 0
@@ -142,7 +141,7 @@ func valuesAtMost(text string) int {
 	return c.count + 1
 }
 
-// blockScalar matches a line before the text of a block scalar.
+// blockScalar matches the line before a block scalar.
 var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
 
 type counter struct {
@@ -197,7 +196,7 @@ func indicator(text string, c byte) int {
 // expansion measures a document with expanded aliases.
 type expansion struct {
 	sizes map[*nodes.Node]size
-	open  []*nodes.Node // anchored nodes being measured
+	open  []*nodes.Node // being measured
 }
 
 type size struct{ bytes, values int }
@@ -230,7 +229,7 @@ func (e *expansion) measure(node *nodes.Node) (size, error) {
 	return all, nil
 }
 
-// jsonable converts a value of the YAML library to JSON's types. Keys become texts as in Kubernetes.
+// jsonable converts to JSON's types. Keys become texts as in Kubernetes.
 func jsonable(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -317,7 +316,7 @@ func keyText(key any) (string, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
-// yamlProblem formats a parser error as ", line 7: …", with lines counted from the start of the text.
+// yamlProblem formats a parser error as ", line 7: …", counted from firstLine.
 func yamlProblem(err error, firstLine int) string {
 	message := err.Error()
 	match := yamlLine.FindStringSubmatch(message)
@@ -329,14 +328,14 @@ func yamlProblem(err error, firstLine int) string {
 	return fmt.Sprintf(", line %d: %s", firstLine+line-1, rest)
 }
 
-// YAMLDocument is the text of one document. Line is its first line, counted from 1.
+// YAMLDocument is the text of one document. Line counts from 1.
 type YAMLDocument struct {
 	Text string
 	Line int
 }
 
-// SplitYAML splits a text at "---" and "...", because parsers read only the first document. At the start of a line these
-// are always markers. Documents with only comments and directives are left out.
+// SplitYAML splits at "---" and "...", which are always markers at the start of a line: parsers read only the first
+// document. Documents of comments and directives are left out.
 func SplitYAML(text string) []YAMLDocument {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.Contains(text, "\r") {

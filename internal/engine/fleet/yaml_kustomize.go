@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// unmarshalAsApplied decodes an object as its agent reads it from a folder: objects of Flux as kustomize does, since Flux builds every
-// folder with it, and all others as kubectl and Argo CD do.
+// unmarshalAsApplied decodes an object as its agent does: Flux, which builds every folder, as kustomize, all others as
+// kubectl.
 func unmarshalAsApplied(text []byte, into any) error {
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -25,8 +25,7 @@ func unmarshalAsApplied(text []byte, into any) error {
 	return yaml.UnmarshalStrict(text, into)
 }
 
-// unmarshalAsKustomize decodes a YAML document as kustomize does, which Flux builds control planes with: yes, no, on,
-// off, y, n and dates are texts.
+// unmarshalAsKustomize decodes yes, no, on, off, y, n and dates as texts. Flux builds control planes so.
 func unmarshalAsKustomize(text []byte, into any) error {
 	var document nodes.Node
 	if err := nodes.Unmarshal(text, &document); err != nil {
