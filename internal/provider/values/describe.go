@@ -17,13 +17,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-func (o *operation) values(ctx context.Context) types.Dynamic {
-	known := o.spelled()
-	elements := make(map[string]attr.Value, len(o.outcome.Values))
-	for cluster, text := range o.outcome.Values {
+func (d *decision) presentValues(ctx context.Context, m *rolloutModel) types.Dynamic {
+	known := spelledValues(m, &d.past.state)
+	elements := make(map[string]attr.Value, len(d.Values))
+	for cluster, text := range d.Values {
 		value, ok := known[text]
 		if text == "" {
-			if value = o.notKnown(ctx, known); value == nil {
+			if value = d.past.unknownValue(ctx, m, known); value == nil {
 				return types.DynamicUnknown()
 			}
 		} else if !ok {
@@ -35,8 +35,8 @@ func (o *operation) values(ctx context.Context) types.Dynamic {
 	return types.DynamicValue(mapOf(ctx, elements))
 }
 
-// spelled returns the values of configuration and state, with their types, by their JSON.
-func (o *operation) spelled() map[string]attr.Value {
+// spelledValues returns values of configuration and state, with their types, by their JSON.
+func spelledValues(m, prior *rolloutModel) map[string]attr.Value {
 	known := map[string]attr.Value{}
 	note := func(value attr.Value) {
 		if dynamic, ok := value.(types.Dynamic); ok {
@@ -50,7 +50,7 @@ func (o *operation) spelled() map[string]attr.Value {
 			known[text] = value
 		}
 	}
-	for _, of := range []types.Dynamic{o.model.Wanted, o.model.Released} {
+	for _, of := range []types.Dynamic{m.Wanted, m.Released} {
 		each, is := elements(of)
 		if !is {
 			note(of)
@@ -59,11 +59,9 @@ func (o *operation) spelled() map[string]attr.Value {
 			note(each[cluster])
 		}
 	}
-	if o.prior != nil {
-		given := entriesOf(o.prior.Values.UnderlyingValue())
-		for _, cluster := range slices.Sorted(maps.Keys(given)) {
-			note(given[cluster])
-		}
+	given := entriesOf(prior.Values.UnderlyingValue())
+	for _, cluster := range slices.Sorted(maps.Keys(given)) {
+		note(given[cluster])
 	}
 	return known
 }
@@ -76,18 +74,18 @@ func inferred(text string) attr.Value {
 			return inferred
 		}
 	}
-	return types.StringValue(text) // no value is equal to it: all are canonical JSON
+	return types.StringValue(text) // equal to no canonical JSON
 }
 
-// notKnown returns an unknown value; nil if an earlier value may have another type.
-func (o *operation) notKnown(ctx context.Context, known map[string]attr.Value) attr.Value {
-	wanted := o.model.Wanted.UnderlyingValue()
+// unknownValue returns nil if an earlier value may have another type.
+func (p *past) unknownValue(ctx context.Context, m *rolloutModel, known map[string]attr.Value) attr.Value {
+	wanted := m.Wanted.UnderlyingValue()
 	if wanted == nil || wanted.Type(ctx) != types.StringType {
 		return nil
 	}
 	texts := slices.Collect(maps.Keys(known))
-	if o.memory != nil {
-		texts = slices.AppendSeq(texts, maps.Values(o.memory.Contents))
+	if p.memory != nil {
+		texts = slices.AppendSeq(texts, maps.Values(p.memory.Contents))
 	}
 	for _, text := range texts {
 		if text[0] != '"' {
@@ -97,7 +95,7 @@ func (o *operation) notKnown(ctx context.Context, known map[string]attr.Value) a
 	return types.StringUnknown()
 }
 
-// mapOf returns a map, or an object if the elements have different types.
+// mapOf returns an object if the elements have different types.
 func mapOf(ctx context.Context, elements map[string]attr.Value) attr.Value {
 	kinds := make(map[string]attr.Type, len(elements))
 	var kind attr.Type
@@ -126,7 +124,7 @@ const (
 
 func cut(text string) string { return wording.Cut(wording.Line(text), maxShown) }
 
-// changesOf describes which clusters get other values. Clusters with equal changes share a line.
+// changesOf joins clusters with equal changes.
 func changesOf(out *rollout.ValuesOutcome) []string {
 	type change struct{ from, to string }
 	clusters := map[change][]string{}

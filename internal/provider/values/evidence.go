@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 )
 
-// facts returns the documents with facts of clusters.
 func (s *settings) facts() []*evidence.Facts {
 	var all []*evidence.Facts
 	for _, document := range s.evidence.List {
@@ -27,7 +26,7 @@ func (s *settings) facts() []*evidence.Facts {
 	return all
 }
 
-// isGiven reports whether a cluster has a value, according to the proof.
+// isGiven reports whether a cluster has a value, by the proof.
 func (s *settings) isGiven(cluster, value string) rollout.Given {
 	given := rollout.Given{Message: "there are no facts of this cluster"}
 	for _, document := range s.evidence.List {
@@ -58,7 +57,7 @@ func (s *settings) isGiven(cluster, value string) rollout.Given {
 	return given
 }
 
-// checkMeasurements refuses checks of hosts and assignments, which have no figure of a cluster.
+// checkMeasurements refuses hosts and assignments, which have no figure of a cluster.
 func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
 	for i, document := range s.evidence.List {
 		if document.Measurements == nil {
@@ -75,7 +74,6 @@ func (s *settings) checkMeasurements(diagnostics *diag.Diagnostics) {
 	}
 }
 
-// isMeasured reports whether there is a figure of a cluster.
 func isMeasured(of *evidence.Measurements, cluster string) bool {
 	return slices.ContainsFunc(of.Checks, func(check evidence.Check) bool {
 		figure, ok := check.Figures[cluster]
@@ -83,7 +81,7 @@ func isMeasured(of *evidence.Measurements, cluster string) bool {
 	})
 }
 
-// proves reports whether facts prove a value, or why not.
+// proves returns the reason if it does not.
 func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -99,7 +97,7 @@ func (s *settings) proves(text string, facts map[string]any) (bool, string) {
 	return true, ""
 }
 
-// reports returns a lookup of clusters in all evidence; nil without evidence about clusters.
+// reports looks up clusters in all evidence; nil without evidence about clusters.
 func (s *settings) reports(in rollout.StepInput, given func(string, folder.Key) rollout.Report) func(string, folder.Key) rollout.Report {
 	var knowing []evidence.Lookup
 	for _, document := range s.evidence.List {
@@ -113,7 +111,7 @@ func (s *settings) reports(in rollout.StepInput, given func(string, folder.Key) 
 	return s.evidence.Reports(in, slices.Clip(knowing)...)
 }
 
-// compliance looks up the reports of agents about everything assigned to a cluster.
+// compliance looks up the reports of agents.
 func compliance(in rollout.StepInput, of *observe.Evidence) evidence.Lookup {
 	return func(cluster string, key folder.Key) rollout.Report {
 		is := of.Clusters[cluster]

@@ -29,12 +29,11 @@ type settings struct {
 	holds    []rollout.FolderHold
 	wanted   rollout.ByCluster
 	released rollout.ByCluster
-	proof    *expression.Expression // nil if there is none
+	proof    *expression.Expression // may be nil
 	evidence evidencelist.Given
-	known    bool // false while a part other than the wanted value is unknown
+	known    bool // except the wanted value
 }
 
-// decode reads the configuration, strictly.
 func (m *rolloutModel) decode(diagnostics *diag.Diagnostics) settings {
 	s := settings{known: !m.Name.IsUnknown() && !m.Proof.IsUnknown()}
 	repository.CheckOwnerName(m.Name, diagnostics)
@@ -72,7 +71,7 @@ func (m *rolloutModel) decode(diagnostics *diag.Diagnostics) settings {
 	return s
 }
 
-// compileProof compiles the proof; nil if there is none, or after an error.
+// compileProof returns nil without a proof, or after an error.
 func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.Expression {
 	if m.Proof.IsNull() || m.Proof.IsUnknown() {
 		return nil
@@ -99,10 +98,10 @@ func (m *rolloutModel) compileProof(diagnostics *diag.Diagnostics) *expression.E
 	return compiled
 }
 
-// byCluster is the only attribute of an object with a value for each cluster.
+// byCluster is the only attribute of an object with a value per cluster.
 const byCluster = "by_cluster"
 
-// elements returns the values of wanted or released by cluster; false if all clusters share one.
+// elements returns values by cluster; false if all share one.
 func elements(value types.Dynamic) (map[string]attr.Value, bool) {
 	attributes := entriesOf(value.UnderlyingValue())
 	if _, is := attributes[byCluster]; !is || len(attributes) != 1 {
@@ -125,7 +124,6 @@ func entriesOf(value attr.Value) map[string]attr.Value {
 	return nil
 }
 
-// decodeByCluster reads one value for all clusters, or one for each.
 func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) rollout.ByCluster {
 	plain := tfvalue.Plain(value)
 	report := func(format string, arguments ...any) rollout.ByCluster {
@@ -179,7 +177,7 @@ func decodeByCluster(attribute string, value types.Dynamic, diagnostics *diag.Di
 	return each
 }
 
-// checkNames finds clusters that the fleet lacks, and clusters without a wanted value.
+// checkNames finds clusters that the fleet lacks, or that have no wanted value.
 func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, diagnostics *diag.Diagnostics) {
 	wanted := folder.Trees{}
 	for cluster := range hosts {
@@ -187,7 +185,7 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, 
 	}
 	ofRollout, ofHolds := rollout.CheckNames(s.rollout, s.holds, hosts, wanted, nil)
 	tfvalue.AddFindings(diagnostics, path.Empty(), "Invalid rollout", ofRollout)
-	for _, finding := range ofHolds { // a held cluster may leave the fleet before its hold
+	for _, finding := range ofHolds { // it may leave the fleet before its hold
 		diagnostics.AddAttributeWarning(path.Root("holds"), "Hold matches nothing", tfvalue.Sentence(finding.String()))
 	}
 	clusters := slices.Sorted(maps.Keys(hosts))
@@ -216,7 +214,6 @@ func (s *settings) checkNames(name string, hosts map[string]*rollout.FleetHost, 
 	}
 }
 
-// shown returns a value as plans print it, cut to the room in a line.
 func shown(text string) string {
 	var value any
 	if json.Unmarshal([]byte(text), &value) == nil {

@@ -22,8 +22,7 @@ import (
 
 const memoryEntry = "rollout"
 
-// load reads the private state of the step before. It returns nil if there is none, or it cannot be read: then the state has the
-// values of clusters.
+// load returns nil if there is no private state, or none that can be read: then the state has the values of clusters.
 func load(ctx context.Context, private privatestate.State, diagnostics *diag.Diagnostics) *rollout.Memory {
 	return privatestate.LoadSealed[rollout.Memory](
 		ctx,
@@ -34,11 +33,7 @@ func load(ctx context.Context, private privatestate.State, diagnostics *diag.Dia
 	)
 }
 
-func (o *operation) save(ctx context.Context) {
-	privatestate.SaveSealed(ctx, memoryEntry, o.outcome.Memory, o.private, o.diagnostics)
-}
-
-// importState takes the values of clusters as JSON, so that a rollout with a lost state can go on.
+// importState takes values as JSON, so that a rollout with a lost state can go on.
 func importState(ctx context.Context, _ *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	given, err := parseID(req.ID)
 	if err != nil {
@@ -49,7 +44,6 @@ func importState(ctx context.Context, _ *connection.Connection, req resource.Imp
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("values"), types.DynamicValue(mapOf(ctx, given)))...)
 }
 
-// parseID reads the values of clusters from an import ID.
 func parseID(id string) (map[string]attr.Value, error) {
 	value, err := fleet.ParseJSON(id)
 	if err != nil {
@@ -65,7 +59,7 @@ func parseID(id string) (map[string]attr.Value, error) {
 			return nil, fmt.Errorf("the value of %q is null, and a cluster always has a value", cluster)
 		}
 		if elements[cluster], err = tfvalue.Infer(given[cluster]); err == nil {
-			_, err = fleet.CanonicalJSON(given[cluster]) // a number may be too large for that
+			_, err = fleet.CanonicalJSON(given[cluster]) // a number may be too large
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the value of %q: %w", cluster, err)

@@ -65,11 +65,8 @@ func TestANullInTheStateIsNoValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	given["b"] = types.StringNull()
-	o := &operation{
-		prior:    &rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), given))},
-		settings: settings{released: rollout.ByCluster{All: `"1.29"`}},
-	}
-	if former := o.formerly(); former.Value("a") != `"1.30"` || former.Value("b") != `"1.29"` {
+	before := past{state: rolloutModel{Values: types.DynamicValue(mapOf(t.Context(), given))}}
+	if former := before.addTo(rollout.ByCluster{All: `"1.29"`}); former.Value("a") != `"1.30"` || former.Value("b") != `"1.29"` {
 		t.Errorf("former values %+v", former)
 	}
 }

@@ -4,6 +4,7 @@ package values
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -141,25 +143,20 @@ type rolloutModel struct {
 	Proven           types.Dynamic `tfsdk:"proven"`
 }
 
-// validate checks the configuration on its own.
 func validate(_ context.Context, m *rolloutModel, diagnostics *diag.Diagnostics) {
 	m.decode(diagnostics)
 }
 
-// plan decides on every plan, because the evidence may have changed.
+// plan decides each time, because the evidence may have changed.
 func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
-	o := operationOf(ctx, c)
-	if o.decide() {
-		o.warn()
-	}
-	if c.Diagnostics.HasError() {
+	d := decide(c.Model, readPast(ctx, c), time.Time{}, c.Diagnostics)
+	if d == nil {
+		c.Model.setUnknown()
 		return
 	}
-	o.set(ctx)
-	if o.outcome == nil {
-		return
-	}
-	failed, others := o.outcome.Split()
+	d.warn(c.Diagnostics)
+	d.set(ctx, c.Model)
+	failed, others := d.Split()
 	if len(failed.Progress) > 0 {
 		c.Diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout has failed", strings.Join(failed.Lines(), "\n"))
 	}
@@ -168,13 +165,13 @@ func plan(ctx context.Context, c *frame.Call[rolloutModel]) {
 	}
 }
 
-// apply decides again once everything is known, and saves the input of the next step.
+// apply decides again once everything is known.
 func apply(ctx context.Context, c *frame.Call[rolloutModel]) {
-	o := operationOf(ctx, c)
-	o.at = c.Connection.Now()
-	if !o.decide() || !o.checkWindows() {
+	now := c.Connection.Now()
+	d := decide(c.Model, readPast(ctx, c), now, c.Diagnostics)
+	if d == nil || !d.checkWindows(now, c.Diagnostics) {
 		return
 	}
-	o.set(ctx)
-	o.save(ctx)
+	d.set(ctx, c.Model)
+	privatestate.SaveSealed(ctx, memoryEntry, d.Memory, c.Private, c.Diagnostics)
 }

@@ -1,0 +1,236 @@
+package values
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
+)
+
+// past has earlier steps, from state and private state.
+type past struct {
+	state    rolloutModel    // zero for a new rollout
+	memory   *rollout.Memory // nil for a new rollout, or if lost
+	replaced rollout.Memory  // by this one
+}
+
+func readPast(ctx context.Context, c *frame.Call[rolloutModel]) past {
+	memory := load(ctx, c.Private, c.Diagnostics)
+	if c.Prior != nil {
+		return past{state: *c.Prior, memory: memory}
+	}
+	if memory == nil { // a create sees the private state only in the same apply
+		memory = &rollout.Memory{}
+	}
+	return past{replaced: *memory}
+}
+
+// decision says which value each cluster has now.
+type decision struct {
+	*rollout.ValuesOutcome
+	past     past
+	evidence evidencelist.Given
+}
+
+// decide returns nil if something is unknown, or after an error. at is zero in a plan.
+func decide(m *rolloutModel, before past, at time.Time, diagnostics *diag.Diagnostics) *decision {
+	s := m.decode(diagnostics)
+	value, known := fleetvalue.Decode(m.Fleet, diagnostics)
+	if !known || !s.known || diagnostics.HasError() {
+		return nil
+	}
+	of, err := fleet.ParseModel(value.Model)
+	if err != nil {
+		diagnostics.AddAttributeError(path.Root("fleet"), "Invalid fleet", tfvalue.Sentence(err.Error()))
+		return nil
+	}
+	hosts := hostsOf(of)
+	s.checkNames(m.Name.ValueString(), hosts, diagnostics)
+	s.evidence.CheckFleet(of, diagnostics)
+	s.checkEnvironment(of.Environment, diagnostics)
+	if diagnostics.HasError() {
+		return nil
+	}
+	d := &decision{past: before, evidence: s.evidence, ValuesOutcome: rollout.AdvanceValues(rollout.Values{
+		Name: m.Name.ValueString(), Now: s.evidence.Time(), Given: at, Wanted: s.wanted, Hosts: hosts, Settings: s.rollout, Holds: s.holds,
+		Proof: s.isGiven, Reports: s.reports, Released: before.addTo(s.released), Memory: before.memory,
+	})}
+	if d.checkBeginning(diagnostics); diagnostics.HasError() {
+		return nil
+	}
+	return d
+}
+
+// checkEnvironment refuses reports from clusters of another environment, which may have the same names.
+func (s *settings) checkEnvironment(environment string, diagnostics *diag.Diagnostics) {
+	for i, document := range s.evidence.List {
+		if of := document.Compliance; of != nil && len(of.Clusters) > 0 && of.About.Environment != environment {
+			diagnostics.AddAttributeError(s.evidence.At[i], "Evidence of another environment", fmt.Sprintf(
+				"The evidence is about %s, and this fleet is of %q. Set evidence to that of a flotilla_compliance with the same fleet.",
+				of.About,
+				environment,
+			))
+		}
+	}
+}
+
+func hostsOf(of *fleet.Fleet) map[string]*rollout.FleetHost {
+	types := make(map[string]*fleet.ClusterType, len(of.ClusterTypes))
+	for i := range of.ClusterTypes {
+		types[of.ClusterTypes[i].Name] = &of.ClusterTypes[i]
+	}
+	hosts := make(map[string]*rollout.FleetHost, len(of.Clusters))
+	for i := range of.Clusters {
+		cluster := &of.Clusters[i]
+		if ofType := types[cluster.ClusterType]; ofType != nil {
+			hosts[cluster.Name] = rollout.HostOf(of.Environment, ofType, cluster, []string{cluster.Name})
+		}
+	}
+	return hosts
+}
+
+// addTo adds the state's values, if only the private state is lost, or after an import.
+func (p *past) addTo(released rollout.ByCluster) rollout.ByCluster {
+	if p.memory != nil || p.state.Values.IsNull() {
+		return released
+	}
+	each := maps.Clone(released.Each)
+	for cluster, value := range entriesOf(p.state.Values.UnderlyingValue()) {
+		plain := tfvalue.Plain(value)
+		if text, err := fleet.CanonicalJSON(plain); err == nil && plain != nil {
+			if each == nil {
+				each = map[string]string{}
+			}
+			each[cluster] = text
+		}
+	}
+	return rollout.ByCluster{All: released.All, Each: each}
+}
+
+// checkBeginning refuses to give a value to clusters whose present value is unknown.
+func (d *decision) checkBeginning(diagnostics *diag.Diagnostics) {
+	forgotten := d.findForgotten()
+	switch {
+	case len(d.Unplaced) > 0:
+		diagnostics.AddAttributeError(path.Root("released"), "Clusters have another value", fmt.Sprintf(
+			"%s there already, and not known to have the wanted value, or what is released: %s. The wanted value would reach all of them at "+
+				"once.\n\nSet released to the value that they have, or released = { by_cluster = { %q = … } }. It does no harm later.",
+			wording.Count(len(d.Unplaced), "cluster is", "clusters are"),
+			listed(d.Unplaced),
+			d.Unplaced[0],
+		))
+	case len(forgotten) > 0:
+		diagnostics.AddAttributeError(path.Root("released"), "A replacement forgets the values of clusters", fmt.Sprintf(
+			"%s given another value than a replacement begins with: %s. Set released to what they have, or leave out -replace.",
+			wording.Count(len(forgotten), "cluster was", "clusters were"), listed(forgotten)))
+	}
+}
+
+// findForgotten returns the clusters that a replacement would begin with another value.
+func (d *decision) findForgotten() (clusters []string) {
+	for cluster, assigned := range d.past.replaced.Given {
+		if _, is := d.Values[cluster]; is && d.Before[cluster] != d.past.replaced.Contents[assigned.Value] {
+			clusters = append(clusters, cluster)
+		}
+	}
+	slices.Sort(clusters)
+	return clusters
+}
+
+func (d *decision) warn(diagnostics *diag.Diagnostics) {
+	if len(d.AtOnce) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("wanted"), "The first value reaches clusters at once", fmt.Sprintf(
+			"Nothing is known of %s, so that the wanted value is for clusters that are to be made: %s. If they are there already, set released "+
+				"to what they have.",
+			wording.Count(len(d.AtOnce), "cluster", "clusters"),
+			listed(d.AtOnce),
+		))
+	}
+	if len(d.Others) > 0 {
+		diagnostics.AddAttributeWarning(path.Root("fleet"), "New clusters have another value", fmt.Sprintf(
+			"%s new in the fleet and there already, and given what is released at once: %s. The facts say another value: take clusters into "+
+				"the fleet one after the other if they shall not change together.",
+			wording.Count(len(d.Others), "cluster is", "clusters are"),
+			listed(d.Others),
+		))
+	}
+	for _, note := range d.Notes {
+		diagnostics.AddAttributeWarning(path.Root("stages"), "Rollout may not do what you expect", tfvalue.Sentence(note.String()))
+	}
+	if d.past.memory == nil {
+		return
+	}
+	var last time.Time
+	for _, assigned := range d.past.memory.Given {
+		if at := assigned.Since.Add(-time.Second); at.After(last) {
+			last = at
+		}
+	}
+	if now := d.evidence.Time(); now.Before(last) {
+		diagnostics.AddAttributeWarning(path.Root("evidence"), "Evidence is older than the last values", fmt.Sprintf(
+			"The evidence is from %s, and a value was given at %s, so it says nothing about that value. Read it again, and check that the "+
+				"clocks are right.",
+			tfvalue.TimeText(now),
+			tfvalue.TimeText(last),
+		))
+	}
+}
+
+// checkWindows refuses if windows have closed since the plan.
+func (d *decision) checkWindows(now time.Time, diagnostics *diag.Diagnostics) bool {
+	if gate.Open(now, d.Windowed...) {
+		return true
+	}
+	diagnostics.AddAttributeError(path.Root("windows"), "Windows have closed", fmt.Sprintf(
+		"The plan was made while values could be changed; now they wait for %s. Nothing was given: plan again.", gate.Waits(now, d.Windowed...)))
+	return false
+}
+
+func (m *rolloutModel) setUnknown() {
+	m.Values, m.Changes, m.RolledOut = types.DynamicUnknown(), types.ListUnknown(types.StringType), types.BoolUnknown()
+	m.RollingOut, m.Proven = types.ObjectUnknown(repository.Summary.Type().AttrTypes), types.DynamicUnknown()
+}
+
+func (d *decision) set(ctx context.Context, m *rolloutModel) {
+	m.setUnknown()
+	if m.Values = d.presentValues(ctx, m); d.Undecided {
+		return
+	}
+	prior := &d.past.state
+	m.RolledOut, m.RollingOut, m.Proven = types.BoolValue(d.RolledOut), types.ObjectNull(repository.Summary.Type().AttrTypes), prior.Proven
+	for _, summary := range d.RollingOut() {
+		m.RollingOut = repository.Summary.Value(summary)
+	}
+	isProven := d.RolledOut && len(d.Values) > 0 &&
+		(prior.Proven.IsNull() || tfvalue.Content(tfvalue.Plain(prior.Proven)) != tfvalue.Content(tfvalue.Plain(m.Wanted)))
+	if isProven {
+		m.Proven = m.Wanted
+	}
+	lines := changesOf(d.ValuesOutcome)
+	if len(lines) == 0 && !isProven && m.RollingOut.Equal(prior.RollingOut) && m.RolledOut.Equal(prior.RolledOut) {
+		m.Changes = prior.Changes
+		return
+	}
+	lines = append(lines, d.Lines()...)
+	if isProven {
+		lines = append(lines, "what is wanted is proven")
+	}
+	m.Changes = tfvalue.Texts(lines)
+}
+
+func listed(clusters []string) string { return wording.List(slices.Clone(clusters), wording.Named) }
