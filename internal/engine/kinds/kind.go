@@ -25,13 +25,13 @@ type kind struct {
 	root       *node
 	validator  validation.SchemaValidator
 	structural *structuralschema.Structural // of a custom resource; nil for a kind of Kubernetes
-	rules      func() *cel.Validator        // of a custom resource; nil if it has none
+	rules      func() *cel.Validator        // nil if there are none
 
 	mutex sync.RWMutex
-	known map[uint64]bool // verdicts, by the hash of [walk]
+	known map[uint64]bool // verdicts by the hash of [walk]
 }
 
-// maxKnown is the maximum number of cached verdicts of a kind.
+// maxKnown bounds the cached verdicts of a kind.
 const maxKnown = 10_000
 
 func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
@@ -43,7 +43,6 @@ func newKind(of *spec.Schema, structural *structuralschema.Structural) *kind {
 	return k
 }
 
-// accepts reports whether an object has no violation.
 func (k *kind) accepts(object map[string]any) bool {
 	walk := walk{}
 	hash := walk.object(k.root, object, k.metadata())
@@ -66,7 +65,7 @@ func (k *kind) accepts(object map[string]any) bool {
 	return accepted
 }
 
-// metadata returns the schema of a custom resource's metadata, which its own schema lacks; nil for a kind of Kubernetes.
+// metadata returns what the schema of a custom resource lacks; nil for a kind of Kubernetes.
 func (k *kind) metadata() *kind {
 	if k.structural == nil {
 		return nil
@@ -77,7 +76,6 @@ func (k *kind) metadata() *kind {
 	return p.metadata()
 }
 
-// check returns the violations in an object, unsorted.
 func (k *kind) check(object map[string]any) []Violation {
 	metadata := k.metadata()
 	walk := walk{reports: true}
@@ -108,7 +106,7 @@ func (k *kind) check(object map[string]any) []Violation {
 	return violations
 }
 
-// plain copies a value, and converts numbers to the library's types.
+// plain copies a value with the library's types of numbers.
 func plain(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -179,7 +177,7 @@ var patterns = map[string]string{
 	`^[A-Za-z0-9+/\r\n]*={0,2}[\r\n]*$`: "must be base64",
 }
 
-// violationOf converts an error of the library to a violation. Its message omits the value.
+// violationOf omits the value.
 func violationOf(object map[string]any, err *field.Error) Violation {
 	message := strings.TrimSpace(place.ReplaceAllString(err.Detail, ""))
 	switch err.Type {
@@ -216,7 +214,7 @@ func withArticle(typeName string) string {
 	return "a " + typeName
 }
 
-// stepsTo splits a path of the library into steps. It needs the value, since the library does not escape dots in keys.
+// stepsTo splits a path of the library. It needs the value, since the library does not escape dots in keys.
 func stepsTo(value any, path string) []string {
 	if path == "" || path == "<nil>" {
 		return nil
@@ -242,7 +240,7 @@ func stepsTo(value any, path string) []string {
 	return append([]string{step}, stepsTo(nil, strings.TrimPrefix(path[len(step):], "."))...)
 }
 
-// cutIndex cuts "[0]" from the beginning of a path.
+// cutIndex cuts "[0]" off.
 func cutIndex(path string) (index int, rest string, ok bool) {
 	if !strings.HasPrefix(path, "[") {
 		return 0, "", false

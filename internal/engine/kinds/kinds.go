@@ -1,4 +1,4 @@
-// Package kinds checks objects against the schemas of their kinds, like the API of a cluster. It uses the schemas of Kubernetes,
+// Package kinds checks objects against the schemas of their kinds, like the API of a cluster: the schemas of Kubernetes,
 // published definitions of agents and secret services, and definitions among the objects.
 package kinds
 
@@ -15,34 +15,33 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects/served"
 )
 
-// Violation is a part of an object that its schema does not allow.
+// Violation is a part of an object that its schema refuses.
 type Violation struct {
-	// Steps lead to the part: names of fields, keys, and indexes of lists such as "[0]". For a missing field, they lead to its
-	// place.
+	// Steps lead to the part, or to the place of a missing field: fields, keys, and indexes such as "[0]".
 	Steps []string
-	// Message is the end of a sentence about the part. It omits the value.
+	// Message ends a sentence about the part, without the value.
 	Message string
-	// IsUnknown means that the schema has no such field.
+	// IsUnknown: the schema has no such field.
 	IsUnknown bool
-	// IsMissing means that the object lacks a required field.
+	// IsMissing: the object lacks a required field.
 	IsMissing bool
-	// Known lists the schema's fields beside an unknown field, sorted.
+	// Known lists the fields beside an unknown one, sorted.
 	Known []string
 }
 
-// Path returns the steps as text: "spec.containers[0].image", or "" for the object itself.
+// Path returns "spec.containers[0].image", or "" for the object itself.
 func (v *Violation) Path() string {
 	return strings.ReplaceAll(strings.Join(v.Steps, "."), ".[", "[")
 }
 
-// In describes the violation in a clause with its part and the schema.
+// In describes the violation in a clause.
 func (v *Violation) In(catalog *Catalog, object map[string]any) string {
 	return strings.TrimSpace(v.Path() + " " + v.Message + " (schema of " + catalog.Source(object) + ")")
 }
 
 // Catalog holds the schemas of clusters of one type. It is safe for concurrent use.
 type Catalog struct {
-	minor     int    // minor version of the schemas of Kubernetes
+	minor     int    // of Kubernetes' schemas
 	given     string // version of the clusters, or ""
 	isGiven   bool   // given has schemas
 	isNewer   bool   // given is newer than all schemas
@@ -50,8 +49,8 @@ type Catalog struct {
 	defined   map[schema.GroupKind]*Definition
 }
 
-// For returns the published schemas of a version of Kubernetes, such as "1.34" or "v1.34.2+k3s1", or of the nearest version. ""
-// means the newest.
+// For returns the published schemas of a version such as "1.34" or "v1.34.2+k3s1", or of the nearest. "" means the
+// newest.
 func For(kubernetes string) (*Catalog, error) {
 	all := publishedSchemas()
 	c := &Catalog{published: all, minor: all.kubernetes.Newest, given: kubernetes}
@@ -68,7 +67,7 @@ func For(kubernetes string) (*Catalog, error) {
 	return c, nil
 }
 
-// With adds definitions to a copy of the catalog. They override published definitions; the last definition of a kind wins.
+// With adds definitions to a copy. They override published ones; the last of a kind wins.
 func (c *Catalog) With(definitions ...*Definition) *Catalog {
 	if len(definitions) == 0 {
 		return c
@@ -84,14 +83,13 @@ func (c *Catalog) With(definitions ...*Definition) *Catalog {
 	return &more
 }
 
-// IsOfClusters reports whether the clusters have the schema of an object: a schema of Kubernetes, or a definition added by
-// [Catalog.With].
+// IsOfClusters reports whether the clusters have the schema: one of Kubernetes, or added by [Catalog.With].
 func (c *Catalog) IsOfClusters(object map[string]any) bool {
 	apiVersion, kind := nameOf(object)
 	return c.defined[kind] != nil || served.IsOfKubernetes(apiVersion+"/"+kind.Kind)
 }
 
-// MayLackFields reports whether the schema of an object may lack fields because the clusters may have a newer one.
+// MayLackFields reports whether the clusters may have a newer schema.
 func (c *Catalog) MayLackFields(object map[string]any) bool {
 	_, kind := nameOf(object)
 	if c.defined[kind] != nil {
@@ -100,7 +98,7 @@ func (c *Catalog) MayLackFields(object map[string]any) bool {
 	return c.isNewer || !served.IsOfKubernetes(kind.Group+"/v1")
 }
 
-// Source names the schema of an object: "Kubernetes 1.34", or a module with its version.
+// Source names the schema: "Kubernetes 1.34", or a module with its version.
 func (c *Catalog) Source(object map[string]any) string {
 	_, kind := nameOf(object)
 	if of := c.defined[kind]; of != nil {
@@ -116,7 +114,6 @@ func (c *Catalog) Source(object map[string]any) string {
 	return fmt.Sprintf("Kubernetes 1.%d", c.minor)
 }
 
-// nameOf returns the apiVersion and the kind of an object.
 func nameOf(object map[string]any) (apiVersion string, kind schema.GroupKind) {
 	apiVersion, _ = object["apiVersion"].(string)
 	kind.Kind, _ = object["kind"].(string)
@@ -126,7 +123,7 @@ func nameOf(object map[string]any) (apiVersion string, kind schema.GroupKind) {
 	return apiVersion, kind
 }
 
-// kindOf returns the schema of an object's kind, or nil. problem explains why the cluster refuses the kind.
+// kindOf returns a schema or nil. problem explains why the cluster refuses the kind.
 func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 	apiVersion, name := nameOf(object)
 	_, ofVersion, _ := strings.Cut(apiVersion, "/")
@@ -151,8 +148,8 @@ func (c *Catalog) kindOf(object map[string]any) (of *kind, problem string) {
 	return nil, ""
 }
 
-// Accepts reports whether an object has no violation. It accepts an object without a schema. It is fast, since the library
-// checks only one of several objects with the same shape.
+// Accepts reports whether an object has no violation or no schema. The library checks only one of several objects with
+// the same shape.
 func (c *Catalog) Accepts(object map[string]any) bool {
 	of, problem := c.kindOf(object)
 	if of == nil {
@@ -161,7 +158,7 @@ func (c *Catalog) Accepts(object map[string]any) bool {
 	return of.accepts(object)
 }
 
-// Check returns all violations in an object, sorted by place.
+// Check returns all violations, sorted by place.
 func (c *Catalog) Check(object map[string]any) []Violation {
 	of, problem := c.kindOf(object)
 	if problem != "" {

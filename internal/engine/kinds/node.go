@@ -22,18 +22,18 @@ const (
 	rules            = "x-kubernetes-validations"
 )
 
-// node is the part of a schema that walk needs to find unknown fields and hash objects.
+// node is what walk needs of a schema.
 type node struct {
 	properties map[string]*node
-	additional *node // of all other fields; nil if there are none
+	additional *node // of other fields; may be nil
 	items      *node // of a list
 	preserves  bool  // keeps unknown fields
 	isResource bool  // has apiVersion, kind and metadata, too
 	nullable   bool
-	// exact means that the verdict depends on values, not only on types. For texts, allows decides instead unless it is nil.
+	// exact: the verdict depends on values, not only on types. For texts, allows decides unless it is nil.
 	exact  bool
 	allows func(text string) bool
-	// counts means that the verdict depends on the number of items or fields.
+	// counts: the verdict depends on the number of items or fields.
 	counts bool
 }
 
@@ -72,7 +72,7 @@ func newNode(of *spec.Schema) *node {
 	return n
 }
 
-// textsOf returns a check of the length and pattern of texts, or nil. isUnknown means that Go cannot compile the pattern.
+// textsOf returns a check of length and pattern, or nil. isUnknown: Go cannot compile the pattern.
 func textsOf(of *spec.Schema) (allows func(text string) bool, isUnknown bool) {
 	if of.Pattern == "" && of.MinLength == nil && of.MaxLength == nil {
 		return nil, false
@@ -99,7 +99,7 @@ var (
 	selection = regexp.MustCompile(`\bself\b(?:\.(\w+))?`)
 )
 
-// addRules marks the fields whose values rules read. The hash always includes the presence of a field.
+// addRules marks fields whose values rules read. The hash always includes their presence.
 func (n *node) addRules(all any) {
 	list, isList := all.(apiextensionsv1.ValidationRules)
 	n.exact = n.exact || !isList
@@ -114,7 +114,6 @@ func (n *node) addRules(all any) {
 	}
 }
 
-// child returns the schema of a field; nil if the schema has none.
 func (n *node) child(name string) *node {
 	if below := n.properties[name]; below != nil {
 		return below
@@ -122,8 +121,7 @@ func (n *node) child(name string) *node {
 	return n.additional
 }
 
-// walk walks through an object by its schema. It finds unknown fields, and hashes the object. The library returns the same
-// verdict for objects with equal hashes.
+// walk finds unknown fields, and hashes an object by its schema. The library returns the same verdict for equal hashes.
 type walk struct {
 	reports    bool // collects unknown
 	hasUnknown bool
@@ -151,7 +149,7 @@ func mixed(a, b uint64) uint64 {
 	return a ^ a>>33
 }
 
-// object walks through an object. metadata is the schema of a custom resource's metadata; nil for a kind of Kubernetes.
+// object hashes an object. metadata is nil for a kind of Kubernetes.
 func (w *walk) object(root *node, object map[string]any, metadata *kind) uint64 {
 	sum := hashOfObject
 	for name, value := range object {
@@ -171,7 +169,6 @@ func (w *walk) object(root *node, object map[string]any, metadata *kind) uint64 
 	return sum
 }
 
-// field walks through a field of an object.
 func (w *walk) field(n *node, name string, value any, exact bool) uint64 {
 	below := n.child(name)
 	if below != nil && value == nil && !below.nullable {
@@ -208,7 +205,6 @@ func (w *walk) addUnknown(n *node, name string) {
 	}
 }
 
-// value walks through a value below the object.
 func (w *walk) value(n *node, value any, exact bool) uint64 {
 	exact = exact || n.exact
 	switch value := value.(type) {
@@ -244,7 +240,7 @@ func (w *walk) value(n *node, value any, exact bool) uint64 {
 }
 
 func (w *walk) fields(n *node, object map[string]any, exact bool) uint64 {
-	if len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource { // no type, or another one: the library decides
+	if len(n.properties) == 0 && n.additional == nil && !n.preserves && !n.isResource { // the library decides
 		return hashOf(object)
 	}
 	sum, others := hashOfObject, alike{counts: exact || n.counts}
@@ -264,7 +260,7 @@ func (w *walk) fields(n *node, object map[string]any, exact bool) uint64 {
 	return mixed(sum, others.hash())
 }
 
-// alike hashes several values. It counts equal values once, unless counts is set.
+// alike hashes several values, equal ones once unless counts is set.
 type alike struct {
 	counts     bool
 	sum, first uint64
@@ -286,7 +282,6 @@ func (a *alike) hash() uint64 {
 	return a.first
 }
 
-// typeOf hashes the type of a scalar.
 func typeOf(value any) uint64 {
 	switch value := value.(type) {
 	case nil:
@@ -309,7 +304,6 @@ func typeOf(value any) uint64 {
 	return hashOfNumber
 }
 
-// hashOf hashes a whole value.
 func hashOf(value any) uint64 {
 	switch value := value.(type) {
 	case map[string]any:

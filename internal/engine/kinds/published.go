@@ -23,7 +23,6 @@ import (
 //go:embed published
 var files embed.FS
 
-// published holds the schemas in files.
 type published struct {
 	sources    map[string]string // modules with their versions, by group
 	kubernetes struct {
@@ -39,7 +38,7 @@ type published struct {
 	objectMeta  *kind
 }
 
-// period is the schema of a definition for a range of minor versions; 0 means no end.
+// period is the schema for a range of minor versions; 0 means no end.
 type period struct {
 	From, Until int
 	Schema      json.RawMessage
@@ -62,7 +61,7 @@ var publishedSchemas = sync.OnceValue(func() *published {
 		err = readCompressed("published/kubernetes.json.gz", &p.kubernetes)
 	}
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // the files are embedded
 	}
 	return p
 })
@@ -84,7 +83,7 @@ func readCompressed(path string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// Definitions returns the published definitions of wanted groups as JSON, by module.
+// Definitions returns the published definitions of groups as JSON, by module.
 func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) {
 	all := map[string][][]byte{}
 	for group, module := range publishedSchemas().sources {
@@ -106,7 +105,7 @@ func Definitions(isWanted func(group string) bool) (map[string][][]byte, error) 
 	return all, nil
 }
 
-// Version returns a text that changes with the published schemas.
+// Version changes with the published schemas.
 var Version = sync.OnceValue(func() string {
 	all := sha256.New()
 	err := fs.WalkDir(files, "published", func(path string, entry fs.DirEntry, err error) error {
@@ -118,12 +117,11 @@ var Version = sync.OnceValue(func() string {
 		return err
 	})
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // likewise
 	}
 	return hex.EncodeToString(all.Sum(nil))
 })
 
-// definition returns the published definition of a kind, or nil.
 func (p *published) definition(of schema.GroupKind) *Definition {
 	if p.sources[of.Group] == "" {
 		return nil
@@ -137,14 +135,14 @@ func (p *published) definition(of schema.GroupKind) *Definition {
 	var read *Definition
 	if err := readCompressed("published/"+of.Group+"/"+of.Kind+".json.gz", &object); err == nil {
 		if read, err = ReadDefinition(object); err != nil {
-			panic(err) // the files are part of the program
+			panic(err) // likewise
 		}
 	}
 	p.definitions[of] = read
 	return read
 }
 
-// kubernetesKind returns the schema of a kind of Kubernetes and its period at a minor version, see periodOf; nil if there is none.
+// kubernetesKind returns a kind of Kubernetes and its period; nil if there is none.
 func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 	name, isKnown := p.kubernetes.Kinds[api]
 	if !isKnown {
@@ -160,7 +158,7 @@ func (p *published) kubernetesKind(api string, minor int) (*kind, *period) {
 	return p.kinds[key], of
 }
 
-// periodOf returns the period of a definition at a minor version, else the last period before it, else the first.
+// periodOf returns the period at a minor version, else the last before it, else the first.
 func (p *published) periodOf(name string, minor int) *period {
 	periods := p.kubernetes.Definitions[name]
 	found := &periods[0]
@@ -172,8 +170,8 @@ func (p *published) periodOf(name string, minor int) *period {
 	return found
 }
 
-// resolve replaces the references in a definition by the referenced definitions. It allows any content in place of a recursive
-// reference, such as the schema in a CustomResourceDefinition.
+// resolve replaces references by definitions. A recursive reference, such as the schema in a CustomResourceDefinition,
+// allows any content.
 func (p *published) resolve(name string, minor int, within []string) *spec.Schema {
 	resolved := &spec.Schema{}
 	if slices.Contains(within, name) {
@@ -185,7 +183,7 @@ func (p *published) resolve(name string, minor int, within []string) *spec.Schem
 		return known
 	}
 	if err := json.Unmarshal(p.periodOf(name, minor).Schema, resolved); err != nil {
-		panic(fmt.Errorf("%s: %w", name, err)) // the files are part of the program
+		panic(fmt.Errorf("%s: %w", name, err)) // likewise
 	}
 	within = append(within, name)
 	p.resolveBelow(resolved, minor, within)
@@ -213,7 +211,7 @@ func (p *published) resolveBelow(of *spec.Schema, minor int, within []string) {
 	}
 }
 
-// metadata returns the schema of the metadata of all kinds. The caller holds the mutex.
+// metadata is the same for all kinds. The caller holds the mutex.
 func (p *published) metadata() *kind {
 	if p.objectMeta == nil {
 		const name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

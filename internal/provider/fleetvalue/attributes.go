@@ -11,10 +11,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Terraform drops members of a fleet that a data source does not name. Unknown values in them then do not defer the data
-// source to apply.
+// Terraform drops members of a fleet that a data source does not name, so their unknown values do not defer it to apply.
 
-// ModelAttribute returns the attribute fleet with the model alone. further extends the description of the model.
+// ModelAttribute is the attribute fleet with the model alone. further extends its description.
 func ModelAttribute(further string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required:            true,
@@ -41,8 +40,7 @@ func RenderedAttribute() schema.SingleNestedAttribute {
 	return attribute
 }
 
-// EntriesAttribute returns the attribute for entries. With pending, Terraform reads the data source only after all are
-// known.
+// EntriesAttribute is for entries. With pending, Terraform reads the data source only after all are known.
 func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Required: required, Optional: !required, MarkdownDescription: what,
@@ -53,7 +51,7 @@ func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
 	}
 }
 
-// Hashed replaces the contents of a fleet by a hash of its model, so that the state differs if the fleet does.
+// Hashed replaces the contents by a hash of the model, so that the state differs if the fleet does.
 func Hashed(of types.Object) types.Object {
 	attributes := of.Attributes()
 	for name, value := range attributes {

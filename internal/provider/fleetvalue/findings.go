@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Path is the path of the attribute fleet.
+// Path is the attribute fleet.
 var Path = path.Root("fleet")
 
 // MaxDiagnostics bounds diagnostics of one kind.
@@ -24,14 +24,14 @@ func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	}
 }
 
-// AddWarnings adds findings as warnings of the attribute fleet.
+// AddWarnings adds findings as warnings of it.
 func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
 	for _, finding := range found {
 		once.Warning(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
 	}
 }
 
-// AddLimited adds the first [MaxDiagnostics] findings, and counts the others.
+// AddLimited adds [MaxDiagnostics] findings, and counts the others.
 func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
 	for i, finding := range findings {
 		if i == MaxDiagnostics {

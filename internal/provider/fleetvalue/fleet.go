@@ -1,5 +1,4 @@
-// Package fleetvalue converts the value of provider::flotilla::fleet: the result of functions, and an attribute of
-// resources and data sources.
+// Package fleetvalue converts the value of provider::flotilla::fleet from and to Terraform.
 package fleetvalue
 
 import (
@@ -19,7 +18,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// attributeTypes are the attributes of a fleet.
 var attributeTypes = map[string]attr.Type{
 	"format":      types.StringType,
 	"environment": types.StringType,
@@ -29,16 +27,15 @@ var attributeTypes = map[string]attr.Type{
 	"constraints": types.ObjectType{AttrTypes: EntriesTypes},
 }
 
-// EntriesTypes are the attributes of entries: see package fleet.
+// EntriesTypes are of entries: see package fleet.
 var EntriesTypes = map[string]attr.Type{"known": types.StringType, "pending": types.MapType{ElemType: types.StringType}}
 
-// Return is the return value of a function.
+// Return is what the functions return.
 func Return() function.Return {
 	return function.ObjectReturn{AttributeTypes: attributeTypes}
 }
 
-// Result returns a decoded fleet as a function result. Parts that may still change are unknown; an unknown value of a
-// config container, deployment target or constraint makes only its entry unknown.
+// Result converts a decoded fleet. Parts that may still change are unknown.
 func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncError) {
 	known, err := decoded.Value()
 	if err != nil {
@@ -64,7 +61,7 @@ func Result(ctx context.Context, decoded *fleet.Decoded) (any, *function.FuncErr
 	return value, function.FuncErrorFromDiags(ctx, diags)
 }
 
-// EntriesOf returns the object for entries. complete reports that no others may follow.
+// EntriesOf returns entries. complete: no others may follow.
 func EntriesOf(known map[string]string, pending []string, complete bool) (types.Object, error) {
 	text, unknown := types.StringUnknown(), make(map[string]attr.Value, len(pending))
 	if complete {
@@ -116,7 +113,7 @@ func Decode(attribute types.Dynamic, diagnostics *diag.Diagnostics) (_ fleet.Val
 	return value, value.Known() && !configUnknown
 }
 
-// DecodeObject reads the attribute fleet of a data source.
+// DecodeObject is [Decode] for a data source.
 func DecodeObject(attribute types.Object, diagnostics *diag.Diagnostics) fleet.Value {
 	value, _ := fields(tfvalue.PlainMap(attribute.Attributes()), diagnostics)
 	return value
@@ -132,7 +129,7 @@ func fields(object map[string]any, diagnostics *diag.Diagnostics) (value fleet.V
 	return value, configUnknown
 }
 
-// entriesIn returns the known entries and the sorted names of unknown ones. all reports that every entry is unknown.
+// entriesIn returns the known entries and the sorted names of unknown ones; all: every entry is unknown.
 func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]string, pending []string, all bool) {
 	object, _ := value.(map[string]any)
 	if !tfvalue.IsItselfKnown(value) || !tfvalue.IsItselfKnown(object["known"]) {
@@ -145,7 +142,7 @@ func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]strin
 	return known, slices.Sorted(maps.Keys(names)), false
 }
 
-// Constraints returns the known rules and the names of unknown ones. all reports that every rule is unknown.
+// Constraints returns the known rules and the names of unknown ones; all: every rule is unknown.
 func Constraints(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
 	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
 	return entriesIn(tfvalue.Plain(object.Attributes()["constraints"]), diagnostics)

@@ -25,7 +25,7 @@ type Narrowing struct {
 	DeploymentTarget types.String `tfsdk:"deployment_target"`
 }
 
-// NarrowingAttributes returns the attributes of a Narrowing.
+// NarrowingAttributes are the attributes of a Narrowing.
 func NarrowingAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cluster_type":      schemas.OptionalText("Only assignments to this cluster type, or to clusters of it."),
@@ -72,7 +72,7 @@ func (n Narrowing) Includes(assignment *schedule.Assignment) bool {
 	return n.selects(assignment.Host.ClusterType.Name, cluster, assignment.Target.Name)
 }
 
-// IncludesGone reports whether a folder is selected that the fleet no longer wants.
+// IncludesGone reports whether a folder is selected that is no longer wanted.
 func (n Narrowing) IncludesGone(key folder.Key, f *fleet.Fleet) bool {
 	cluster, isCluster := strings.CutPrefix(key.Host, "clusters/")
 	if !isCluster {

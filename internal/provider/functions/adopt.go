@@ -52,7 +52,7 @@ var adoptDefinition = function.Definition{
 				"has them; or a list of texts. Files whose names end in neither `.yaml`, `.yml` nor `.json` are passed over.",
 		},
 	},
-	// The parameter must not allow null: OpenTofu treats an untyped null as unknown.
+	// OpenTofu treats an untyped null as unknown.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
 		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, adopt.OptionsTable),
@@ -60,10 +60,10 @@ var adoptDefinition = function.Definition{
 	Return: function.DynamicReturn{},
 }
 
-// adoptTime bounds the rendering of kustomizations and roots. Objects not rendered by then are listed.
+// adoptTime bounds rendering. Objects not rendered by then are listed.
 const adoptTime = time.Minute
 
-// runAdopt adopts the documents. The result is unknown while a document is.
+// runAdopt returns unknown while a document is.
 func runAdopt(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var environment, documents attr.Value
 	var further []types.Dynamic

@@ -34,7 +34,7 @@ var agentManifestsDefinition = function.Definition{
 	Return: function.ListReturn{ElementType: types.StringType},
 }
 
-// runAgentManifests renders the manifests. All problems are in one error, because a function returns only one, and no warnings.
+// runAgentManifests returns all problems in the one error of a function.
 func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var argument attr.Value
 	if err := req.Arguments.Get(ctx, &argument); err != nil {

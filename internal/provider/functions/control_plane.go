@@ -41,9 +41,8 @@ var controlPlaneDefinition = function.Definition{
 	Return: fleetvalue.Return(),
 }
 
-// runControlPlane decodes and checks the documents. All findings are in the one error that a function can return.
 func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
-	var environment, documents attr.Value // the framework would copy any other type twice
+	var environment, documents attr.Value // the framework copies other types twice
 	if err := req.Arguments.Get(ctx, &environment, &documents); err != nil {
 		return nil, err
 	}

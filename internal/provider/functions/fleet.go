@@ -18,7 +18,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// FleetName is the name of the function fleet.
+// FleetName is the name of the function.
 const FleetName = "fleet"
 
 // NewFleet returns the function.
@@ -26,7 +26,7 @@ func NewFleet() function.Function {
 	return frame.Function{Name: FleetName, Definition: fleetDefinition, Run: runFleet}.New()
 }
 
-// fleetDefinition accepts unknown values, because a fleet is planned before it is complete.
+// fleetDefinition accepts unknown values: a fleet is planned before it is complete.
 var fleetDefinition = function.Definition{
 	Summary: "Makes a fleet: everything of one environment, checked",
 	MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data " +
@@ -57,11 +57,10 @@ var fleetDefinition = function.Definition{
 	Return: fleetvalue.Return(),
 }
 
-// runFleet decodes and checks the fleet. All findings are in the one error that a function can return.
 func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	input, read := largevalue.ArgumentOf(ctx)
 	if !read {
-		var argument attr.Value // the framework would copy any other type twice
+		var argument attr.Value // the framework copies other types twice
 		if err := req.Arguments.Get(ctx, &argument); err != nil {
 			return nil, err
 		}
@@ -76,13 +75,13 @@ func runFleet(ctx context.Context, req function.RunRequest) (any, *function.Func
 	return fleetvalue.Result(ctx, decoded)
 }
 
-// wrong returns findings as an error at the argument that the first path names, or at the first argument.
+// wrong returns all findings as one error, at the argument that the first path names or at the first.
 func wrong(findings fleet.Findings, arguments ...string) *function.FuncError {
 	at := slices.IndexFunc(arguments, func(name string) bool { return strings.HasPrefix(findings[0].Path, name) })
 	return function.NewArgumentFuncError(int64(max(at, 0)), "\n"+findings.Error())
 }
 
-// optional returns the object of options behind a number of other arguments; nil if it is absent.
+// optional returns the options behind other arguments, or nil.
 func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
 	switch len(given) {
 	case 0:

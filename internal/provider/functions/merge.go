@@ -26,7 +26,7 @@ var mergeDefinition = function.Definition{
 	Parameters: []function.Parameter{
 		function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
 	},
-	// The parameter must not allow null: OpenTofu treats an untyped null as unknown.
+	// OpenTofu treats an untyped null as unknown.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
 		MarkdownDescription: "`{lists, list_key}`; may be left out.",
@@ -34,7 +34,7 @@ var mergeDefinition = function.Definition{
 	Return: function.DynamicReturn{},
 }
 
-// runMerge merges the values. The result is unknown while one is, because it could be an object or null.
+// runMerge returns unknown while a value is: it could be an object or null.
 func runMerge(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var objectsArgument types.Dynamic
 	var optionsArguments []types.Dynamic

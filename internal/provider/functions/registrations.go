@@ -19,7 +19,6 @@ func NewRegistrations() function.Function {
 	return frame.Function{Name: "registrations", Definition: registrationsDefinition, Run: runRegistrations}.New()
 }
 
-// registrationType is the type of a registration in Terraform.
 var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"name": types.StringType, "workspace": types.StringType, "labels": types.MapType{ElemType: types.StringType},
 	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
@@ -45,7 +44,7 @@ var registrationsDefinition = function.Definition{
 			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
 		},
 	},
-	// The parameter must not allow null: OpenTofu treats an untyped null as unknown.
+	// OpenTofu treats an untyped null as unknown.
 	VariadicParameter: function.DynamicParameter{
 		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
 		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, fleet.RegistrationOptionsTable),
@@ -53,7 +52,7 @@ var registrationsDefinition = function.Definition{
 	Return: function.MapReturn{ElementType: registrationType},
 }
 
-// runRegistrations lists the registrations. The result is unknown while another one may follow.
+// runRegistrations returns unknown while another registration may follow.
 func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var documents types.Dynamic
 	var further []types.Dynamic
@@ -87,7 +86,7 @@ func runRegistrations(ctx context.Context, req function.RunRequest) (any, *funct
 	return types.MapValueMust(registrationType, elements), nil
 }
 
-// sourcesOf returns the sources of a registration; null if it may use any.
+// sourcesOf returns null if a registration may use any source.
 func sourcesOf(registration *fleet.Registration) types.List {
 	switch {
 	case !registration.SourcesKnown:

@@ -27,7 +27,6 @@ var selectorMatchesDefinition = function.Definition{
 	Return: function.BoolReturn{},
 }
 
-// runSelectorMatches matches labels against a selector. The result is unknown while the selector or the labels are.
 func runSelectorMatches(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var selectorArgument, labelsArgument types.Dynamic
 	if err := req.Arguments.Get(ctx, &selectorArgument, &labelsArgument); err != nil {
@@ -47,6 +46,6 @@ func runSelectorMatches(ctx context.Context, req function.RunRequest) (any, *fun
 	if selector == nil {
 		return nil, function.NewArgumentFuncError(0, "an absent selector is not a selector: {} matches everything")
 	}
-	requirements, _ := selector.Compile() // DecodeSelector reports the findings
+	requirements, _ := selector.Compile() // findings are reported already
 	return types.BoolValue(requirements.Matches(labels)), nil
 }

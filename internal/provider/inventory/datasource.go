@@ -36,7 +36,7 @@ func New() datasource.DataSource {
 	return frame.DataSource[inventoryModel]{Name: "inventory", Schema: definition(), Read: read}.New()
 }
 
-// defaultInventory is the number of listed assignments: more than the reference fleet has.
+// defaultInventory lists more assignments than the reference fleet has.
 const defaultInventory = 25_000
 
 func definition() schema.Schema {
@@ -112,7 +112,7 @@ var claims = table.Definition[gitops.Claim]{
 	table.Texts("clusters", "Names of its clusters, oldest first.", gitops.Claim.Names),
 }
 
-// assignment is a folder in a record, with the reports of clusters about it.
+// assignment is a folder in a record, with reports about it.
 type assignment struct {
 	*gitops.InventoryAssignment
 	verdict.Status
@@ -201,7 +201,6 @@ var assignments = table.Definition[assignment]{
 		"The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
 }
 
-// clusterHosts is the prefix of hosts that are clusters.
 const clusterHosts = "clusters/"
 
 var objects = table.Definition[folder.ObjectRef]{
@@ -210,7 +209,6 @@ var objects = table.Definition[folder.ObjectRef]{
 	table.Text("name", "Name of the object.", func(o folder.ObjectRef) string { return o.Name }),
 }
 
-// read reads the records.
 func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diagnostics *diag.Diagnostics) {
 	at := m.decode(diagnostics)
 	if diagnostics.HasError() {
@@ -247,7 +245,6 @@ func read(ctx context.Context, c *connection.Connection, m *inventoryModel, diag
 	}
 }
 
-// verdicts returns the verdicts of assignments by owner.
 func (m *inventoryModel) verdicts(
 	ctx context.Context,
 	c *connection.Connection,
@@ -266,7 +263,6 @@ func (m *inventoryModel) verdicts(
 	return found
 }
 
-// decode reads the configuration, strictly.
 func (m *inventoryModel) decode(diagnostics *diag.Diagnostics) folder.Location {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	tfvalue.CheckLimit(m.Limit, diagnostics)
@@ -289,8 +285,8 @@ func (m *inventoryModel) narrowing() map[string]types.String {
 	}
 }
 
-// warn reports given names without a record, which may be misspelt; records that are damaged, or lack an allowed signature; and
-// clusters of two claims.
+// warn reports names without a record, records that are damaged or lack an allowed signature, and clusters of two
+// claims.
 func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnostics) {
 	if len(found.Unreadable) > 0 {
 		diagnostics.AddAttributeWarning(path.Root("gitops_repo"), "Records cannot be read",

@@ -1,5 +1,4 @@
-// Package once merges equal diagnostics of several data sources and resources about a shared fleet, repository or hub. Terraform
-// would show each of them.
+// Package once merges equal diagnostics of several data sources and resources, which Terraform would repeat.
 package once
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// common is a diagnostic that other objects of a run may also have.
+// common is a diagnostic that other objects may have, too.
 type common struct{ diag.DiagnosticWithPath }
 
 // Equal reports whether two diagnostics are equal.
@@ -22,20 +21,20 @@ func (c common) Equal(other diag.Diagnostic) bool {
 	return ok && c.DiagnosticWithPath.Equal(same.DiagnosticWithPath)
 }
 
-// Error adds an error that other objects may also have, with an equal text.
+// Error adds an error that other objects may have with an equal text.
 func Error(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
 	diagnostics.Append(common{diag.NewAttributeErrorDiagnostic(at, summary, detail)})
 }
 
-// Warning adds a warning that other objects may also have, with an equal text.
+// Warning adds a warning that other objects may have with an equal text.
 func Warning(diagnostics *diag.Diagnostics, at path.Path, summary, detail string) {
 	diagnostics.Append(common{diag.NewAttributeWarningDiagnostic(at, summary, detail)})
 }
 
-// Memory has the diagnostics of a run, which is a process of the provider. Its zero value is ready for use. It is safe for
-// concurrent use.
+// Memory has the diagnostics of a run, a process of the provider. The zero value is ready. It is safe for concurrent
+// use.
 type Memory struct {
-	said sync.Map // of texts
+	said sync.Map
 }
 
 type text struct {
@@ -43,14 +42,13 @@ type text struct {
 	summary, detail string
 }
 
-// isFirst reports whether a text is new.
 func (m *Memory) isFirst(one common) bool {
 	_, before := m.said.LoadOrStore(text{one.Severity(), one.Summary(), one.Detail()}, nil)
 	return !before
 }
 
-// Reduce removes repeated warnings, and replaces all repeated errors by one. It joins warnings with one title, because Terraform
-// would show only the first of them. The memory may be nil.
+// Reduce removes repeated warnings, replaces repeated errors by one, and joins warnings with one title, of which
+// Terraform would show only the first. The memory may be nil.
 func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	var kept diag.Diagnostics
 	var repeated []common
@@ -68,7 +66,6 @@ func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	*diagnostics = joined(kept)
 }
 
-// elsewhere returns one error in place of errors that another object has.
 func elsewhere(repeated []common) diag.Diagnostic {
 	var bySummary wording.Groups[string, common]
 	for _, one := range repeated {

@@ -14,23 +14,23 @@ import (
 const (
 	// format is the only format that Unseal reads.
 	format = 1
-	// maxSealed bounds the unpacked size, since a state may have been edited.
+	// maxSealed bounds the unpacked size: a state may have been edited.
 	maxSealed = 256 << 20
 )
 
-// sealed is a value in private state, which must be JSON.
+// sealed is in private state, which must be JSON.
 type sealed struct {
 	Format int    `json:"format"`
-	Data   string `json:"data"` // gzipped JSON in ascii85, without characters that JSON escapes
+	Data   string `json:"data"` // gzipped JSON in ascii85, without characters to escape
 }
 
-// Terraform and the framework encode the text in base64, so each byte counts almost double.
+// Terraform and the framework encode in base64, so each byte counts almost double.
 var (
 	toJSONText   = strings.NewReplacer(`"`, "v", "&", "w", "<", "x", ">", "y", `\`, "~")
 	fromJSONText = strings.NewReplacer("v", `"`, "w", "&", "x", "<", "y", ">", "~", `\`)
 )
 
-// compressors are reused: creating one takes longer than compressing a small text.
+// compressors are reused: making one takes longer than compressing a small text.
 var compressors = sync.Pool{New: func() any {
 	writer, _ := gzip.NewWriterLevel(io.Discard, gzip.BestCompression)
 	return writer

@@ -17,7 +17,7 @@ type State interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// Take removes and reads a value written by Save. It returns false if there is none, or it cannot be read.
+// Take removes and reads a value. It returns false if there is none that can be read.
 func Take(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) bool {
 	text, diags := private.GetKey(ctx, key)
 	if diagnostics.Append(diags...); text == nil {
@@ -32,7 +32,7 @@ func Save(ctx context.Context, key string, value any, private State, diagnostics
 	save(ctx, key, value, json.Marshal, private, diagnostics)
 }
 
-// SaveSealed writes a large value.
+// SaveSealed is [Save] for a large value.
 func SaveSealed(ctx context.Context, key string, value any, private State, diagnostics *diag.Diagnostics) {
 	save(ctx, key, value, Seal, private, diagnostics)
 }
@@ -46,8 +46,8 @@ func save(ctx context.Context, key string, value any, write func(any) ([]byte, e
 	diagnostics.Append(private.SetKey(ctx, key, text)...)
 }
 
-// LoadSealed reads a value written by SaveSealed; nil if there is none, or it cannot be read. Then a warning has instead, the
-// provider's replacement for it.
+// LoadSealed returns nil if there is no value that can be read. Then a warning has instead, the provider's replacement
+// for it.
 func LoadSealed[T any](ctx context.Context, key, instead string, private State, diagnostics *diag.Diagnostics) *T {
 	text, diags := private.GetKey(ctx, key)
 	if diagnostics.Append(diags...); text == nil || diags.HasError() {

@@ -52,15 +52,14 @@ locals {
 Names, versions, tags, refs and labels are text: a number in place of one is an error, since ` + "`1.10`" + ` would become 1.1. Durations are text such as ` + "`\"90s\"`" + `.
 `
 
-// Settings returns the guide "Reference: settings" in Markdown, from the tables of attributes of resources, data sources
-// and the provider.
+// Settings returns the guide "Reference: settings" from the tables of resources, data sources and the provider.
 func Settings(tables ...*fleet.Table) string {
 	inFleet := map[*fleet.Table]bool{}
 	eachTable(inFleet, func(*fleet.Table) {}, fleet.RootTable())
 	return sections(settingsIntroduction, inFleet, tables...)
 }
 
-// eachTable calls do for each table and nested table not in seen.
+// eachTable visits tables and nested tables that are not in seen.
 func eachTable(seen map[*fleet.Table]bool, do func(*fleet.Table), tables ...*fleet.Table) {
 	for _, table := range tables {
 		if table == nil || seen[table] {
@@ -91,7 +90,7 @@ All other attributes are on the pages of the resources and data sources. Objects
 Durations are text such as ` + "`\"90s\"`" + `; times are text such as ` + "`\"2026-01-31T18:00:00Z\"`" + `.
 `
 
-// sections writes a section for each table and nested table not in inFleet.
+// sections writes tables that are not in inFleet.
 func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fleet.Table) string {
 	var b strings.Builder
 	b.WriteString(introduction)

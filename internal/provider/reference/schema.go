@@ -14,10 +14,9 @@ const SchemasURL = "https://raw.githubusercontent.com/flotilla/terraform-provide
 
 type schema map[string]any
 
-// definitions holds the schemas of referenced objects by table name.
+// definitions is by table name.
 type definitions map[string]schema
 
-// refer returns a reference to an object's schema.
 func (d definitions) refer(table *fleet.Table) schema {
 	name := strings.ReplaceAll(table.Name, " ", "_")
 	if _, has := d[name]; !has {
@@ -106,7 +105,7 @@ func (d definitions) object(table *fleet.Table) schema {
 	return made
 }
 
-// addForm adds the form of a text. An optional text may be empty.
+// addForm allows an empty text if it is optional.
 func addForm(text schema, form *fleet.Form, required bool) {
 	if form == nil {
 		return
@@ -120,7 +119,7 @@ func addForm(text schema, form *fleet.Form, required bool) {
 	}
 }
 
-// attribute returns the schema of an attribute. null means absent.
+// attribute allows null, which means absent.
 func (d definitions) attribute(attribute *fleet.Attribute) schema {
 	if attribute.Computed {
 		return schema{"description": attribute.Meaning, "readOnly": true}

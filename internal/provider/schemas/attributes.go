@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// The attributes of resources serve data sources, actions and all others, too: they are the same interface in the framework.
+// They serve data sources and actions, too: the framework has the same interface for all.
 
 // RequiredText is a required text.
 func RequiredText(what string) schema.StringAttribute {
@@ -38,22 +38,22 @@ func ComputedDynamic(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Computed: true, MarkdownDescription: what}
 }
 
-// RequiredWriteOnly is a required value of any type that is in no plan and no state.
+// RequiredWriteOnly is of any type, and in no plan and no state.
 func RequiredWriteOnly(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Required: true, WriteOnly: true, MarkdownDescription: what}
 }
 
-// OptionalWriteOnly is an optional value of any type that is in no plan and no state.
+// OptionalWriteOnly is the same, optional.
 func OptionalWriteOnly(what string) schema.DynamicAttribute {
 	return schema.DynamicAttribute{Optional: true, WriteOnly: true, MarkdownDescription: what}
 }
 
-// OptionalBool is optional, true or false.
+// OptionalBool is an optional bool.
 func OptionalBool(what string) schema.BoolAttribute {
 	return schema.BoolAttribute{Optional: true, MarkdownDescription: what}
 }
 
-// ComputedBool is computed, true or false.
+// ComputedBool is a computed bool.
 func ComputedBool(what string) schema.BoolAttribute {
 	return schema.BoolAttribute{Computed: true, MarkdownDescription: what}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Evidence is a document as the value of an attribute. One that is longer than a rollout reads is an error, with a remedy.
+// Evidence returns a document. One longer than a rollout reads is an error with a remedy.
 func Evidence(document []byte, remedy string, diagnostics *diag.Diagnostics) types.String {
 	if size := len(document); size > observe.MaxEvidence {
 		diagnostics.AddAttributeError(
@@ -31,7 +31,7 @@ const (
 	maxMarkdownLimit     = 16 << 20
 )
 
-// MarkdownLimitAttribute is the attribute markdown_limit of a data source that has markdown.
+// MarkdownLimitAttribute is for data sources with markdown.
 func MarkdownLimitAttribute() schema.Int64Attribute {
 	return OptionalWhole(
 		fmt.Sprintf("The maximum size of `markdown` in bytes, from %d to %d. Further parts are left out and counted. Default %d, "+

@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Described is the description of an attribute of a table: its meaning, its default unless it is a text, which [DefaultAttribute]
-// says, and where the objects in it are described, a guide that package reference makes.
+// Described returns an attribute's meaning, its default unless [DefaultAttribute] says it, and a link to its objects.
 func Described(attribute *fleet.Attribute, guide string) string {
 	what := attribute.Meaning
 	if attribute.Allowed != nil {
@@ -31,18 +30,18 @@ func Described(attribute *fleet.Attribute, guide string) string {
 	return what
 }
 
-// Setting is the description of an attribute whose objects are read by a table of the guide "Reference: settings".
+// Setting describes an attribute by a table of the guide "Reference: settings".
 func Setting(meaning string, typ fleet.Type, table *fleet.Table) string {
 	return Described(&fleet.Attribute{Meaning: meaning, Type: typ, Of: table}, "reference-settings")
 }
 
-// Location is the description of an attribute that is a location of a GitOps repository.
+// Location describes a location of a GitOps repository.
 func Location(meaning string) string {
 	return Described(&fleet.Attribute{Meaning: meaning, Type: fleet.ObjectType, Of: fleet.LocationTable()}, "reference-fleet")
 }
 
-// OfProvider is an attribute of the provider itself, whose page is beside the folder of guides. It is dynamic, since Terraform drops
-// misspelt keys of nested attributes without an error.
+// OfProvider is an attribute of the provider. It is dynamic, since Terraform silently drops misspelt keys of nested
+// attributes.
 func OfProvider(meaning string, typ fleet.Type, table *fleet.Table) schema.DynamicAttribute {
 	return schema.DynamicAttribute{
 		Optional: true, Sensitive: true, MarkdownDescription: strings.ReplaceAll(Setting(meaning, typ, table), "](../guides/", "](guides/"),

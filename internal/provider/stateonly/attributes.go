@@ -12,7 +12,7 @@ import (
 
 type attributes = map[string]schema.Attribute
 
-// schemaOf derives the schema of a resource from the table of a collection. others overrides attributes.
+// schemaOf follows the table of a collection, except for others.
 func schemaOf(collection string, others attributes) schema.Schema {
 	table := fleet.CollectionTable(collection)
 	all := make(attributes, len(table.Attributes))
@@ -23,8 +23,8 @@ func schemaOf(collection string, others attributes) schema.Schema {
 	return schema.Schema{Description: table.Name, MarkdownDescription: table.Meaning, Attributes: all}
 }
 
-// attributeOf converts an attribute of a table. It makes objects dynamic, since Terraform silently drops misspelt keys of
-// nested attributes, and labels, since Terraform would convert the number 1.10 to the text "1.1".
+// attributeOf makes objects dynamic, since Terraform silently drops misspelt keys of nested attributes, and labels,
+// since it would convert the number 1.10 to "1.1".
 func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	what := schemas.Described(attribute, "reference-fleet")
 	byDefault, hasDefault := attribute.Default.(string)
@@ -54,12 +54,11 @@ func attributeOf(attribute *fleet.Attribute) schema.Attribute {
 	return schema.DynamicAttribute{Required: attribute.Required, Optional: !attribute.Required, MarkdownDescription: what}
 }
 
-// describeAttribute returns the description of an attribute of a collection.
 func describeAttribute(collection, attribute string) string {
 	return schemas.Described(fleet.CollectionTable(collection).Find(attribute), "reference-fleet")
 }
 
-// ofOneEnvironment requires environment, which is optional in a fleet.
+// ofOneEnvironment requires environment, which a fleet does not.
 var ofOneEnvironment = attributes{
 	"environment": schemas.RequiredText("Name of the environment that it belongs to."),
 }

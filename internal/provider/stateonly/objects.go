@@ -36,7 +36,6 @@ var (
 	Workspace    = newResource(definition{collection: "workspaces"})
 )
 
-// deriveJSON computes json of a config container.
 func deriveJSON(values map[string]attr.Value) {
 	data := tfvalue.Plain(values["data"])
 	values["json"] = types.StringUnknown()

@@ -1,4 +1,4 @@
-// Package stateonly implements resources that describe objects of a fleet, and exist only in the state.
+// Package stateonly implements resources that describe objects of a fleet in the state alone.
 package stateonly
 
 import (
@@ -18,18 +18,16 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// definition defines a state-only resource.
 type definition struct {
 	collection string                                    // of a fleet
 	others     attributes                                // override the table
-	check      func(given map[string]any) fleet.Findings // in addition to the fleet's checks; may be nil
+	check      func(given map[string]any) fleet.Findings // beside the fleet's; may be nil
 	derive     func(values map[string]attr.Value)        // sets computed attributes; may be nil
 
 	schema schema.Schema
 }
 
-// newResource returns the constructor of a resource. It computes attributes at plan, so Terraform can also plan dependent
-// objects.
+// newResource computes attributes at plan, so that Terraform can also plan dependent objects.
 func newResource(o definition) func() resource.Resource {
 	o.schema = schemaOf(o.collection, o.others)
 	framed := frame.Resource[types.Object]{
@@ -41,7 +39,6 @@ func newResource(o definition) func() resource.Resource {
 	return framed.New
 }
 
-// validate runs the fleet's checks on the object.
 func (o definition) validate(_ context.Context, given *types.Object, diagnostics *diag.Diagnostics) {
 	configured := given.Attributes()
 	maps.DeleteFunc(configured, func(name string, value attr.Value) bool {

@@ -1,5 +1,5 @@
-// Package table describes objects that data sources return. It defines name, documentation and value of an attribute in one
-// place, and derives schema, type and value for the plugin framework and package wire.
+// Package table describes objects that data sources return. Name, documentation and value of an attribute are in one
+// place; schema, type and value follow for the framework and package wire.
 package table
 
 import (
@@ -25,7 +25,7 @@ type Attribute[T any] struct {
 	name  string
 	typ   attr.Type
 	what  schema.Attribute
-	value func(T) any // a string, an int, a bool, nil for null, a list of strings, nested, or an attr.Value
+	value func(T) any // string, int, bool, nil, list of strings, nested, or attr.Value
 }
 
 // Text defines a text.
@@ -81,7 +81,7 @@ func TextsByName[T any](name, what string, of func(T) map[string]string) Attribu
 	return mapOf(name, what, types.StringType, of, func(text string) attr.Value { return types.StringValue(text) })
 }
 
-// NumbersByName defines a map of numbers; null if of returns nil.
+// NumbersByName is [TextsByName] for numbers.
 func NumbersByName[T any](name, what string, of func(T) map[string]float64) Attribute[T] {
 	return mapOf(name, what, types.Float64Type, of, func(number float64) attr.Value { return types.Float64Value(number) })
 }
@@ -116,7 +116,7 @@ func ObjectsByName[T, U any](name, what string, object Definition[U], of func(T)
 	return Attribute[T]{name, attribute.GetType(), attribute, func(row T) any { return object.MapOf(of(row)) }}
 }
 
-// ObjectOrNull defines an object; null for the zero value.
+// ObjectOrNull is null for the zero value.
 func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], of func(T) U) Attribute[T] {
 	return Attribute[T]{name, object.Type(), object.Attribute(what), func(row T) any {
 		one := of(row)
@@ -127,7 +127,7 @@ func ObjectOrNull[T any, U comparable](name, what string, object Definition[U], 
 	}}
 }
 
-// OrNull makes the attribute null for rows that isNull accepts.
+// OrNull makes the attribute null for some rows.
 func (a Attribute[T]) OrNull(isNull func(T) bool) Attribute[T] {
 	of := a.value
 	a.value = func(row T) any {
@@ -166,17 +166,17 @@ func (o Definition[T]) MapAttribute(what string) schema.MapNestedAttribute {
 	}
 }
 
-// PlainList omits nested attributes, which mocks in Terraform's tests do not support, and describes them in text.
+// PlainList describes attributes in text, because mocks in Terraform's tests support no nested ones.
 func (o Definition[T]) PlainList(what string) schema.ListAttribute {
 	return schema.ListAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// PlainMap is MapAttribute without nested attributes.
+// PlainMap is [Definition.PlainList] for a map.
 func (o Definition[T]) PlainMap(what string) schema.MapAttribute {
 	return schema.MapAttribute{Computed: true, ElementType: o.Type(), MarkdownDescription: what + o.Meanings()}
 }
 
-// Meanings lists attributes and descriptions in Markdown.
+// Meanings lists the attributes in Markdown.
 func (o Definition[T]) Meanings() string {
 	list := "\n"
 	for i := range o {
@@ -230,7 +230,7 @@ func (o Definition[T]) MapOf(rows map[string]T) types.Map {
 	return types.MapValueMust(typ, values)
 }
 
-// WriteList writes the result of List.
+// WriteList writes [Definition.List].
 func (o Definition[T]) WriteList(w *wire.Writer, rows []T) {
 	w.List(len(rows))
 	for _, row := range rows {
@@ -238,7 +238,7 @@ func (o Definition[T]) WriteList(w *wire.Writer, rows []T) {
 	}
 }
 
-// WriteMap writes the result of MapOf.
+// WriteMap writes [Definition.MapOf].
 func (o Definition[T]) WriteMap(w *wire.Writer, rows map[string]T) {
 	w.Map(len(rows))
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -269,7 +269,7 @@ func (o Definition[T]) write(w *wire.Writer, row T) {
 	}
 }
 
-// nested holds an object or a list of objects in both forms.
+// nested holds both forms of an object or a list.
 type nested struct {
 	value func() attr.Value
 	write func(w *wire.Writer)
@@ -278,7 +278,7 @@ type nested struct {
 func valueOf(typ attr.Type, value any) attr.Value {
 	switch value := value.(type) {
 	case nil:
-		ctx := context.Background() // types of the framework ignore it
+		ctx := context.Background() // types ignore it
 		null, _ := typ.ValueFromTerraform(ctx, tftypes.NewValue(typ.TerraformType(ctx), nil))
 		return null
 	case string:

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// Infer returns the Terraform value that jsondecode would return.
+// Infer returns what jsondecode would.
 func Infer(value any) (attr.Value, error) {
 	switch value := value.(type) {
 	case nil:
@@ -29,7 +29,7 @@ func Infer(value any) (attr.Value, error) {
 			if err != nil {
 				return nil, err
 			}
-			types[i], values[i] = element.Type(nil), element //nolint:staticcheck // no type of the framework uses the context
+			types[i], values[i] = element.Type(nil), element //nolint:staticcheck // types ignore the context
 		}
 		return basetypes.NewTupleValueMust(types, values), nil
 	case map[string]any:

@@ -22,8 +22,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout/gate"
 )
 
-// Plain converts a Terraform value to a value of package fleet: nil, bool, string, json.Number, []any, map[string]any,
-// or fleet.Unknown.
+// Plain converts to a value of package fleet: nil, bool, string, json.Number, []any, map[string]any, or fleet.Unknown.
 func Plain(value attr.Value) any {
 	if value == nil || value.IsNull() {
 		return nil
@@ -54,7 +53,7 @@ func Plain(value attr.Value) any {
 	panic(fmt.Sprintf("no attribute of this provider has a value of type %T", value))
 }
 
-// PlainMap converts elements of a map, or attributes of an object.
+// PlainMap converts elements or attributes.
 func PlainMap(elements map[string]attr.Value) map[string]any {
 	object := make(map[string]any, len(elements))
 	for key, element := range elements {
@@ -71,7 +70,7 @@ func plainList(elements []attr.Value) []any {
 	return list
 }
 
-// AddFindings adds findings as errors of their attributes below root.
+// AddFindings adds findings as errors of attributes below root.
 func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, findings fleet.Findings) {
 	for _, finding := range findings {
 		at, rest := attributePath(root, finding.Path)
@@ -84,7 +83,7 @@ func AddFindings(diagnostics *diag.Diagnostics, root path.Path, summary string, 
 		case rest != "":
 			message = rest + ": " + message
 		case name != "" && slices.Contains([]string{"is", "must", "has", "holds", "does", "excludes", "wants"}, word):
-			message = name + " " + message // the message is a clause without its subject, the attribute
+			message = name + " " + message // a clause without its subject
 		}
 		diagnostics.AddAttributeError(at, summary, Sentence(message))
 	}
@@ -105,8 +104,7 @@ func Sentence(message string) string {
 	return message
 }
 
-// attributePath converts a path of package fleet. Terraform has no path for an element of a set or inside of a dynamic
-// value: rest is the path inside of the attribute.
+// attributePath converts a path. rest is inside of a set or a dynamic value, where Terraform has no paths.
 func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	at = root
 	name, rest, inside := cutName(text)
@@ -131,7 +129,6 @@ func attributePath(root path.Path, text string) (at path.Path, rest string) {
 	return at, text
 }
 
-// cutName cuts the first attribute's name off a path.
 func cutName(text string) (name, rest string, inside bool) {
 	if i := strings.IndexAny(text, ".["); i >= 0 {
 		return text[:i], text[i:], true
@@ -148,7 +145,7 @@ func Texts(texts []string) basetypes.ListValue {
 	return basetypes.NewListValueMust(basetypes.StringType{}, values)
 }
 
-// ReadStrictly reads a dynamic object by its table. It calls read unless the object is null or unknown.
+// ReadStrictly reads an object by its table. It calls read unless the object is null or unknown.
 func ReadStrictly(
 	attribute string,
 	table *fleet.Table,
@@ -168,7 +165,7 @@ func ReadStrictly(
 	AddFindings(diagnostics, path.Root(attribute), "Invalid "+attribute, Inner(reader.Findings))
 }
 
-// Inner moves paths into messages, because Terraform has no paths inside of dynamic values.
+// Inner moves paths into messages: Terraform has none inside of dynamic values.
 func Inner(findings fleet.Findings) fleet.Findings {
 	inner := make(fleet.Findings, len(findings))
 	for i, finding := range findings {
@@ -192,14 +189,13 @@ func CheckOneOf(attribute string, value types.String, diagnostics *diag.Diagnost
 	}
 }
 
-// IsItselfKnown reports whether a value is known, regardless of its parts.
+// IsItselfKnown disregards the parts of a value.
 func IsItselfKnown(value any) bool {
 	_, unknown := value.(fleet.Unknown)
 	return !unknown
 }
 
-// Fraction returns the problem of a number with a fraction, or "": it is a version without quotes, such as 1.40, which
-// is 1.4.
+// Fraction returns the problem of a number with a fraction, or "": a version without quotes, such as 1.40, is 1.4.
 func Fraction(plain any) string {
 	number, ok := plain.(json.Number)
 	if !ok || !strings.Contains(number.String(), ".") {
@@ -208,7 +204,7 @@ func Fraction(plain any) string {
 	return fmt.Sprintf("is the number %s: put it in quotes, since 1.40 would become 1.4; where it is a variable, write tostring(...)", number)
 }
 
-// CheckFraction reports a number with a fraction in place of a text.
+// CheckFraction reports a fraction in place of a text.
 func CheckFraction(attribute string, value types.Dynamic, diagnostics *diag.Diagnostics) {
 	if problem := Fraction(Plain(value)); problem != "" {
 		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute, Sentence(attribute+" "+problem))
@@ -239,7 +235,7 @@ func Time(at time.Time) types.String {
 	return types.StringValue(at.UTC().Format(time.RFC3339))
 }
 
-// Content returns a short hash of a value, for approvals.
+// Content returns a short hash, for approvals.
 func Content(value any) string {
 	text, err := fleet.CanonicalJSON(value)
 	if err != nil {
@@ -260,7 +256,7 @@ func CheckLimit(limit types.Int64, diagnostics *diag.Diagnostics) {
 	}
 }
 
-// WholeWithin reads a whole number. It returns the default if the number is null, unknown or out of bounds.
+// WholeWithin returns the default if the number is null, unknown or out of bounds.
 func WholeWithin(attribute string, value types.Int64, byDefault, least, most int, diagnostics *diag.Diagnostics) int {
 	if value.IsNull() || value.IsUnknown() {
 		return byDefault

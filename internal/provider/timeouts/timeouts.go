@@ -23,14 +23,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/budget"
 )
 
-// Timeouts has the time of each operation. A push waits for the server's hooks, and a merge for the checks of a pull request;
-// reading takes less time.
+// Timeouts has the time of each operation. A push waits for the server's hooks, a merge for checks.
 type Timeouts map[string]time.Duration
 
 // The operations.
 const (
 	Create = "create"
-	Read   = "read" // also a plan's look at the repository
+	Read   = "read" // also in a plan
 	Update = "update"
 	Delete = "delete"
 )
@@ -40,7 +39,7 @@ var Default = Timeouts{
 	Create: 20 * time.Minute, Read: 5 * time.Minute, Update: 20 * time.Minute, Delete: 20 * time.Minute,
 }
 
-// The tables of the attribute timeouts, for resources and for data sources.
+// Tables for resources and for data sources.
 var (
 	Table = &fleet.Table{
 		Name:    "timeouts",
@@ -88,7 +87,7 @@ func Decode(table *fleet.Table, value types.Dynamic, diagnostics *diag.Diagnosti
 	return t
 }
 
-// Cause is the cause of a context that a timeout of this provider has ended.
+// Cause is the cause of a context that a timeout has ended.
 type Cause struct {
 	operation string
 	after     time.Duration
@@ -98,8 +97,7 @@ func (o *Cause) Error() string {
 	return fmt.Sprintf("%s took longer than %s", o.operation, short(o.after))
 }
 
-// During bounds a context by the time of an operation. All operations with the same ledger share the time for reading artifacts:
-// see package budget.
+// During bounds a context. Operations with the same ledger share the time for reading artifacts: see package budget.
 func (t Timeouts) During(ctx context.Context, operation string, ledger *budget.Ledger) (context.Context, context.CancelFunc) {
 	over := &Cause{operation, t[operation]}
 	ctx, cancel := context.WithTimeoutCause(ctx, t[operation], over)
@@ -133,12 +131,12 @@ func (o *Cause) text(ctx context.Context, detail string) string {
 	return text + fmt.Sprintf("\n\nTo allow more, set timeouts = { %s = %q }.", o.operation, short(2*o.after))
 }
 
-// AddEnded reports a context that ended by a timeout or by the user. It returns false if it has not ended.
+// AddEnded reports a context that ended by a timeout or by the user, and returns false if it has not.
 func AddEnded(ctx context.Context, diagnostics *diag.Diagnostics, err error) bool {
 	return AddEndedOf(ctx, diagnostics, err, "gitops_repo", mayHaveWritten(err))
 }
 
-// AddEndedOf is AddEnded at an attribute. left is a sentence about possible results of a write.
+// AddEndedOf is [AddEnded] at an attribute. left is a sentence about possible results of a write.
 func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, attribute, left string) bool {
 	if ctx.Err() == nil {
 		return false
@@ -155,7 +153,6 @@ func AddEndedOf(ctx context.Context, diagnostics *diag.Diagnostics, err error, a
 	return true
 }
 
-// mayHaveWritten describes the possible results of an operation that failed.
 func mayHaveWritten(err error) string {
 	switch {
 	case errors.Is(err, delivery.ErrProposed):
@@ -167,7 +164,6 @@ func mayHaveWritten(err error) string {
 		"the next plan shows it."
 }
 
-// short formats a duration without trailing zeros.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -1,4 +1,4 @@
-// Package troubleshooting adds to each error and warning of the provider the URL of its section in the guide.
+// Package troubleshooting adds the URL of its section in the guide to each error and warning.
 package troubleshooting
 
 import (
@@ -17,7 +17,7 @@ import (
 //go:embed titles.txt
 var titles string
 
-// guideURL returns the URL of the guide in the repository, at the tag of a release, or on main.
+// guideURL is at the tag of a release, or on main.
 func guideURL(version string) string {
 	ref := "main"
 	if released.MatchString(version) {
@@ -28,7 +28,6 @@ func guideURL(version string) string {
 
 var released = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc)[.0-9]*)?$`)
 
-// addSections adds the URLs of sections to the details of diagnostics.
 func addSections(guide string, diagnostics []*tfprotov6.Diagnostic) {
 	for _, diagnostic := range diagnostics {
 		section := diagnostic.Summary
@@ -42,25 +41,25 @@ func addSections(guide string, diagnostics []*tfprotov6.Diagnostic) {
 	}
 }
 
-// ofAttribute matches the summaries of errors about attributes, which share a section.
+// ofAttribute matches summaries that share a section.
 var ofAttribute = regexp.MustCompile(`^Invalid [a-z_]+$`)
 
 const attributes = "Invalid attribute"
 
-// anchor returns the anchor that Markdown makes of a title.
+// anchor returns what Markdown makes of a title.
 func anchor(title string) string {
 	return strings.ReplaceAll(strings.ToLower(title), " ", "-")
 }
 
-// Server is a server with all calls of Terraform. Newer calls of the protocol are in interfaces of their own: terraform-plugin-go
-// reports them as missing for a server without these.
+// Server has all calls of Terraform. Newer calls are in interfaces of their own, without which terraform-plugin-go
+// reports them as missing.
 type Server interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ActionServer
 	tfprotov6.ListResourceServer
 }
 
-// Explain passes calls on to a [Server] of the plugin framework, and adds the sections of the guide to its diagnostics.
+// Explain adds sections of the guide to the diagnostics of a [Server].
 func Explain(server tfprotov6.ProviderServer, version string) Server {
 	framework, _ := server.(Server)
 	return explaining{Server: framework, guide: guideURL(version)}
@@ -71,7 +70,6 @@ type explaining struct {
 	guide string
 }
 
-// explain calls the framework, and adds the sections to its diagnostics.
 func explain[Request, Response any](
 	ctx context.Context, guide string, call func(context.Context, *Request) (*Response, error), req *Request,
 ) (*Response, error) {

@@ -8,7 +8,6 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// reader reads MessagePack with the library of Terraform and the plugin framework.
 type reader struct {
 	*msgpack.Decoder
 	rest *bytes.Reader
@@ -19,7 +18,6 @@ func newReader(message []byte) *reader {
 	return &reader{msgpack.NewDecoder(rest), rest}
 }
 
-// checkEnd refuses data after the value.
 func (r *reader) checkEnd() error {
 	if r.rest.Len() > 0 {
 		return fmt.Errorf("%d bytes after the value: %w", r.rest.Len(), errForm)
@@ -31,7 +29,7 @@ func (r *reader) arrayLength() (int, error) { return r.checkLength(r.DecodeArray
 
 func (r *reader) mapLength() (int, error) { return r.checkLength(r.DecodeMapLen()) }
 
-// checkLength refuses a length greater than the remaining message. Each element takes at least a byte.
+// checkLength refuses more elements than bytes remain.
 func (r *reader) checkLength(length int, err error) (int, error) {
 	if err == nil && (length < 0 || length > r.rest.Len()) {
 		err = fmt.Errorf("length %d: %w", length, errForm)
@@ -54,7 +52,7 @@ func isMap(code byte) bool {
 	return msgpcode.IsFixedMap(code) || code == msgpcode.Map16 || code == msgpcode.Map32
 }
 
-// isSigned reports whether a code begins a signed number. Small numbers are their own code.
+// isSigned reports the code of a signed number. Small numbers are their own code.
 func isSigned(code byte) bool {
 	return msgpcode.IsFixedNum(code) || code >= msgpcode.Int8 && code <= msgpcode.Int64
 }

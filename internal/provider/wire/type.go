@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// valueType has the parts of a Terraform type that determine decoding.
+// valueType is what decoding needs of a Terraform type.
 type valueType struct {
 	kind     byte
 	element  *valueType   // of lists, sets and maps
@@ -37,8 +37,7 @@ var (
 	}
 )
 
-// attribute returns the type of an attribute, or nil. It tries index first, since attributes mostly follow the order of their
-// type.
+// attribute returns nil for an unknown name. It tries index first: attributes mostly follow the order of their type.
 func (t *valueType) attribute(name string, index int) *valueType {
 	if t.names[index] == name {
 		return t.elements[index]
@@ -51,14 +50,13 @@ func (t *valueType) attribute(name string, index int) *valueType {
 	return nil
 }
 
-// types caches types by their JSON, since elements of a tuple often share a type.
+// types caches types by their JSON: elements of a tuple often share one.
 type types map[string]*valueType
 
-// maxShared is the deepest cached level. Each level reads the JSON once more.
+// maxShared is the deepest cached level, each of which reads the JSON once more.
 const maxShared = 8
 
-// parseType reads the JSON of a type, such as ["object",{"name":"string","tags":["map","string"]}]. A fleet's type is a
-// megabyte, with a type for each object of each list.
+// parseType reads ["object",{"name":"string","tags":["map","string"]}]. A fleet's type is a megabyte.
 func parseType(text []byte) (*valueType, error) {
 	tokens := newTokens(text)
 	typ, err := types{}.read(tokens, 0)
@@ -75,7 +73,6 @@ func newTokens(text []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
 }
 
-// next reads the next type, or returns a cached one.
 func (t types) next(tokens *jsontext.Decoder, depth int) (*valueType, error) {
 	if depth > maxShared || tokens.PeekKind() != '[' {
 		return t.read(tokens, depth)
@@ -129,7 +126,7 @@ func (t types) read(tokens *jsontext.Decoder, depth int) (*valueType, error) {
 	return typ, expect(tokens, ']') // optional attributes are in no value's type
 }
 
-// elements reads the types of a tuple's elements, or of an object's attributes.
+// elements reads the types of elements or attributes.
 func (t types) elements(of *valueType, tokens *jsontext.Decoder, begin jsontext.Kind, depth int) error {
 	if err := expect(tokens, begin); err != nil {
 		return err

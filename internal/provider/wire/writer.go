@@ -18,7 +18,7 @@ func NewWriter() *Writer {
 	return &Writer{&message, msgpack.NewEncoder(&message)}
 }
 
-// Bytes returns the written value.
+// Bytes returns the value.
 func (w *Writer) Bytes() []byte { return w.message.Bytes() }
 
 // Null writes null.
@@ -27,8 +27,8 @@ func (w *Writer) Null() { _ = w.encoder.EncodeNil() }
 // Text writes a string, or a key of a map.
 func (w *Writer) Text(text string) { _ = w.encoder.EncodeString(text) }
 
-// List begins a list; its elements follow.
+// List begins a list; elements follow.
 func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
 
-// Map begins a map or object; pairs of key and value follow.
+// Map begins a map or object; keys and values follow.
 func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }
