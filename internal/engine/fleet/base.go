@@ -78,7 +78,7 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.EnvironmentKnown && name != d.Fleet.Environment
 }
 
-// readEntries reads {known, pending}. An unknown entry makes nothing else unknown.
+// readEntries reads {known, pending}.
 func readEntries(o *ObjectReader, attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
 	if o.Require(attribute, "is required"); value == nil {

@@ -28,7 +28,7 @@ type ClusterType struct {
 	Decryption *Decryption `json:"decryption,omitempty"`
 	// Render is the default of its deployment targets; empty: pointers.
 	Render string `json:"render,omitempty"`
-	// KubernetesVersion and APIVersions are for charts: "1.34" or "v1.34.2", empty for that of Helm's library;
+	// KubernetesVersion and APIVersions are for charts: "1.34" or "v1.34.2", empty for the version of Helm's library;
 	// "<group>/<version>" or "<group>/<version>/<kind>", sorted, in addition to those of Kubernetes.
 	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
 	APIVersions       []string `json:"api_versions,omitempty"`

@@ -284,7 +284,7 @@ func labelsOf(text string) (labels Labels, problem string) {
 	return labels, problem
 }
 
-// WithoutOwnerLabels returns labels without the ones of the tool that applied the object.
+// WithoutOwnerLabels returns labels without those that the applying tool set.
 func WithoutOwnerLabels(labels Labels) Labels {
 	kept := maps.Clone(labels)
 	delete(kept, "platform-config")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Decoded is a decoded fleet, of which parts may be unknown.
+// Decoded is a fleet with parts that may be unknown.
 type Decoded struct {
 	Fleet *Fleet
 	// Known reports whether the fleet is final even if other parts of the input are unknown.
@@ -22,7 +22,7 @@ type Decoded struct {
 	// PendingManifests lists full names. TargetsKnown: there are no other deployment targets.
 	PendingManifests []string
 	TargetsKnown     bool
-	// Constraints are sorted by name. ConstraintsKnown: there are none besides these and PendingConstraints.
+	// Constraints are sorted by name. ConstraintsKnown: there are no others but PendingConstraints.
 	Constraints        []Constraint
 	PendingConstraints []string
 	ConstraintsKnown   bool
@@ -98,7 +98,7 @@ type crossReferences struct {
 	decoded *Decoded
 	// paths has nil for objects of the base fleet.
 	paths map[objectKey]*Path
-	// incomplete holds collections with unknown objects, to which a missing object may belong.
+	// incomplete holds collections with unknown objects.
 	incomplete  map[string]bool
 	references  []reference
 	formerNames []formerName

@@ -51,7 +51,7 @@ func readEnvironments(d *decoder, root *ObjectReader) {
 	}
 }
 
-// environment is an element of environments, of which a fleet keeps only the name.
+// environment is an element of environments. A fleet keeps only its name.
 type environment struct {
 	Name        string           `json:"name"`
 	Labels      Labels           `json:"labels"`

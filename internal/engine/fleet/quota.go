@@ -53,7 +53,7 @@ var quotaResources = []string{
 	"requests.storage", "resourcequotas", "secrets", "services", "services.loadbalancers", "services.nodeports",
 }
 
-// countedResources are those of "count/<name>" by Kubernetes' groups.
+// countedResources are for "count/<name>", by group.
 var countedResources = map[string][]string{
 	"": {
 		"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",

@@ -12,7 +12,6 @@ import (
 
 const maxEncrypted = 1 << 20
 
-// readContainerSecrets makes nothing else unknown.
 func readContainerSecrets(o *ObjectReader) (secrets ContainerSecrets, known bool) {
 	known = readAside(o, func() {
 		secrets = ContainerSecrets{References: readSecretReferences(o, "secrets"), Encrypted: readEncryptedFiles(o, "encrypted")}

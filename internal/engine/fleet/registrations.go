@@ -41,9 +41,9 @@ var RegistrationOptionsTable = &Table{
 	},
 }
 
-// DecodeRegistrations decodes the WorkloadRegistrations among YAML texts, by name, without those in options.followed, so
-// that a cycle ends. known is false while some may be unknown. With options.workspaces, a source outside of its
-// workspace's sources is an error.
+// DecodeRegistrations decodes the WorkloadRegistrations among YAML texts, by name. It leaves out options.followed, so that
+// cycles end. known is false while some may be unknown. With options.workspaces, a source outside of its workspace's
+// sources is an error.
 func DecodeRegistrations(documents, options any) (registrations map[string]Registration, known bool, findings Findings) {
 	p := &registrationReader{
 		controlPlane: &controlPlane{decoder: newDecoder()},

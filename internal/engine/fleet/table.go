@@ -14,7 +14,7 @@ type Table struct {
 	Name       string // singular: "cluster type"
 	Meaning    string // Markdown
 	Attributes []Attribute
-	// Some lists attributes of which at least one must be set, or exactly one if One is true.
+	// Some lists attributes. At least one must be set, exactly one if One is true.
 	Some []string
 	One  bool
 	// Apart lists pairs that exclude each other.

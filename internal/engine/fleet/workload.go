@@ -184,7 +184,7 @@ func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *
 	return &target, belongs, o.unknown
 }
 
-// checkNotReserved refuses namespaces to which a workspace's quota and policies must not apply.
+// checkNotReserved protects namespaces of Kubernetes and of agents from a workspace's quota and policies.
 func checkNotReserved(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:

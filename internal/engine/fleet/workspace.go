@@ -177,7 +177,7 @@ func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	return &project
 }
 
-// allowedAttribute is what workloads may use: an empty list allows nothing, nil is not set.
+// allowedAttribute bounds workloads: an empty list allows nothing, nil is not set.
 func allowedAttribute(field *[]string, check func(string) string, a Attribute) row {
 	a.Type = TextsType
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []string {

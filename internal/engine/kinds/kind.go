@@ -65,7 +65,7 @@ func (k *kind) accepts(object map[string]any) bool {
 	return accepted
 }
 
-// metadata returns what the schema of a custom resource lacks; nil for a kind of Kubernetes.
+// metadata is not in the schema of a custom resource; nil for a kind of Kubernetes.
 func (k *kind) metadata() *kind {
 	if k.structural == nil {
 		return nil

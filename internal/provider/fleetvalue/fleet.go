@@ -30,7 +30,7 @@ var attributeTypes = map[string]attr.Type{
 // EntriesTypes are of entries: see package fleet.
 var EntriesTypes = map[string]attr.Type{"known": types.StringType, "pending": types.MapType{ElemType: types.StringType}}
 
-// Return is what the functions return.
+// Return is the return value of a function.
 func Return() function.Return {
 	return function.ObjectReturn{AttributeTypes: attributeTypes}
 }

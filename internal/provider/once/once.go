@@ -47,8 +47,8 @@ func (m *Memory) isFirst(one common) bool {
 	return !before
 }
 
-// Reduce removes repeated warnings, replaces repeated errors by one, and joins warnings with one title, of which
-// Terraform would show only the first. The memory may be nil.
+// Reduce removes repeated warnings, replaces repeated errors by one, and joins warnings with one title: Terraform shows
+// only the first of those. The memory may be nil.
 func (m *Memory) Reduce(diagnostics *diag.Diagnostics) {
 	var kept diag.Diagnostics
 	var repeated []common

@@ -53,7 +53,7 @@ func (t *valueType) attribute(name string, index int) *valueType {
 // types caches types by their JSON: elements of a tuple often share one.
 type types map[string]*valueType
 
-// maxShared is the deepest cached level, each of which reads the JSON once more.
+// maxShared is the deepest cached level. Each level reads the JSON once more.
 const maxShared = 8
 
 // parseType reads ["object",{"name":"string","tags":["map","string"]}]. A fleet's type is a megabyte.
