@@ -21,7 +21,7 @@ import (
 // hosted is the GitOps repository of a test as its host, Gitea, has it.
 type hosted struct {
 	t      *testing.T
-	server *giteatest.Server
+	server *giteatest.Gitea
 	user   giteatest.User
 }
 

@@ -39,7 +39,7 @@ type request struct {
 	} `json:"head"`
 }
 
-func requests(t *testing.T, server *giteatest.Server, user giteatest.User) []request {
+func requests(t *testing.T, server *giteatest.Gitea, user giteatest.User) []request {
 	t.Helper()
 	var all []request
 	server.API(t, user, http.MethodGet, "/repos/"+user.Name+"/gitops/pulls?state=all&sort=oldest", nil, &all)
@@ -48,7 +48,7 @@ func requests(t *testing.T, server *giteatest.Server, user giteatest.User) []req
 
 // mergeRequest merges a request as a person does, once Gitea has found out that it can be. A check of a request that
 // fails on a busy machine is not repeated by itself: a rule for the branch, added and removed, has Gitea check anew.
-func mergeRequest(t *testing.T, server *giteatest.Server, user giteatest.User, number int, head string) {
+func mergeRequest(t *testing.T, server *giteatest.Gitea, user giteatest.User, number int, head string) {
 	t.Helper()
 	repository := fmt.Sprintf("/repos/%s/gitops", user.Name)
 	request := fmt.Sprintf("%s/pulls/%d", repository, number)

@@ -71,14 +71,14 @@ func giteaRepository(t *testing.T) repository {
 }
 
 // giteaWithUser is a repository on Gitea, in `make acceptance`.
-func giteaWithUser(t *testing.T) (repository, *giteatest.Server, giteatest.User) {
+func giteaWithUser(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	acceptancetest.Only(t)
 	return giteaAlways(t)
 }
 
 // giteaAlways is one in `make test`, too.
-func giteaAlways(t *testing.T) (repository, *giteatest.Server, giteatest.User) {
+func giteaAlways(t *testing.T) (repository, *giteatest.Gitea, giteatest.User) {
 	t.Helper()
 	requireAcceptance(t)
 	server := giteatest.Start(t)

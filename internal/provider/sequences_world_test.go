@@ -20,11 +20,11 @@ import (
 type memoryWorld struct {
 	t    *testing.T
 	host *gittest.Host
-	at   map[string]*gittest.Repository
+	at   map[string]*gittest.MemoryRepository
 }
 
 func newMemoryWorld(t *testing.T, filters bool) *memoryWorld {
-	w := &memoryWorld{t: t, host: gittest.NewHost(), at: map[string]*gittest.Repository{}}
+	w := &memoryWorld{t: t, host: gittest.NewHost(), at: map[string]*gittest.MemoryRepository{}}
 	for _, name := range w.repositories() {
 		w.at[name] = w.host.Create("team/"+name, filters)
 		w.host.Alias("mirrors/"+name, w.at[name])

@@ -24,7 +24,7 @@ type hand interface {
 }
 
 // memoryBranch is a branch in memory.
-type memoryBranch struct{ *gittest.Repository }
+type memoryBranch struct{ *gittest.MemoryRepository }
 
 func (b memoryBranch) files() map[string]string { return b.Files("main") }
 

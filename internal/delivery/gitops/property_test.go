@@ -43,7 +43,7 @@ func TestReliabilityRandomSequences(t *testing.T) {
 		for first := uint64(0); first < sequences; first += batch {
 			t.Run(fmt.Sprintf("%d-%d", first, first+batch-1), func(t *testing.T) {
 				t.Parallel()
-				var repositories []*gittest.Repository
+				var repositories []*gittest.MemoryRepository
 				var files bytes.Buffer // for git fast-import
 				var trees []string     // what it has to come to
 				for seed := first; seed < first+batch; seed++ {

@@ -205,7 +205,7 @@ func httpBackend(t testing.TB, root string) *cgi.Handler {
 }
 
 // gitea is a real Gitea, in `make acceptance`. A push to it costs half a second of a processor.
-func gitea(t testing.TB) *giteatest.Server {
+func gitea(t testing.TB) *giteatest.Gitea {
 	t.Helper()
 	acceptancetest.Only(t)
 	return giteatest.Start(t)
@@ -223,7 +223,7 @@ func overGiteaHTTP(t testing.TB, directory string) git.Remote {
 	}
 }
 
-func giteaMirrored(t testing.TB, server *giteatest.Server, directory string) giteatest.User {
+func giteaMirrored(t testing.TB, server *giteatest.Gitea, directory string) giteatest.User {
 	t.Helper()
 	user := server.User(t)
 	address, err := url.Parse(server.Repository(t, user, "gitops"))

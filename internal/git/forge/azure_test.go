@@ -96,17 +96,10 @@ func TestAzureCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one": {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, status: 404, answer: fields{"message": "TF401180: The requested pull request was not found."}}}, nil},
-		"open":      {[]exchange{{request: azOpen, answer: azList(azPull())}}, want(7, forge.Open, "")},
-		"merged":    {[]exchange{{request: azOpen, answer: azList()}, {request: azGet, answer: azPull(azMerged)}}, want(7, forge.Merged, mergedAs)},
 		"the newest, in whatever order": {
 			[]exchange{{request: azOpen, answer: azList(azPull(number(8)), azPull(number(9)), azPull())}},
 			want(9, forge.Open, ""),
 		},
-		"those of others": {[]exchange{
-			{request: azOpen, answer: azList(azPull(azFork), azPull(fields{"description": otherText}), azPull(fields{"description": prodMark}))},
-			{request: azGet, answer: azPull(azClosed, fields{"description": prodMark})},
-		}, nil},
 		"no description": {[]exchange{{request: azOpen, answer: azList(func() fields { p := azPull(); delete(p, "description"); return p }())}, {request: azGet, answer: azPull(fields{"description": otherText})}}, nil},
 		// "Please note that description field will be truncated up to 400 symbols in the result."
 		"a description that a list cuts":  {[]exchange{{request: azOpen, answer: azList(azPull(cut))}, {request: azGet, answer: azPull(fields{"description": long})}}, want(7, forge.Open, "")},
@@ -151,27 +144,6 @@ func TestAzureListThatCannotBeReadWholeIsAnError(t *testing.T) {
 	wantError(t, err, forge.ErrUnauthorized, "GenericRead")
 }
 
-func TestAzureBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
-	t.Parallel()
-	list := strings.Replace(azOpen, "&searchCriteria.targetRefName=refs%2Fheads%2Fmain", "", 1)
-	elsewhere := azPull(fields{"pullRequestId": 8, "targetRefName": "refs/heads/prod"})
-	for name, test := range map[string]struct {
-		answer []fields
-		says   string
-	}{
-		"nothing":           {answer: []fields{}},
-		"ours":              {answer: []fields{azPull()}},
-		"a fork's":          {answer: []fields{azPull(azFork, fields{"description": prodMark})}},
-		"ours into another": {[]fields{azPull(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
-		"another's":         {[]fields{azPull(fields{"description": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			free(t, onAzure(t, []exchange{{request: list, answer: azList(test.answer...)}}), test.says)
-		})
-	}
-}
-
 func azPeople(filter, id, name, account, mail string) exchange {
 	e := exchange{
 		request: "GET /org/_apis/identities?api-version=7.1&filterValue=" + filter + "&queryMembership=None&searchFilter=General",
@@ -205,7 +177,6 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			devBody,
 		) + `}`,
 	}
-	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: azOpen, answer: azList()}
 	there := func(changes ...fields) exchange { return exchange{request: azOpen, answer: azList(azPull(changes...))} }
 	anna := azPeople("Anna%40example.com", azAnna, "Anna", "anna@example.com", "")
@@ -228,12 +199,6 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		says      string
 		beside    bool
 	}{
-		"opens":                              {wanted: simply(), exchanges: []exchange{none, create}},
-		"nothing":                            {wanted: simply(), exchanges: []exchange{there()}},
-		"nothing, in the lines of a browser": {wanted: simply(), exchanges: []exchange{there(fields{"description": strings.ReplaceAll(devBody, "\n", "\r\n")})}},
-		"updates": {wanted: simply(), exchanges: []exchange{
-			there(fields{"title": "Old"}), {request: azPatch, body: `{"title": "Deploy dev", "description": ` + quoted(devBody) + `}`, answer: azPull()},
-		}},
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
 			none, anna, team, create,
 			{request: "GET " + azLabels, answer: fields{"count": 2, "value": []fields{{"id": "1", "name": "Fleet", "active": true}, {"id": "2", "name": "dev stage", "active": false}}}},
@@ -262,29 +227,6 @@ func TestAzureEnsureOpensOrUpdatesInPlace(t *testing.T) {
 				return e
 			}()},
 			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers Anna@example.com: the Git host answered 400 Bad Request: TF400898", beside: true,
-		},
-		"a person's":      {wanted: simply(), exchanges: []exchange{there(fields{"description": otherText})}, kind: forge.ErrNotOwned, says: "pull request #7"},
-		"another owner's": {wanted: simply(), exchanges: []exchange{there(fields{"description": prodMark})}, kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`},
-		"somebody was faster": {
-			wanted: simply(), exchanges: []exchange{
-				none, refused(409, azRefusal("GitPullRequestExistsException", "TF401179: An active pull request for the source and target branch already exists.")),
-				there(fields{"description": prodMark}),
-			},
-			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
-		},
-		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, "oh no"), there()}},
-		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
-			none, refused(400, azRefusal("GitPullRequestCannotBeActivated", "TF401398: The pull request cannot be activated because the source and/or the target branch no longer exists, or the requested changes are invalid.")),
-			none, create,
-		}},
-		"a repository that is not there": {
-			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 404, answer: azRefusal("GitRepositoryNotFoundException",
-				"TF401019: The Git repository with name or identifier gitops does not exist or you do not have permissions for the operation you are attempting.")}},
-			kind: forge.ErrNotFound, says: "404 Not Found: TF401019: The Git repository",
-		},
-		"a token that may not": {
-			wanted: simply(), exchanges: []exchange{none, refused(403, azRefusal("GitNeedsPermissionException", "TF401027: You need the Git 'PullRequestContribute' permission to perform this action."))},
-			kind: forge.ErrUnauthorized, says: "TF401027: You need the Git 'PullRequestContribute' permission",
 		},
 		"a token that is wrong": {
 			wanted: simply(), exchanges: []exchange{{request: azOpen, status: 203, header: map[string]string{"Content-Type": "text/html; charset=utf-8"}, answer: "<html>Azure DevOps Services | Sign In</html>"}},

@@ -96,10 +96,6 @@ func TestDataCenterCurrentIsTheOpenOneElseTheKnownOne(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one": {[]exchange{open(), {request: centerGet, status: 404, answer: centerRefusal("NoSuchPullRequestException", "Pull request 7 does not exist in PLAT/gitops.")}}, nil},
-		"open":      {[]exchange{open(centerPull())}, want(forge.Open, "")},
-		"merged":    {[]exchange{open(), get(centerMerged)}, want(forge.Merged, mergedAs)},
-		"declined":  {[]exchange{open(), get(centerClosed)}, want(forge.Closed, "")},
 		"those of others": {[]exchange{
 			open(centerPull(centerFork), centerPull(fields{"description": prodMark}), centerPull(fields{"toRef": centerRef("prod", oldHead, 5)})),
 			get(centerClosed, fields{"description": prodMark}),
@@ -133,7 +129,6 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			devBody,
 		) + `, "fromRef": {"id": "refs/heads/flotilla/dev"}, "toRef": {"id": "refs/heads/main"}}`,
 	}
-	refused := func(status int, answer any) exchange { e := create; e.status, e.answer = status, answer; return e }
 	none := exchange{request: centerList, answer: centerPage()}
 	there := func(changes ...fields) exchange {
 		return exchange{request: centerList, answer: centerPage(centerPull(changes...))}
@@ -176,9 +171,6 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		says      string
 		beside    bool
 	}{
-		"opens":   {wanted: simply(), exchanges: []exchange{none, create}},
-		"nothing": {wanted: simply(), exchanges: []exchange{there()}},
-		"updates": {wanted: simply(), exchanges: []exchange{there(fields{"title": "Old"}), put("3", "")}},
 		// Reviewers that are not sent are removed.
 		"updates, and keeps reviewers": {wanted: simply(), exchanges: []exchange{there(fields{"title": "Old"}, centerAnna), put("3", `, "reviewers": [{"user": {"name": "anna"}}]`)}},
 		"a draft stays one":            {wanted: simply(), exchanges: []exchange{there(fields{"title": "Old", "draft": true}), put("3", `, "draft": true`)}},
@@ -196,26 +188,6 @@ func TestDataCenterEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		"a reviewer who may not": {
 			wanted: ben, exchanges: []exchange{none, users("Ben", "ben"), create, unable}, kind: forge.ErrReviewer,
 			says: "pull request #7 cannot be given the reviewers Ben: the Git host answered 409 Conflict: Errors encountered", beside: true,
-		},
-		"a person's":      {wanted: simply(), exchanges: []exchange{there(fields{"description": otherText})}, kind: forge.ErrNotOwned, says: "pull request #7"},
-		"another owner's": {wanted: simply(), exchanges: []exchange{there(fields{"description": prodMark})}, kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`},
-		"somebody was faster": {
-			wanted: simply(), exchanges: []exchange{
-				none, refused(409, centerRefusal("DuplicatePullRequestException", "Only one pull request may be open for a given source and target branch")), there(fields{"description": prodMark}),
-			},
-			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
-		},
-		"the answer was lost": {wanted: simply(), exchanges: []exchange{none, refused(500, "oh no"), there()}},
-		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
-			none, refused(404, centerRefusal("NoSuchBranchException", `Branch "refs/heads/flotilla/dev" does not exist.`)), none, create,
-		}},
-		"a token that may not": {
-			wanted: simply(), exchanges: []exchange{{request: centerList, status: 401, answer: centerRefusal("AuthorisationException", "You are not permitted to access this resource")}},
-			kind: forge.ErrUnauthorized, says: "401 Unauthorized: You are not permitted",
-		},
-		"a repository that is not there": {
-			wanted: simply(), exchanges: []exchange{{request: centerList, status: 404, answer: centerRefusal("NoSuchRepositoryException", "Repository PLAT/gitops does not exist.")}},
-			kind: forge.ErrNotFound, says: "404 Not Found: Repository PLAT/gitops does not exist.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,22 +223,10 @@ func TestDataCenterMergeNow(t *testing.T) {
 		kind      error
 		says      string
 	}{
-		"merged":                      {[]exchange{get(), do, get(centerMerged)}, nil, ""},
-		"merged already":              {[]exchange{get(centerMerged)}, nil, ""},
-		"merged after a while":        {[]exchange{get(), do, get(), get(centerMerged)}, nil, ""},
-		"the push is not noticed yet": {[]exchange{get(centerOldHead), get(), do, get(centerMerged)}, nil, ""},
-		"the answer was lost":         {[]exchange{get(), refused(502, "oh no"), get(centerMerged)}, nil, ""},
-		"somebody has changed it":     {[]exchange{get(), refused(409, centerStale), get(centerLater), doLater, get(centerMerged)}, nil, ""},
-		"vetoed":                      {[]exchange{get(), vetoed, get()}, forge.ErrNotMergeable, "has been vetoed.; You still need a minimum of one successful build.; 2 approvals are needed"},
-		"a draft":                     {[]exchange{get(fields{"draft": true}), vetoed, get(fields{"draft": true})}, forge.ErrNotMergeable, `(its status is "draft")`},
-		"the head moved meanwhile":    {[]exchange{get(), refused(409, centerStale), get(centerLater, centerOldHead)}, forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead},
-		"the head moved, was merged":  {[]exchange{get(), do, get(centerMerged, centerOldHead)}, forge.ErrHeadMoved, "was merged at " + oldHead},
-		"not allowed":                 {[]exchange{get(), refused(401, centerRefusal("AuthorisationException", "You are not permitted to merge")), get()}, forge.ErrUnauthorized, "not permitted to merge"},
-		"another's":                   {[]exchange{get(fields{"description": prodMark})}, forge.ErrNotOwned, "is not changed"},
-		"a fork's":                    {[]exchange{get(centerFork)}, forge.ErrNotOwned, "does not come from branch"},
-		"closed":                      {[]exchange{get(centerClosed)}, forge.ErrNotMergeable, "was closed"},
-		"a project that is not there": {[]exchange{{request: centerGet, status: 404, answer: centerRefusal("NoSuchProjectException", "Project PLAT does not exist.")}}, forge.ErrNotFound, "Project PLAT"},
-		"merged with another before":  {[]exchange{get(centerMerged, centerOldHead)}, forge.ErrHeadMoved, "was merged at " + oldHead},
+		"somebody has changed it":  {[]exchange{get(), refused(409, centerStale), get(centerLater), doLater, get(centerMerged)}, nil, ""},
+		"vetoed":                   {[]exchange{get(), vetoed, get()}, forge.ErrNotMergeable, "has been vetoed.; You still need a minimum of one successful build.; 2 approvals are needed"},
+		"a draft":                  {[]exchange{get(fields{"draft": true}), vetoed, get(fields{"draft": true})}, forge.ErrNotMergeable, `(its status is "draft")`},
+		"the head moved meanwhile": {[]exchange{get(), refused(409, centerStale), get(centerLater, centerOldHead)}, forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -326,36 +286,17 @@ func TestDataCenterMergeWhenChecksSucceed(t *testing.T) {
 	})
 }
 
-func TestDataCenterClose(t *testing.T) {
+func TestDataCenterClosesWhatSomebodyHasChanged(t *testing.T) {
 	t.Parallel()
 	get := func(changes ...fields) exchange { return exchange{request: centerGet, answer: centerPull(changes...)} }
 	decline := func(version string) exchange {
 		return exchange{request: "POST " + center + "/7/decline?version=" + version, answer: centerPull(centerClosed)}
 	}
-	failed, stale := decline("3"), decline("3")
-	failed.status, failed.answer = 500, "oh no"
+	stale := decline("3")
 	stale.status, stale.answer = 409, centerStale
-	for name, test := range map[string]struct {
-		exchanges []exchange
-		kind      error
-	}{
-		"open":                    {[]exchange{get(), decline("3")}, nil},
-		"declined":                {[]exchange{get(centerClosed)}, nil},
-		"merged":                  {[]exchange{get(centerMerged)}, nil},
-		"somebody has changed it": {[]exchange{get(), stale, get(centerLater), decline("4")}, nil},
-		"the answer was lost":     {[]exchange{get(), failed, get(centerClosed)}, nil},
-		"down":                    {[]exchange{get(), failed, get()}, forge.ErrUnreachable},
-		"another's":               {[]exchange{get(fields{"description": otherText})}, forge.ErrNotOwned},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := onCenter(t, test.exchanges).Close(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"})
-			if test.kind == nil && err != nil {
-				t.Error(err)
-			} else if test.kind != nil {
-				wantError(t, err, test.kind, "pull request #7")
-			}
-		})
+	request := devRequest
+	if err := onCenter(t, []exchange{get(), stale, get(centerLater), decline("4")}).Close(t.Context(), &request); err != nil {
+		t.Error(err)
 	}
 }
 

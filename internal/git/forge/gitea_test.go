@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(giteatest.Main(m)) }
 // project is a repository on the real Gitea, with one commit on main.
 type project struct {
 	t      *testing.T
-	server *giteatest.Server
+	server *giteatest.Gitea
 	user   giteatest.User
 	url    string
 	host   *forge.GitHost

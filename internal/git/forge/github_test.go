@@ -78,11 +78,9 @@ func hubPull(changes ...fields) fields {
 }
 
 var (
-	hubMerged    = fields{"state": "closed", "merged": true, "merged_at": "2026-01-26T19:02:12Z", "merge_commit_sha": mergedAs}
-	hubMergedOld = hubListed(fields{"state": "closed", "merged_at": "2026-01-26T19:02:12Z", "merge_commit_sha": mergedAs})
-	hubClosedOld = hubListed(fields{"state": "closed", "closed_at": "2026-01-26T19:02:12Z"})
-	hubOldHead   = fields{"head": fields{"ref": "flotilla/dev", "sha": oldHead, "repo": fields{"id": 5}}}
-	hubFork      = fields{"head": fields{"ref": "flotilla/dev", "sha": newHead, "repo": fields{"id": 6}}}
+	hubMerged  = fields{"state": "closed", "merged": true, "merged_at": "2026-01-26T19:02:12Z", "merge_commit_sha": mergedAs}
+	hubOldHead = fields{"head": fields{"ref": "flotilla/dev", "sha": oldHead, "repo": fields{"id": 5}}}
+	hubFork    = fields{"head": fields{"ref": "flotilla/dev", "sha": newHead, "repo": fields{"id": 6}}}
 )
 
 func hubUser(login string) fields {
@@ -126,24 +124,6 @@ func TestGitHubCurrentIsTheOpenOneElseTheNewest(t *testing.T) {
 		exchanges []exchange
 		want      *forge.PullRequest
 	}{
-		"never one": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, status: 404, answer: fields{"message": "Not Found"}}}, nil},
-		"open": {[]exchange{{request: hubOpen, answer: []fields{hubListed()}}}, &forge.PullRequest{
-			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Open, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead,
-		}},
-		"merged": {[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: hubMergedOld}}, &forge.PullRequest{
-			Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Merged, Owner: "dev", Base: "main", Head: "flotilla/dev",
-			HeadCommit: newHead, MergeCommit: mergedAs,
-		}},
-		"closed, its mark in the text of a browser": {
-			[]exchange{{request: hubOpen, answer: []fields{}}, {request: hubGet, answer: with(hubClosedOld, fields{"body": "Hello\r\n" + devMark + "\r\n"})}},
-			&forge.PullRequest{Number: 7, URL: "https://github.example.com/owner/gitops/pull/7", State: forge.Closed, Owner: "dev", Base: "main", Head: "flotilla/dev", HeadCommit: newHead},
-		},
-		"those of others": {
-			[]exchange{
-				{request: hubOpen, answer: []fields{hubListed(fields{"body": nil}), hubListed(hubFork), hubListed(fields{"body": prodMark})}},
-				{request: hubGet, answer: with(hubClosedOld, fields{"body": prodMark})},
-			}, nil,
-		},
 		"on the second page": {
 			[]exchange{
 				{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}, header: map[string]string{
@@ -178,28 +158,6 @@ func TestGitHubForksThatWereDeletedAreForeign(t *testing.T) {
 	}
 }
 
-func TestGitHubBranchIsFreeUnlessAnotherRequestComesFromIt(t *testing.T) {
-	t.Parallel()
-	const list = "GET " + hub + "/pulls?direction=desc&head=owner%3Aflotilla%2Fdev&page=1&per_page=100&sort=created&state=open"
-	elsewhere := hubListed(fields{"number": 8, "base": fields{"ref": "prod", "sha": oldHead, "repo": fields{"id": 5}}})
-	for name, test := range map[string]struct {
-		answer []fields
-		says   string
-	}{
-		"nothing":               {answer: []fields{}},
-		"ours":                  {answer: []fields{hubListed()}},
-		"a fork's":              {answer: []fields{hubListed(hubFork, fields{"body": prodMark})}},
-		"ours into another":     {[]fields{hubListed(), elsewhere}, `pull request #8 of assignment "dev" goes from "flotilla/dev" into "prod", not into "main"`},
-		"another's":             {[]fields{hubListed(fields{"body": prodMark})}, `pull request #7 from "flotilla/dev" into "main" belongs to assignment "prod", not to "dev"`},
-		"a person's, elsewhere": {[]fields{with(elsewhere, fields{"body": otherText})}, `pull request #8 from "flotilla/dev" into "prod" was not opened by assignment "dev"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			free(t, onGitHub(t, []exchange{{request: list, answer: test.answer}}), test.says)
-		})
-	}
-}
-
 func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 	t.Parallel()
 	create := exchange{
@@ -225,13 +183,7 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 		says      string
 		beside    bool // a request is returned beside the error
 	}{
-		"opens":    {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, create}},
-		"nothing":  {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed()}}}},
 		"as typed": {wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": devMark + "\r\n\r\nchanges"})}}}},
-		"updates": {wanted: simply(), exchanges: []exchange{
-			{request: hubOpen, answer: []fields{hubListed(fields{"title": "Old", "body": devMark + "\n\nold"})}},
-			{request: "PATCH " + hub + "/pulls/7", body: `{"title": "Deploy dev", "body": ` + quoted(devBody) + `}`, answer: hubPull()},
-		}},
 		"labels and reviewers": {wanted: demanding, exchanges: []exchange{
 			{request: hubOpen, answer: []fields{hubListed(fields{
 				"labels": []fields{{"id": 1, "name": "fleet"}, {"id": 2, "name": "urgent"}}, "requested_reviewers": []fields{{"login": "anna"}}, "requested_teams": []fields{{"slug": "sre"}},
@@ -261,42 +213,11 @@ func TestGitHubEnsureOpensOrUpdatesInPlace(t *testing.T) {
 			},
 			kind: forge.ErrReviewer, says: "pull request #7 cannot be given the reviewers anna: the Git host answered 422 Unprocessable Entity: Reviews may only be requested from collaborators.", beside: true,
 		},
-		"a person's": {
-			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}}},
-			kind: forge.ErrNotOwned, says: "pull request #7",
-		},
-		"another owner's": {
-			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{hubListed(fields{"body": prodMark})}}},
-			kind: forge.ErrNotOwned, says: `belongs to assignment "prod"`,
-		},
-		"somebody was faster": {
-			wanted: simply(), exchanges: []exchange{
-				{request: hubOpen, answer: []fields{}},
-				refused(422, validation(fields{"message": "A pull request already exists for owner:flotilla/dev."})),
-				{request: hubOpen, answer: []fields{hubListed(fields{"body": otherText})}},
-			},
-			kind: forge.ErrNotOwned, says: "pull request #7",
-		},
-		"the answer was lost": {wanted: simply(), exchanges: []exchange{
-			{request: hubOpen, answer: []fields{}}, refused(502, "<html>Bad Gateway"), {request: hubOpen, answer: []fields{hubListed()}},
-		}},
-		"the host is down": {
-			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, refused(502, "bad gateway"), {request: hubOpen, answer: []fields{}}},
-			kind: forge.ErrUnreachable, says: "502 Bad Gateway",
-		},
-		"the branch is not known yet": {wanted: simply(), exchanges: []exchange{
-			{request: hubOpen, answer: []fields{}}, refused(422, validation(fields{"code": "invalid", "field": "head"})),
-			{request: hubOpen, answer: []fields{}}, create,
-		}},
 		"nothing to merge": {
 			wanted: simply(), exchanges: []exchange{
 				{request: hubOpen, answer: []fields{}}, refused(422, validation(fields{"message": "No commits between main and flotilla/dev"})), {request: hubOpen, answer: []fields{}},
 			},
 			kind: forge.ErrRefused, says: "Validation Failed; No commits between main and flotilla/dev",
-		},
-		"a token that may not": {
-			wanted: simply(), exchanges: []exchange{{request: hubOpen, answer: []fields{}}, refused(403, hubRefusal("Resource not accessible by personal access token"))},
-			kind: forge.ErrUnauthorized, says: "Resource not accessible by personal access token",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,9 +244,6 @@ func TestGitHubMergeNow(t *testing.T) {
 		kind      error
 		says      string
 	}{
-		"merged":                 {append(merging, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
-		"seen merged only later": {append(merging, done, exchange{request: hubGet, answer: hubPull()}, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
-		"merged already":         {[]exchange{{request: hubGet, answer: hubPull(hubMerged)}}, nil, ""},
 		"rebase only": {[]exchange{
 			{request: hubGet, answer: hubPull()}, hubRepository(false, true, true),
 			{request: hubMerge, body: `{"sha": "` + newHead + `", "merge_method": "rebase"}`, answer: fields{"sha": mergedAs, "merged": true}},
@@ -337,10 +255,6 @@ func TestGitHubMergeNow(t *testing.T) {
 			{request: hubGet, answer: hubPull(hubMerged)},
 		}, nil, ""},
 		"methods that one may not see": {append([]exchange{{request: hubGet, answer: hubPull()}, {request: "GET " + hub, answer: fields{"id": 5, "full_name": "owner/gitops"}}}, done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
-		"the push is not noticed yet": {[]exchange{
-			{request: hubGet, answer: hubPull(hubOldHead)}, {request: hubGet, answer: hubPull()}, hubRepository(true, true, true), done, {request: hubGet, answer: hubPull(hubMerged)},
-		}, nil, ""},
-		"the answer was lost": {append(merging, refused(502, "oh no"), exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
 		"still checking": {append(merging,
 			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"mergeable": nil, "mergeable_state": "unknown"})},
 			hubRepository(true, true, true), done, exchange{request: hubGet, answer: hubPull(hubMerged)}), nil, ""},
@@ -366,17 +280,6 @@ func TestGitHubMergeNow(t *testing.T) {
 			exchange{request: hubMerge, body: hubAsk, status: 403, header: map[string]string{"Retry-After": "3600"}, answer: hubRefusal("You have exceeded a secondary rate limit.")},
 			exchange{request: hubGet, answer: hubPull()}),
 			forge.ErrRateLimited, "(1h0m0s): You have exceeded a secondary rate limit."},
-		"the head moved meanwhile": {append(merging,
-			refused(409, "Head branch was modified. Review and try the merge again."), exchange{request: hubGet, answer: hubPull(hubOldHead)}),
-			forge.ErrHeadMoved, "the head of pull request #7 is " + oldHead + ", not " + newHead},
-		"merged with another head": {[]exchange{{request: hubGet, answer: hubPull(hubMerged, hubOldHead)}}, forge.ErrHeadMoved, "was merged at " + oldHead},
-		"closed meanwhile": {append(merging,
-			refused(405, "Pull Request is not mergeable"), exchange{request: hubGet, answer: hubPull(fields{"state": "closed"})}), forge.ErrNotMergeable, "was closed"},
-		"not allowed":    {append(merging, refused(403, "Resource not accessible by integration"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnauthorized, "by integration"},
-		"down":           {append(merging, refused(500, "oh no"), exchange{request: hubGet, answer: hubPull()}), forge.ErrUnreachable, "500 Internal Server Error"},
-		"another's":      {[]exchange{{request: hubGet, answer: hubPull(fields{"body": prodMark})}}, forge.ErrNotOwned, "is not changed"},
-		"a fork's":       {[]exchange{{request: hubGet, answer: hubPull(hubFork)}}, forge.ErrNotOwned, "does not come from branch"},
-		"does not exist": {[]exchange{{request: hubGet, status: 404, answer: hubRefusal("Not Found")}}, forge.ErrNotFound, "pull request #7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -466,32 +369,4 @@ func TestGitHubMergeWhenChecksSucceed(t *testing.T) {
 		}
 		wantError(t, host.DisableAutoMerge(t.Context(), request), forge.ErrUnauthorized, "cannot be turned off")
 	})
-}
-
-func TestGitHubClose(t *testing.T) {
-	t.Parallel()
-	patch := exchange{request: "PATCH " + hub + "/pulls/7", body: `{"state": "closed"}`, answer: hubPull(fields{"state": "closed"})}
-	failed := patch
-	failed.status, failed.answer = 500, hubRefusal("oh no")
-	for name, test := range map[string]struct {
-		exchanges []exchange
-		kind      error
-	}{
-		"open":                {[]exchange{{request: hubGet, answer: hubPull()}, patch}, nil},
-		"closed":              {[]exchange{{request: hubGet, answer: hubPull(fields{"state": "closed"})}}, nil},
-		"merged":              {[]exchange{{request: hubGet, answer: hubPull(hubMerged)}}, nil},
-		"the answer was lost": {[]exchange{{request: hubGet, answer: hubPull()}, failed, {request: hubGet, answer: hubPull(fields{"state": "closed"})}}, nil},
-		"down":                {[]exchange{{request: hubGet, answer: hubPull()}, failed, {request: hubGet, answer: hubPull()}}, forge.ErrUnreachable},
-		"another's":           {[]exchange{{request: hubGet, answer: hubPull(fields{"body": otherText})}}, forge.ErrNotOwned},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := onGitHub(t, test.exchanges).Close(t.Context(), &forge.PullRequest{Number: 7, Owner: "dev", Head: "flotilla/dev"})
-			if test.kind == nil && err != nil {
-				t.Error(err)
-			} else if test.kind != nil {
-				wantError(t, err, test.kind, "pull request #7")
-			}
-		})
-	}
 }

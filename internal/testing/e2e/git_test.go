@@ -20,7 +20,7 @@ type repository struct {
 }
 
 // newRepository makes one that everybody may read, as agents do.
-func newRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
+func newRepository(t *testing.T, server *giteatest.Gitea, owner giteatest.User, name string) *repository {
 	t.Helper()
 	r := newPrivateRepository(t, server, owner, name)
 	server.API(t, owner, "PATCH", "/repos/"+owner.Name+"/"+name, map[string]any{"private": false}, nil)
@@ -28,7 +28,7 @@ func newRepository(t *testing.T, server *giteatest.Server, owner giteatest.User,
 }
 
 // newPrivateRepository makes one that only its owner may read.
-func newPrivateRepository(t *testing.T, server *giteatest.Server, owner giteatest.User, name string) *repository {
+func newPrivateRepository(t *testing.T, server *giteatest.Gitea, owner giteatest.User, name string) *repository {
 	t.Helper()
 	r := &repository{t: t, url: server.Repository(t, owner, name), clone: t.TempDir()}
 	parsed, err := url.Parse(r.url)

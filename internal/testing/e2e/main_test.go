@@ -37,7 +37,7 @@ const patience = 10 * time.Minute
 type world struct {
 	test    string // what it is about, where the name of the test does not say that
 	cluster *kubetest.Server
-	git     *giteatest.Server
+	git     *giteatest.Gitea
 }
 
 // took is how long the steps of all tests took, which [TestMain] writes: it is

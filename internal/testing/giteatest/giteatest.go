@@ -29,8 +29,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
 )
 
-// Server is a running Gitea. Its methods may be called from parallel tests.
-type Server struct {
+// Gitea is a running server. Its methods may be called from parallel tests.
+type Gitea struct {
 	// URL has no trailing slash.
 	URL string
 
@@ -59,7 +59,7 @@ type User struct {
 var shared struct {
 	once    sync.Once
 	managed bool
-	server  *Server
+	server  *Gitea
 	err     error
 }
 
@@ -76,7 +76,7 @@ func Main(m *testing.M) int {
 
 // Start returns the server, starting it first if needed: three seconds, or minutes with a build. FLOTILLA_GITEA names another
 // binary. With -short the test is skipped.
-func Start(t testing.TB) *Server {
+func Start(t testing.TB) *Gitea {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs Gitea, which -short leaves out")
@@ -95,7 +95,7 @@ func Start(t testing.TB) *Server {
 }
 
 // User creates an account.
-func (s *Server) User(t testing.TB) User {
+func (s *Gitea) User(t testing.TB) User {
 	t.Helper()
 	user := newUser("user")
 	err := s.call(t.Context(), s.admin, "POST", "/admin/users", map[string]any{
@@ -114,7 +114,7 @@ func (s *Server) User(t testing.TB) User {
 }
 
 // Repository creates an empty private repository with the default branch main, and returns its clone URL, without credentials.
-func (s *Server) Repository(t testing.TB, owner User, name string) string {
+func (s *Gitea) Repository(t testing.TB, owner User, name string) string {
 	t.Helper()
 	err := s.call(t.Context(), owner, "POST", "/user/repos", map[string]any{
 		"name":           name,
@@ -128,13 +128,13 @@ func (s *Server) Repository(t testing.TB, owner User, name string) string {
 }
 
 // RepositoryFolder returns the folder of a bare repository.
-func (s *Server) RepositoryFolder(owner User, name string) string {
+func (s *Gitea) RepositoryFolder(owner User, name string) string {
 	return filepath.Join(s.folder, "data", "gitea-repositories", strings.ToLower(owner.Name), strings.ToLower(name)+".git")
 }
 
 // API calls Gitea's API, /api/v1, with in as JSON unless nil, and decodes the answer into out unless nil. Answers but 2xx fail
 // the test.
-func (s *Server) API(t testing.TB, user User, method, path string, in, out any) {
+func (s *Gitea) API(t testing.TB, user User, method, path string, in, out any) {
 	t.Helper()
 	if err := s.call(t.Context(), user, method, path, in, out); err != nil {
 		t.Fatalf("giteatest: %v", err)
@@ -151,7 +151,7 @@ func newUser(prefix string) User {
 func (u User) email() string { return u.Name + "@example.com" }
 
 // token makes a user's first access token, by password.
-func (s *Server) token(ctx context.Context, user User) (string, error) {
+func (s *Gitea) token(ctx context.Context, user User) (string, error) {
 	var token struct {
 		SHA1 string `json:"sha1"`
 	}
@@ -162,7 +162,7 @@ func (s *Server) token(ctx context.Context, user User) (string, error) {
 	return token.SHA1, err
 }
 
-func (s *Server) call(ctx context.Context, user User, method, path string, in, out any) error {
+func (s *Gitea) call(ctx context.Context, user User, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)

@@ -26,7 +26,7 @@ import (
 const startTimeout = 2 * time.Minute
 
 // launch tries again with other ports if another process takes one, because Gitea takes no open socket.
-func launch(ctx context.Context) (*Server, error) {
+func launch(ctx context.Context) (*Gitea, error) {
 	binary, assets, err := gitea(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func launch(ctx context.Context) (*Server, error) {
 	}
 }
 
-func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
+func start(ctx context.Context, binary, assets string) (_ *Gitea, err error) {
 	folder, err := os.MkdirTemp("", "giteatest-")
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func start(ctx context.Context, binary, assets string) (_ *Server, err error) {
 		return nil, err
 	}
 	web, ssh := ports[0], ports[1]
-	server := &Server{
+	server := &Gitea{
 		URL:      "http://127.0.0.1:" + strconv.Itoa(web),
 		SSHAddr:  "127.0.0.1:" + strconv.Itoa(ssh),
 		folder:   folder,
@@ -109,7 +109,7 @@ func databaseFolder(folder string) string {
 	return inMemory
 }
 
-func (s *Server) stop() {
+func (s *Gitea) stop() {
 	s.process.Stop()
 	processtest.RemoveFolder(s.folder)
 	processtest.RemoveFolder(s.database)
@@ -214,7 +214,7 @@ receive.updateserverinfo = false
 `, folder, assets, hostKey, web, ssh, filepath.ToSlash(database))
 }
 
-func (s *Server) answers(ctx context.Context) error {
+func (s *Gitea) answers(ctx context.Context) error {
 	if err := s.call(ctx, User{}, http.MethodGet, "/version", nil, nil); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *Server) answers(ctx context.Context) error {
 }
 
 // signUp makes the first account, an administrator, in 50 ms. `gitea admin user create` takes a second.
-func (s *Server) signUp(ctx context.Context) error {
+func (s *Gitea) signUp(ctx context.Context) error {
 	admin := newUser("admin")
 	form := url.Values{
 		"user_name": {admin.Name},

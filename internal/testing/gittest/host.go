@@ -21,27 +21,27 @@ import (
 // safe for concurrent use.
 type Host struct {
 	mu           sync.Mutex
-	repositories map[string]*Repository
+	repositories map[string]*MemoryRepository
 }
 
 // NewHost returns an empty host.
-func NewHost() *Host { return &Host{repositories: map[string]*Repository{}} }
+func NewHost() *Host { return &Host{repositories: map[string]*MemoryRepository{}} }
 
 // Create makes an empty repository; see [NewRepository].
-func (h *Host) Create(name string, filters bool) *Repository {
+func (h *Host) Create(name string, filters bool) *MemoryRepository {
 	repository := NewRepository(filters)
 	h.Alias(name, repository)
 	return repository
 }
 
 // Alias gives a repository a second name.
-func (h *Host) Alias(name string, repository *Repository) {
+func (h *Host) Alias(name string, repository *MemoryRepository) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.repositories[name] = repository
 }
 
-func (h *Host) find(endpoint *transport.Endpoint) (*Repository, error) {
+func (h *Host) find(endpoint *transport.Endpoint) (*MemoryRepository, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	repository, ok := h.repositories[strings.TrimSuffix(strings.Trim(endpoint.Path, "/"), ".git")]
@@ -69,9 +69,9 @@ func (h *Host) NewReceivePackSession(at *transport.Endpoint, auth transport.Auth
 	return repository.NewReceivePackSession(at, auth)
 }
 
-// Repository is a repository in memory, which every http URL reaches. It is safe for concurrent use. Git should check its
+// MemoryRepository is a repository in memory, which every http URL reaches. It is safe for concurrent use. Git should check its
 // content; see [Pack].
-type Repository struct {
+type MemoryRepository struct {
 	filters  bool
 	mu       sync.Mutex
 	objects  map[git.Hash]git.RawObject
@@ -79,21 +79,21 @@ type Repository struct {
 }
 
 // NewRepository returns an empty repository. filters adds filters and requests by object ID.
-func NewRepository(filters bool) *Repository {
-	return &Repository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
+func NewRepository(filters bool) *MemoryRepository {
+	return &MemoryRepository{filters: filters, objects: map[git.Hash]git.RawObject{}, branches: map[string]git.Hash{}}
 }
 
 // NewUploadPackSession makes it a transport.Transport.
-func (r *Repository) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
+func (r *MemoryRepository) NewUploadPackSession(*transport.Endpoint, transport.AuthMethod) (transport.UploadPackSession, error) {
 	return &session{store: r, shallow: true, filters: r.filters, ids: r.filters}, nil
 }
 
 // NewReceivePackSession makes it a transport.Transport.
-func (r *Repository) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
+func (r *MemoryRepository) NewReceivePackSession(*transport.Endpoint, transport.AuthMethod) (transport.ReceivePackSession, error) {
 	return &session{store: r}, nil
 }
 
-func (r *Repository) references(advertised *packp.AdvRefs) error {
+func (r *MemoryRepository) references(advertised *packp.AdvRefs) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, tip := range r.branches {
@@ -102,13 +102,13 @@ func (r *Repository) references(advertised *packp.AdvRefs) error {
 	return nil
 }
 
-func (r *Repository) object(id git.Hash) git.RawObject {
+func (r *MemoryRepository) object(id git.Hash) git.RawObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[id]
 }
 
-func (r *Repository) receive(pack io.Reader, command *packp.Command) error {
+func (r *MemoryRepository) receive(pack io.Reader, command *packp.Command) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	branch := command.Name.Short()
@@ -123,27 +123,27 @@ func (r *Repository) receive(pack io.Reader, command *packp.Command) error {
 }
 
 // Branches returns the branches.
-func (r *Repository) Branches() []string {
+func (r *MemoryRepository) Branches() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.branches))
 }
 
 // Tip returns the commit of a branch, or zero.
-func (r *Repository) Tip(branch string) git.Hash {
+func (r *MemoryRepository) Tip(branch string) git.Hash {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.branches[branch]
 }
 
 // Tree returns the ID of a branch's tree, or zero.
-func (r *Repository) Tree(branch string) git.Hash {
+func (r *MemoryRepository) Tree(branch string) git.Hash {
 	head, _ := git.ParseCommitHead(r.object(r.Tip(branch)).Content)
 	return head.Tree
 }
 
 // Commits counts the commits of a branch that another commit, or zero, lacks.
-func (r *Repository) Commits(branch string, since git.Hash) int {
+func (r *MemoryRepository) Commits(branch string, since git.Hash) int {
 	known := map[git.Hash]bool{}
 	visit := func(id git.Hash) bool { seen := known[id]; known[id] = true; return !seen }
 	walkHistory(r, since, 1<<30, visit)
@@ -153,13 +153,13 @@ func (r *Repository) Commits(branch string, since git.Hash) int {
 }
 
 // Files returns a branch's files.
-func (r *Repository) Files(branch string) map[string]string {
+func (r *MemoryRepository) Files(branch string) map[string]string {
 	files := map[string]string{}
 	r.eachFile(branch, func(name string, e git.Entry) { files[name] = string(r.object(e.ID).Content) })
 	return files
 }
 
-func (r *Repository) eachFile(branch string, visit func(name string, e git.Entry)) {
+func (r *MemoryRepository) eachFile(branch string, visit func(name string, e git.Entry)) {
 	var walk func(at string, id git.Hash)
 	walk = func(at string, id git.Hash) {
 		entries, _ := git.ParseTree(r.object(id).Content)
@@ -175,7 +175,7 @@ func (r *Repository) eachFile(branch string, visit func(name string, e git.Entry
 }
 
 // Write makes a person's commit of these files only.
-func (r *Repository) Write(branch string, files map[string]string) {
+func (r *MemoryRepository) Write(branch string, files map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := (&git.Tip{}).Tree()
@@ -200,13 +200,13 @@ func (r *Repository) Write(branch string, files map[string]string) {
 }
 
 // Import makes git fast-import commit the files of a branch to the branch check.
-func (r *Repository) Import(w io.Writer, branch string) {
+func (r *MemoryRepository) Import(w io.Writer, branch string) {
 	_, _ = io.WriteString(w, "commit refs/heads/check\ncommitter A <a@example.com> 0 +0000\ndata 0\ndeleteall\n")
 	r.eachFile(branch, func(name string, e git.Entry) { fmt.Fprintf(w, "M %s %s %s\n", e.Mode, e.ID, name) })
 }
 
 // Pack returns all objects of some repositories.
-func Pack(repositories ...*Repository) []byte {
+func Pack(repositories ...*MemoryRepository) []byte {
 	w := git.NewPack()
 	for _, r := range repositories {
 		r.mu.Lock()
