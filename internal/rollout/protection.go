@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// DefaultMaxRemovedPercent is the default limit.
-	DefaultMaxRemovedPercent = 50
-	// AlwaysRemovable is the number of assignments below the default limit: half of a small fleet is no mass deletion.
-	AlwaysRemovable = 10
-	// FewestOfShare is the size of hosts (in assignments) and workloads (in hosts) from which on the default limit protects their
+	// defaultMaxRemovedPercent is the default limit.
+	defaultMaxRemovedPercent = 50
+	// alwaysRemovable is the number of assignments below the default limit: half of a small fleet is no mass deletion.
+	alwaysRemovable = 10
+	// fewestOfShare is the size of hosts (in assignments) and workloads (in hosts) from which on the default limit protects their
 	// share. Any limit protects emptied hosts of this size.
-	FewestOfShare = 5
+	fewestOfShare = 5
 )
 
 // Protection limits the removals of one plan.
@@ -34,7 +34,7 @@ type Removal struct {
 	Keys  []folder.Key // in order
 	Total int          // number of deployed assignments
 	Left  int          // number of assignments that remain or are added
-	// Emptied counts the assignments of hosts that stay and lose all of at least FewestOfShare.
+	// Emptied counts the assignments of hosts that stay and lose all of at least fewestOfShare.
 	Emptied map[string]int
 	// ByHost and ByWorkload have the losses of hosts that stay, in workloads that stay.
 	ByHost, ByWorkload map[string]Loss
@@ -70,7 +70,7 @@ func RemovalOf(deployed, after folder.Trees, of Fleet) Removal {
 	}
 	for host, targets := range deployed {
 		now, stays := after[host]
-		if stays && len(now) == 0 && len(targets) >= FewestOfShare {
+		if stays && len(now) == 0 && len(targets) >= fewestOfShare {
 			r.Emptied[host] = len(targets)
 		}
 	}
@@ -217,7 +217,7 @@ func (p Protection) share() (percent int64, fewest int, ok bool) {
 	case p.MaxRemovedPercent != nil:
 		return *p.MaxRemovedPercent, 1, true
 	case p.MaxRemoved == nil:
-		return DefaultMaxRemovedPercent, FewestOfShare, true
+		return defaultMaxRemovedPercent, fewestOfShare, true
 	}
 	return 0, 0, false
 }
@@ -226,7 +226,7 @@ func (p Protection) limit() string {
 	if p.MaxRemovedPercent != nil {
 		return fmt.Sprintf("more than max_removed_percent = %d", *p.MaxRemovedPercent)
 	}
-	return fmt.Sprintf("more than the default of %d %%", DefaultMaxRemovedPercent)
+	return fmt.Sprintf("more than the default of %d %%", defaultMaxRemovedPercent)
 }
 
 // exceeds reports whether a loss exceeds the share. One of several may always go.
@@ -300,10 +300,8 @@ func (p Protection) allowing(removal Removal) []string {
 		settings = append(settings, fmt.Sprintf("max_removed_percent = %d", max(percent, int(*p.MaxRemovedPercent))))
 	}
 	if names := p.emptied(removal); len(names) > 0 {
-		settings = append(
-			settings,
-			fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(append(slices.Clone(p.EmptiedHosts), names...)), ", ")),
-		)
+		settings = append(settings,
+			fmt.Sprintf("emptied_hosts = [%s]", strings.Join(wording.Quoted(append(slices.Clone(p.EmptiedHosts), names...)), ", ")))
 	}
 	return settings
 }
@@ -322,7 +320,7 @@ func (p Protection) exceeded(removed, total int) string {
 		return fmt.Sprintf("more than max_removed = %d", *p.MaxRemoved)
 	case p.MaxRemovedPercent != nil && (removed > 1 || *p.MaxRemovedPercent == 0) && share(*p.MaxRemovedPercent):
 		return p.limit()
-	case p.MaxRemoved == nil && p.MaxRemovedPercent == nil && removed > AlwaysRemovable && share(DefaultMaxRemovedPercent):
+	case p.MaxRemoved == nil && p.MaxRemovedPercent == nil && removed > alwaysRemovable && share(defaultMaxRemovedPercent):
 		return p.limit()
 	}
 	return ""

@@ -123,11 +123,8 @@ func decodeStage(o *fleet.ObjectReader) Stage {
 		Hosts: o.Texts("hosts"), Percent: o.Int("percent"),
 		MaxConcurrent: o.Int("max_concurrent"),
 		ReadyPercent:  o.Int("ready_percent"), MaxFailed: o.Int("max_failed"),
-		Soak: fleet.ReadDuration(
-			o,
-			"soak",
-			gate.MaxDuration,
-		), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
+		Soak: fleet.ReadDuration(o, "soak",
+			gate.MaxDuration), Approval: o.Bool("approval"), Windows: fleet.ReadList(o, "windows", gate.DecodeWindow),
 	}
 	s.types, s.clusters = compiled(s.ClusterTypeSelector), compiled(s.ClusterSelector)
 	return s

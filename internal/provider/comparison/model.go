@@ -34,52 +34,32 @@ type comparisonModel struct {
 }
 
 var summary = table.Definition[*comparison.Result]{
-	table.Number(
-		"different",
-		"Deployment targets that both sides have and that differ.",
-		func(r *comparison.Result) int { return r.Different },
-	),
+	table.Number("different", "Deployment targets that both sides have and that differ.",
+		func(r *comparison.Result) int { return r.Different }),
 	table.Number("only_left", "Deployment targets that only the left side has.", func(r *comparison.Result) int { return r.OnlyLeft }),
 	table.Number("only_right", "Deployment targets that only the right side has.", func(r *comparison.Result) int { return r.OnlyRight }),
 	table.Number("same", "Deployment targets that are the same.", func(r *comparison.Result) int { return r.Same }),
-	table.ObjectOrNull(
-		"left",
-		"The place and the commit that were read on the left side.",
-		side,
-		func(r *comparison.Result) *comparison.Seen { return &r.Left },
-	),
-	table.ObjectOrNull(
-		"right",
-		"The place and the commit that were read on the right side.",
-		side,
-		func(r *comparison.Result) *comparison.Seen { return &r.Right },
-	),
+	table.ObjectOrNull("left", "The place and the commit that were read on the left side.", side,
+		func(r *comparison.Result) *comparison.Seen { return &r.Left }),
+	table.ObjectOrNull("right", "The place and the commit that were read on the right side.", side,
+		func(r *comparison.Result) *comparison.Seen { return &r.Right }),
 }
 
 var side = table.Definition[*comparison.Seen]{
 	table.Bool("written", "Whether the assignment has been written there.", func(s *comparison.Seen) *bool { return &s.Written }),
-	table.TextOrNull(
-		"commit",
-		"Full id of the commit; null where there is no such branch.",
-		func(s *comparison.Seen) string { return s.Commit },
-	),
+	table.TextOrNull("commit", "Full id of the commit; null where there is no such branch.",
+		func(s *comparison.Seen) string { return s.Commit }),
 	table.Number("hosts", "Hosts that have an assignment.", func(s *comparison.Seen) int { return s.Hosts }),
 	table.Number("assignments", "Assignments.", func(s *comparison.Seen) int { return s.Assignments }),
 }
 
 var targets = table.Definition[*comparison.Target]{
 	table.Text("name", "Full name of the deployment target.", func(t *comparison.Target) string { return t.Name }),
-	table.TextOrNull(
-		"right_name",
-		"Its name on the right side where `pairs` says that it is another one, else null.",
-		func(t *comparison.Target) string { return t.RightName },
-	),
+	table.TextOrNull("right_name", "Its name on the right side where `pairs` says that it is another one, else null.",
+		func(t *comparison.Target) string { return t.RightName }),
 	table.Text("workload", "Name of the workload.", func(t *comparison.Target) string { return t.Workload }),
-	table.TextOrNull(
-		"workspace",
-		"Name of the workspace; null where the record does not say.",
-		func(t *comparison.Target) string { return t.Workspace },
-	),
+	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.",
+		func(t *comparison.Target) string { return t.Workspace }),
 	table.Text("state", "`only_left`, `only_right` or `different`.", func(t *comparison.Target) string { return string(t.State) }),
 	table.Texts(
 		"differs",
@@ -95,12 +75,8 @@ var targets = table.Definition[*comparison.Target]{
 	),
 	table.ObjectOrNull("left", "The part of the left side.", part, func(t *comparison.Target) *comparison.Part { return &t.Left }),
 	table.ObjectOrNull("right", "The part of the right side.", part, func(t *comparison.Target) *comparison.Part { return &t.Right }),
-	table.Objects(
-		"keys",
-		fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys),
-		keys,
-		func(t *comparison.Target) []*comparison.Key { return pointers(t.Keys) },
-	),
+	table.Objects("keys", fmt.Sprintf("Keys of the configuration whose values differ, the first %d.", maxKeys), keys,
+		func(t *comparison.Target) []*comparison.Key { return pointers(t.Keys) }),
 	table.Bool("keys_known", "Whether all values could be read: `keys` is empty where they could not.", func(t *comparison.Target) *bool {
 		known := !t.KeysUnknown
 		return &known
@@ -110,16 +86,10 @@ var targets = table.Definition[*comparison.Target]{
 var part = table.Definition[*comparison.Part]{
 	table.Objects("versions", "Its manifests, each with its hosts; most hosts first.", versions,
 		func(p *comparison.Part) []*comparison.Version { return pointers(p.Versions) }),
-	table.Texts(
-		"only_hosts",
-		"Hosts that only this side has for it; empty where the other side does not have it.",
-		func(p *comparison.Part) []string { return p.OnlyHosts },
-	),
-	table.Texts(
-		"only_policies",
-		"Target policies that only this side has for it; empty where the other side does not have it.",
-		func(p *comparison.Part) []string { return p.OnlyPolicies },
-	),
+	table.Texts("only_hosts", "Hosts that only this side has for it; empty where the other side does not have it.",
+		func(p *comparison.Part) []string { return p.OnlyHosts }),
+	table.Texts("only_policies", "Target policies that only this side has for it; empty where the other side does not have it.",
+		func(p *comparison.Part) []string { return p.OnlyPolicies }),
 }
 
 var versions = table.Definition[*comparison.Version]{

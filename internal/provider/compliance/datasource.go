@@ -109,11 +109,8 @@ func validate(m *complianceModel, diagnostics *diag.Diagnostics) {
 	if goal := decodeWait(m.Wait, diagnostics); goal != nil && from.IsEmpty() && !m.Feedback.IsUnknown() &&
 		!m.Feedback.IsUnderlyingValueUnknown() &&
 		!holdsUnknown(tfvalue.Plain(m.Feedback)) {
-		diagnostics.AddAttributeError(
-			path.Root("wait"),
-			"Invalid wait",
-			"`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.",
-		)
+		diagnostics.AddAttributeError(path.Root("wait"), "Invalid wait",
+			"`feedback` is empty, so no cluster would ever be ready: set feedback, or remove wait.")
 	}
 }
 

@@ -60,19 +60,13 @@ var clusters = table.Definition[cluster]{
 		"the worst of its assignments: `ready`, `progressing`, `failed`, `behind` (has other content than the branch) or `unknown`.",
 		func(c cluster) string { return string(c.Verdict) },
 	),
-	table.TextOrNull(
-		"commit",
-		"commit of the branch that it has applied; null if unknown.",
-		func(c cluster) string { return c.Commit },
-	),
+	table.TextOrNull("commit", "commit of the branch that it has applied; null if unknown.",
+		func(c cluster) string { return c.Commit }),
 	table.Number("commits_behind",
 		"how many commits, by any author, the branch is ahead of it; null if that is not known.", func(c cluster) int { return c.Behind }).
 		OrNull(func(c cluster) bool { return c.Behind < 0 }),
-	table.TextOrNull(
-		"behind_since",
-		"the time of the first such commit; null for none.",
-		func(c cluster) string { return tfvalue.TimeText(c.BehindSince) },
-	),
+	table.TextOrNull("behind_since", "the time of the first such commit; null for none.",
+		func(c cluster) string { return tfvalue.TimeText(c.BehindSince) }),
 	table.Text("since", "since when the cluster has this verdict.", func(c cluster) string { return tfvalue.TimeText(c.Since) }),
 	table.Text("message", "the reason; the cluster's own text where there is one.", func(c cluster) string {
 		if c.Verdict == verdict.Ready && c.Message == "" {
@@ -111,44 +105,26 @@ var running = table.Definition[*observe.TargetRun]{
 			"sources are joined by commas, as their versions are.",
 		func(r *observe.TargetRun) string { return r.Revision },
 	),
-	table.TextOrNull(
-		"chart",
-		"name of the chart. Argo CD does not say it of a chart from an OCI registry.",
-		func(r *observe.TargetRun) string { return r.Chart },
-	),
-	table.TextOrNull(
-		"app_version",
-		"version of the application in the chart, which only Flux says.",
-		func(r *observe.TargetRun) string { return r.AppVersion },
-	),
-	table.Texts(
-		"images",
-		"images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.",
-		func(r *observe.TargetRun) []string { return strings.Fields(r.Images) },
-	),
+	table.TextOrNull("chart", "name of the chart. Argo CD does not say it of a chart from an OCI registry.",
+		func(r *observe.TargetRun) string { return r.Chart }),
+	table.TextOrNull("app_version", "version of the application in the chart, which only Flux says.",
+		func(r *observe.TargetRun) string { return r.AppVersion }),
+	table.Texts("images", "images of the containers that are there, which only Argo CD says; of a long list the first 2 KiB.",
+		func(r *observe.TargetRun) []string { return strings.Fields(r.Images) }),
 	table.Number("count", "how many clusters run it.", func(r *observe.TargetRun) int { return r.Clusters }),
-	table.Texts(
-		"hosts",
-		"hosts that have the deployment target, and all of whose clusters run it.",
-		func(r *observe.TargetRun) []string { return r.Hosts },
-	),
+	table.Texts("hosts", "hosts that have the deployment target, and all of whose clusters run it.",
+		func(r *observe.TargetRun) []string { return r.Hosts }),
 	table.Texts("clusters", "names of the clusters of other hosts that run it.", func(r *observe.TargetRun) []string { return r.Names }),
 }
 
 var drift = table.Definition[observe.Difference]{
-	table.TextOrNull(
-		"assignment",
-		"key of the assignment; null for objects of none.",
-		func(d observe.Difference) string { return d.Assignment },
-	),
+	table.TextOrNull("assignment", "key of the assignment; null for objects of none.",
+		func(d observe.Difference) string { return d.Assignment }),
 	table.Bool("wanted", "whether the fleet has it.", func(d observe.Difference) *bool { return &d.Wanted }),
 	table.TextOrNull("git", "tree of its folder on the branch; null for none.", func(d observe.Difference) string { return d.Git }),
 	table.TextOrNull("deployed", "tree that the clusters have; null for none.", func(d observe.Difference) string { return d.Deployed }),
-	table.Texts(
-		"clusters",
-		"names of the clusters; empty where fleet and Git differ.",
-		func(d observe.Difference) []string { return d.Clusters },
-	),
+	table.Texts("clusters", "names of the clusters; empty where fleet and Git differ.",
+		func(d observe.Difference) []string { return d.Clusters }),
 	table.Texts("objects", "objects on them that differ from Git.", func(d observe.Difference) []string { return d.Objects }),
 	table.Text("reason", "what differs.", func(d observe.Difference) string { return d.Reason }),
 }

@@ -66,11 +66,8 @@ var summary = table.Definition[numbers]{
 	table.Number("up_to_date", "Assignments that the branch has as they are wanted.", func(n numbers) int { return n.Deployed.UpToDate }),
 	table.Number("new", "Assignments that the branch does not have yet.", func(n numbers) int { return n.Deployed.New }),
 	table.Number("changed", "Assignments that the branch has with other content.", func(n numbers) int { return n.Deployed.Changed }),
-	table.Number(
-		"removed",
-		"Folders of the assignment on the branch that the fleet does not want any more.",
-		func(n numbers) int { return n.Deployed.Removed },
-	),
+	table.Number("removed", "Folders of the assignment on the branch that the fleet does not want any more.",
+		func(n numbers) int { return n.Deployed.Removed }),
 	table.Number("unscheduled", "Deployment targets that have no host.", func(n numbers) int { return n.Fleet.Unscheduled }),
 	table.Number("rules", "Constraints of the fleet.", func(n numbers) int { return n.Summary.Rules }),
 	table.Number("rules_broken", "Constraints that do not hold.", func(n numbers) int { return n.Summary.Broken }),
@@ -79,11 +76,8 @@ var summary = table.Definition[numbers]{
 type reports struct{ json, markdown string }
 
 var auditors = table.Definition[reports]{
-	table.Text(
-		"json",
-		"The report as JSON, of the format `\"1\"`, which the guide to alerts describes.",
-		func(r reports) string { return r.json },
-	),
+	table.Text("json", "The report as JSON, of the format `\"1\"`, which the guide to alerts describes.",
+		func(r reports) string { return r.json }),
 	table.Text("markdown", "The report as Markdown.", func(r reports) string { return r.markdown }),
 }
 
@@ -117,21 +111,15 @@ func (m *overviewModel) decodeComparisons(diagnostics *diag.Diagnostics) []repor
 	var comparisons []report.Comparison
 	given := tfvalue.PlainMap(m.Comparisons.Elements())
 	if len(given) > report.MaxComparisons {
-		diagnostics.AddAttributeError(
-			path.Root("comparisons"),
-			"Too many comparisons",
-			fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)),
-		)
+		diagnostics.AddAttributeError(path.Root("comparisons"), "Too many comparisons",
+			fmt.Sprintf("A page has at most %d comparisons, not %d.", report.MaxComparisons, len(given)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		text, _ := given[name].(string)
 		result, err := comparison.Parse([]byte(text))
 		if err != nil {
-			diagnostics.AddAttributeError(
-				path.Root("comparisons").AtMapKey(name),
-				"Invalid comparison",
-				tfvalue.Sentence(err.Error())+" Set it to json of a flotilla_comparison.",
-			)
+			diagnostics.AddAttributeError(path.Root("comparisons").AtMapKey(name), "Invalid comparison",
+				tfvalue.Sentence(err.Error())+" Set it to json of a flotilla_comparison.")
 			continue
 		}
 		if !m.ShowValues.ValueBool() {
@@ -190,11 +178,8 @@ func decodePromotions(value types.Dynamic, diagnostics *diag.Diagnostics) []repo
 	given := tfvalue.Plain(value)
 	entries, ok := given.(map[string]any)
 	if given != nil && tfvalue.IsItselfKnown(given) && !ok {
-		diagnostics.AddAttributeError(
-			path.Root("promotions"),
-			"Invalid promotions",
-			"This must be a map of promotions, by a name for each of them.",
-		)
+		diagnostics.AddAttributeError(path.Root("promotions"), "Invalid promotions",
+			"This must be a map of promotions, by a name for each of them.")
 	}
 	reader := &fleet.Reader{}
 	var promotions []report.Promotion

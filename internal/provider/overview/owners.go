@@ -50,11 +50,8 @@ func (m *overviewModel) readOwners(ctx context.Context, c *connection.Connection
 		return
 	}
 	if !c.CanAsk() {
-		diagnostics.AddAttributeError(
-			path.Root("gitops_repo"),
-			"Repository cannot be read",
-			"The credentials of the GitOps repository are not known yet.",
-		)
+		diagnostics.AddAttributeError(path.Root("gitops_repo"), "Repository cannot be read",
+			"The credentials of the GitOps repository are not known yet.")
 		return
 	}
 	at := q.in.Owner.Location

@@ -167,7 +167,7 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 	}
 	isSame := to.hasOriginOf(asked)
 	if request.Sources == nil && !isSame && grant.Login == Anonymous && !isUpgrade(asked, to) {
-		if IsPrivateHost(to.host) {
+		if isPrivateHost(to.host) {
 			return denied, deniedf(
 				"%s leads to %s, which is not a public address; if it is meant to, add its URL to the sources of the workspace, "+
 					"or to git.credentials of the provider",
@@ -186,7 +186,7 @@ func decideStep(request Request, from, to Location, prefixes []string) (Grant, e
 // outside the API.
 func decideRegistry(request Request, from, to Location, prefixes []string) (Grant, error) {
 	denied := Grant{Login: Anonymous}
-	name, isAPI := RepositoryOfAPI("/" + to.Path())
+	name, isAPI := repositoryOfAPI("/" + to.Path())
 	switch {
 	case to.unclear != nil:
 		return denied, deniedf("%s names a URL that cannot be used: %w", from.Server(), to.unclear)
@@ -227,8 +227,8 @@ func (l Location) isServedBy(to Location) bool {
 	return asked.hasOriginOf(to)
 }
 
-// RepositoryOfAPI returns the repository in a path of a registry's API.
-func RepositoryOfAPI(path string) (name string, ok bool) {
+// repositoryOfAPI returns the repository in a path of a registry's API.
+func repositoryOfAPI(path string) (name string, ok bool) {
 	below, ok := strings.CutPrefix(path, "/v2/")
 	if !ok {
 		return "", false

@@ -38,9 +38,9 @@ func IsPublic(address netip.Addr) bool {
 	return true
 }
 
-// IsPrivateHost reports whether a name alone is not on the Internet: an address that is not public, localhost, or a name without
+// isPrivateHost reports whether a name alone is not on the Internet: an address that is not public, localhost, or a name without
 // a dot.
-func IsPrivateHost(host string) bool {
+func isPrivateHost(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return !IsPublic(address)
 	}

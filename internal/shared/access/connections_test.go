@@ -27,7 +27,7 @@ var connecting = map[string][]string{
 // connections are the files of product code that open connections. decides is the file that asks Decide about each of their
 // requests; "" where there is nothing to decide, for the reason in why.
 var connections = map[string]struct{ decides, why string }{
-	"internal/engine/artifact/origin/client.go":   {"internal/engine/artifact/origin/login.go", "chart repositories and registries"},
+	"internal/engine/artifact/origin/web.go":      {"internal/engine/artifact/origin/login.go", "chart repositories and registries"},
 	"internal/engine/artifact/origin/registry.go": {"internal/engine/artifact/origin/login.go", "registries"},
 	"internal/shared/bounded/public.go":           {"", "the transport below the others, which asks IsPublic"},
 	"internal/shared/bounded/transport.go":        {"", "the transport below the others"},

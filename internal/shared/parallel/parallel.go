@@ -12,24 +12,29 @@ const batch = 16
 
 // Each calls work with every number below count, and waits for all.
 func Each(count int, work func(int)) {
-	each(count, batch, func() func(int) { return work })
+	each(count, batch, runtime.GOMAXPROCS(0), func() func(int) { return work })
 }
 
 // EachPart is [Each] for a few long pieces of work.
 func EachPart(count int, work func(int)) {
-	each(count, 1, func() func(int) { return work })
+	each(count, 1, runtime.GOMAXPROCS(0), func() func(int) { return work })
+}
+
+// EachAtMost is [Each] for work that waits: at most so many numbers at once, on any number of processors.
+func EachAtMost(count, most int, work func(int)) {
+	each(count, 1, most, func() func(int) { return work })
 }
 
 // EachWith is [Each] with a new work function for each worker.
 func EachWith(count int, newWorker func() func(int)) {
-	each(count, batch, newWorker)
+	each(count, batch, runtime.GOMAXPROCS(0), newWorker)
 }
 
-func each(count, batch int, newWorker func() func(int)) {
+func each(count, batch, workers int, newWorker func() func(int)) {
 	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (count+batch-1)/batch) {
-		workers.Go(func() {
+	var running sync.WaitGroup
+	for range min(workers, (count+batch-1)/batch) {
+		running.Go(func() {
 			work := newWorker()
 			for {
 				end := int(next.Add(int64(batch)))
@@ -42,5 +47,5 @@ func each(count, batch int, newWorker func() func(int)) {
 			}
 		})
 	}
-	workers.Wait()
+	running.Wait()
 }

@@ -149,16 +149,14 @@ func fieldOr(name, other string) string {
 	return other
 }
 
-// IsCopyAnnotation reports whether tools such as kubectl apply keep a whole object in an annotation.
-func IsCopyAnnotation(name string) bool { return copyName.MatchString(name) }
-
+// copyName matches annotations in which tools such as kubectl apply keep a whole object.
 var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|known)[a-z-]*|applied)$`)
 
-// isCopy also recognizes JSON objects, plain or compressed.
+// isCopy reports whether an annotation repeats an object. It also recognizes JSON objects, plain or compressed.
 func isCopy(name string, value any) bool {
 	content, isText := value.(string)
 	content = strings.TrimSpace(content)
-	return !isText && value != nil || IsCopyAnnotation(name) && content != "" || strings.HasPrefix(content, "H4sI") || IsManifest(content) ||
+	return !isText && value != nil || copyName.MatchString(name) && content != "" || strings.HasPrefix(content, "H4sI") || IsManifest(content) ||
 		strings.HasPrefix(content, "{") && dataLine.MatchString(content)
 }
 

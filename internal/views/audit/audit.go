@@ -20,7 +20,7 @@ type Report struct {
 	Format      string             `json:"format"`
 	Assignment  string             `json:"assignment"`
 	Environment string             `json:"environment"`
-	Repository  Repository         `json:"repository"`
+	Repository  Place              `json:"repository"`
 	Commit      *string            `json:"commit"`
 	Time        *time.Time         `json:"time"`
 	Fleet       report.FleetCounts `json:"fleet"`
@@ -31,8 +31,8 @@ type Report struct {
 	Rules       []Rule             `json:"rules"`
 }
 
-// Repository is the location of the assignment. The URL has no credentials.
-type Repository struct {
+// Place is the location of the assignment. The URL has no credentials.
+type Place struct {
 	URL    string `json:"url"`
 	Branch string `json:"branch"`
 	Path   string `json:"path"`

@@ -77,7 +77,7 @@ func FuzzMarkdown(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		lines := func(first, second string) int {
 			report := &audit.Report{
-				Assignment: first, Environment: second, Repository: audit.Repository{URL: first, Branch: second, Path: first}, Commit: &second,
+				Assignment: first, Environment: second, Repository: audit.Place{URL: first, Branch: second, Path: first}, Commit: &second,
 				Rules: []audit.Rule{{
 					Name: first, Mode: second, Expression: first, Over: second, Error: &first, Violated: 1,
 					Violations: []audit.Violation{{Subject: first, Message: second}},

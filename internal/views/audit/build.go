@@ -11,7 +11,7 @@ import (
 func New(p *report.Page) *Report {
 	counts := p.Count()
 	r := &Report{
-		Assignment: p.Title, Environment: p.Environment, Repository: Repository(p.Repository), Commit: wording.OrNil(p.Commit),
+		Assignment: p.Title, Environment: p.Environment, Repository: Place(p.Repository), Commit: wording.OrNil(p.Commit),
 		Fleet: p.Fleet, Deployed: counts.StateCounts,
 		Verdicts: Verdicts{
 			Ready: counts.Wanted(verdict.Ready), Progressing: counts.Wanted(verdict.Progressing), Behind: counts.Wanted(verdict.Behind),

@@ -74,10 +74,8 @@ func (r *Report) writeFacts(b *strings.Builder) {
 		wording.Count(f.Workloads, "workload", "workloads"), wording.Count(f.DeploymentTargets, "deployment target", "deployment targets")))
 	fact("Decided by", fmt.Sprintf("%s, %s", wording.Count(f.TargetPolicies, "target policy", "target policies"),
 		wording.Count(f.ConfigContainers, "config container", "config containers")))
-	fact(
-		"Assignments",
-		fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")),
-	)
+	fact("Assignments",
+		fmt.Sprintf("%d; %s without a host", f.Assignments, wording.Count(f.Unscheduled, "deployment target", "deployment targets")))
 	fact(
 		"Deployed",
 		wording.AllCounts([]int{d.UpToDate, d.New, d.Changed, d.Removed, d.Unknown}, "as wanted", "new", "changed", "to be removed", "not known"),

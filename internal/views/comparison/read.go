@@ -20,12 +20,8 @@ type Repository interface {
 	ReadOwner(ctx context.Context, owner delivery.Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error)
 	ReadOwnerAt(ctx context.Context, owner delivery.Owner, commit string) (gitops.OwnerSnapshot, error)
 	ListOwners(ctx context.Context, owner delivery.Owner) ([]string, error)
-	ReadFilesNamed(
-		ctx context.Context,
-		owner delivery.Owner,
-		folders folder.Trees,
-		wanted func(name string) bool,
-	) (map[folder.Key][]folder.File, error)
+	ReadFilesNamed(ctx context.Context, owner delivery.Owner, folders folder.Trees,
+		wanted func(name string) bool) (map[folder.Key][]folder.File, error)
 }
 
 // Point is an owner at a commit of its branch, or now.

@@ -17,8 +17,8 @@ import (
 // Limit is the maximum number of series of a metric; further ones are summed.
 const Limit = 2000
 
-// Common lists the labels of every metric.
-var Common = []string{"environment", "owner"}
+// commonLabels lists the labels of every metric.
+var commonLabels = []string{"environment", "owner"}
 
 // Input has everything that metrics depend on.
 type Input struct {
@@ -36,7 +36,7 @@ type Metric struct {
 	Unit string
 	// Help has no quotes, backslashes or line breaks.
 	Help string
-	// Labels come after those of Common.
+	// Labels come after those of commonLabels.
 	Labels []string
 	// Summed lists the labels that remain over the limit; nil omits the series.
 	Summed []string

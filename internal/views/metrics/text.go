@@ -17,7 +17,9 @@ var Omitted = Metric{
 // Text returns OpenMetrics text.
 func Text(in Input) string {
 	w := &writer{
-		common: [][2]string{{Common[0], wording.OneLine(in.Result.About.Environment)}, {Common[1], wording.OneLine(in.Result.About.Owner)}},
+		common: [][2]string{
+			{commonLabels[0], wording.OneLine(in.Result.About.Environment)}, {commonLabels[1], wording.OneLine(in.Result.About.Owner)},
+		},
 	}
 	var omitted []series
 	for _, metric := range Metrics() {
