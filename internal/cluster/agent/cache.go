@@ -9,8 +9,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same. The
-// zero value is ready and safe for concurrent use.
+// Cache keeps recently parsed manifests of agents: Argo CD's have 2 MiB, and all clusters of a fleet have the same. It
+// is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	texts []readText // latest first

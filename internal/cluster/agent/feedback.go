@@ -69,8 +69,7 @@ func (v *settingsValidator) checkFeedback() {
 	v.checkApp(at+".github_app", f.App)
 }
 
-// checkContext checks that flotilla_compliance can identify the cluster by the context, and that statuses of its
-// folders do not overwrite each other.
+// checkContext checks that flotilla_compliance can read the context, and that statuses of the folders differ.
 func (v *settingsValidator) checkContext(at string) {
 	context := v.settings.Feedback.Context
 	if _, err := observe.ParseContext(context); err != nil {

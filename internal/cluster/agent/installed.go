@@ -1,6 +1,5 @@
 package agent
 
-// checkInstalled warns if the agent's own manifests lack something that the agent needs.
 func (r *renderer) checkInstalled() {
 	if len(r.settings.Install) == 0 {
 		return

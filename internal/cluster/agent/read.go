@@ -62,9 +62,8 @@ func (r Refused) String() string {
 	)
 }
 
-// Read returns the settings of the agents in a cluster from objects created by [Render], sorted by namespace and name,
-// without defaults. The objects do not show how the agent is installed and reports, and only the name of the Secret
-// with credentials.
+// Read returns the settings of the agents in a cluster, sorted by namespace and name, without defaults. Their objects
+// do not show the installation and the reports, and only name the Secret with credentials.
 func Read(cluster string, live []*unstructured.Unstructured) (found []Settings, refused []Refused) {
 	objects := indexObjects(live)
 	for _, name := range inCluster() {

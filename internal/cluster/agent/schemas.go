@@ -79,7 +79,6 @@ func (r *renderer) addViolations(path string, of *yamlDocument) {
 	}
 }
 
-// checkSchemas reports violations in rendered objects at the settings that caused them.
 func (r *renderer) checkSchemas() {
 	catalog := latest()
 	for _, o := range r.objects {

@@ -17,8 +17,8 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// placeInNamespace sets the agent's namespace on an object that needs one, like `kubectl apply --namespace`, as Argo
-// CD's manifests require. definitions maps defined kinds to whether they are namespaced.
+// placeInNamespace sets the agent's namespace like `kubectl apply --namespace`, as Argo CD's manifests require.
+// definitions tells whether defined kinds are namespaced.
 func (r *renderer) placeInNamespace(u *unstructured.Unstructured, definitions map[string]bool) {
 	kind := u.GroupVersionKind()
 	isOwn := !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io")

@@ -13,8 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// template is one document of [reconciler.Reconciler.AgentTemplate]: an object with placeholders such as ${name}, whose
-// values come from [renderer.values], and the conditions in its field `flotilla`.
+// template is one document of [reconciler.Reconciler.AgentTemplate]: an object with placeholders such as ${name}, and
+// conditions in its field `flotilla`.
 type template struct {
 	If string `json:"if"` // the object is omitted if it expands to nothing
 	// Unless are objects, as "Deployment argocd-server", any of which in the agent's own manifests omits this one.
@@ -122,9 +122,9 @@ type filler struct {
 	hasCredential   bool // of the current field
 }
 
-// fill replaces the placeholders in a template's value, and omits it if all are empty. A string that is one placeholder
-// becomes its value of any type; a key that is a placeholder of an object becomes its entries. Objects and lists below
-// stringData and data of a Secret or ConfigMap become text: JSON in stringData, YAML in data.
+// fill replaces placeholders, and omits a value whose placeholders are all empty. A whole placeholder becomes its value
+// of any type; as a key, its entries. In data of a Secret or ConfigMap, values become text: JSON in stringData, YAML in
+// data.
 func (f *filler) fill(value any, at []string) any {
 	switch value := value.(type) {
 	case string:
@@ -167,7 +167,7 @@ func (f *filler) fill(value any, at []string) any {
 	return value
 }
 
-// asText returns the text of a value in a Secret or ConfigMap; elsewhere, the value. at is the field that contains it.
+// asText returns the text of a value in a Secret or ConfigMap.
 func (f *filler) asText(value any, at []string, key string) any {
 	_, isText := value.(string)
 	if isText || len(at) != 1 || at[0] != "data" && at[0] != "stringData" {

@@ -113,7 +113,6 @@ func addDecryption(values map[string]any, by *fleet.Decryption) {
 	)
 }
 
-// addFeedback adds the values about commit statuses. feedback.url is empty without them.
 func (s *Settings) addFeedback(values map[string]any) {
 	f := cmp.Or(s.Feedback, &Reporting{})
 	app := cmp.Or(f.App, &GitHubApp{})

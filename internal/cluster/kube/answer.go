@@ -94,7 +94,7 @@ func (r *reader) unexpected() error {
 	return errNoObjects
 }
 
-// value reads a value with the types of package unstructured. Of keys with the same visible form, the last one wins.
+// value reads a value with the types of package unstructured.
 func (r *reader) value(of string) (any, error) {
 	switch r.json.PeekKind() {
 	case '{':
@@ -165,7 +165,7 @@ func (r *reader) object() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// list reads a page of a list, passes each object to keep at once, and returns the token of the next page.
+// list passes each object of a page to keep at once, and returns the token of the next page.
 func (r *reader) list(keep func(*unstructured.Unstructured) error) (token string, err error) {
 	head := unstructured.Unstructured{Object: map[string]any{}}
 	var unnamed []*unstructured.Unstructured

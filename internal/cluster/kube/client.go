@@ -56,8 +56,7 @@ type discovery struct {
 	discovered int64
 }
 
-// get requests a list, whose body the caller must close. A 404 for a kind is errNoKind, a 404 for an object
-// errNoObject, an expired continue token errExpired.
+// get requests a list, whose body the caller must close.
 func (r *requester) get(ctx context.Context, path string, kind ResourceKind) (*http.Response, error) {
 	response, answer, err := r.exchange(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
@@ -69,8 +68,8 @@ func (r *requester) get(ctx context.Context, path string, kind ResourceKind) (*h
 	return response, nil
 }
 
-// exchange sends a request and repeats it while the server is busy. For an error status it returns the answer;
-// otherwise answer is nil, and the caller must close the response's body.
+// exchange repeats a request while the server is busy. answer is the body of an error status; if it is nil, the caller
+// must close the response's body.
 func (r *requester) exchange(
 	ctx context.Context,
 	method, path, contentType string,
@@ -131,7 +130,6 @@ func finish(response *http.Response) {
 // notFoundPage is an API server's answer for a path that it does not serve.
 const notFoundPage = "404 page not found"
 
-// readStatus reads the body of an error status. If it is not a Status, it becomes the message.
 func readStatus(response *http.Response) metav1.Status {
 	var answer metav1.Status
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // the code is enough

@@ -140,8 +140,7 @@ func (c Cluster) scrubber(further ...string) secret.Scrubber {
 	return secret.NewScrubber(found)
 }
 
-// secrets returns the values of the environment and of arguments. It omits short ones, because removing words like
-// "true" would mangle every sentence.
+// secrets returns values of the environment and of arguments, but no short words such as "true".
 func (e *Exec) secrets() []string {
 	var found []string
 	for _, value := range e.Env {

@@ -84,8 +84,7 @@ func ReasonOf(err error) Reason {
 	return ReasonOther
 }
 
-// publicError removes secrets from an error and explains an ended context. whole is the context for all clusters, ctx
-// the one for this cluster.
+// publicError removes secrets and explains an ended context: whole for all clusters, ctx for this one.
 func publicError(whole, ctx context.Context, err error, options QueryOptions, scrubber func() secret.Scrubber) error {
 	var known *RequestError
 	switch {

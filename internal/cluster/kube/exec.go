@@ -181,7 +181,7 @@ func (l *limited) Write(text []byte) (int, error) {
 // maxComplaint bounds standard error in bytes.
 const maxComplaint = 2 << 10
 
-// lastLines keeps the last lines. It omits a cut line, because a part of a secret would not be recognized.
+// lastLines keeps the last whole lines, because scrubbers would miss a part of a secret.
 type lastLines struct {
 	text  []byte
 	isCut bool

@@ -51,10 +51,9 @@ type ListOptions struct {
 	Namespace     string // "" for all
 	LabelSelector string
 	FieldSelector string
-	// Skip lists fields to skip by the field that contains them: {"status": {"images"}}; "" is the object itself.
+	// Skip lists fields to skip by the field that contains them; "" is the object itself.
 	Skip map[string][]string
-	// Fold is called at each start of the list, which may restart, if set. The returned function takes the objects
-	// instead of the list.
+	// Fold, if set, is called at each start of the list. The returned function takes the objects instead of the list.
 	Fold func() (take func(*unstructured.Unstructured))
 }
 

@@ -26,9 +26,9 @@ func (c *ClusterClient) ListEach(ctx context.Context, kinds []ResourceKind, opti
 	return all[:answered]
 }
 
-// InTurn sends requests one after the other, because a connection costs more than most answers. After a slow answer, it
-// sends all others concurrently. It returns the number of answered requests, up to the first error other than
-// ReasonForbidden: the cluster would not answer the others either.
+// InTurn sends requests one after the other, because a connection costs more than most answers; after a slow answer, it
+// sends the others concurrently. It ends with the first error other than ReasonForbidden, which the others would share,
+// and returns the number of answered requests.
 func InTurn(count int, request func(i int) error) (answered int) {
 	errs := make([]error, count)
 	for i := range count {

@@ -46,8 +46,7 @@ type Answer[T any] struct {
 	Err   error // a *RequestError
 }
 
-// QueryAll queries all clusters in parallel and returns the answers by name. query must end with its context, as the
-// methods of ClusterClient do. When ctx ends, clusters without an answer get ReasonCanceled.
+// QueryAll queries all clusters in parallel and returns the answers by name. query must end with its context.
 func QueryAll[T any](
 	ctx context.Context,
 	clusters map[string]Cluster,

@@ -49,8 +49,7 @@ type Resource struct {
 	Verbs        []string
 }
 
-// resolve returns the resource of a kind. It caches found resources only, because the definition of others may be
-// applied in the meantime.
+// resolve caches found resources only, because definitions may be applied in the meantime.
 func (d *discovery) resolve(ctx context.Context, apiVersion, kind string) (resource Resource, served bool, err error) {
 	d.mu.Lock()
 	resource, known := d.resources[apiVersion][kind]

@@ -97,7 +97,7 @@ func readToken(text []byte) (Token, error) {
 	return Token{given.Status.Token, given.Status.Expires}, nil
 }
 
-// isBearerToken recognizes a token68 of RFC 9110 that fits in a header. A line break would start another header.
+// isBearerToken recognizes a token68 of RFC 9110: a line break would start another header.
 func isBearerToken(text string) bool {
 	const longest = 64 << 10
 	for i := range len(text) {

@@ -72,7 +72,7 @@ func (c *ClusterClient) Hide(secrets ...string) {
 }
 
 // Apply uses server-side apply as FieldManager. Without Force, a different value of another manager is an error of
-// ReasonConflict, and nothing changes. The returned object has its managed fields.
+// ReasonConflict. The result has its managed fields.
 func (c *ClusterClient) Apply(ctx context.Context, object *unstructured.Unstructured, options ApplyOptions) (Applied, error) {
 	ref := RefOf(object)
 	query := url.Values{"fieldManager": {FieldManager}, "force": {"false"}}
@@ -136,8 +136,8 @@ func (c *ClusterClient) orNone(object *unstructured.Unstructured, _ bool, err er
 	return object, nil
 }
 
-// Delete requests the deletion of an object and its dependents, without waiting. A missing object is no error. With a
-// uid, another object of the same name is an error of ReasonReplaced.
+// Delete requests the deletion of an object and its dependents. With a uid, another object of the same name is an error
+// of ReasonReplaced.
 func (c *ClusterClient) Delete(ctx context.Context, ref Ref, uid string) error {
 	how := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 	if uid != "" {

@@ -67,8 +67,7 @@ func Apply(ctx context.Context, cluster ClusterAPI, wanted Wanted) (ApplyResult,
 	return result, err
 }
 
-// inspectUntilServed inspects the objects and fails if one of them cannot be applied. It waits for missing kinds, whose
-// definitions may have just been applied.
+// inspectUntilServed waits for missing kinds, whose definitions may have just been applied.
 func inspectUntilServed(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject, options InspectOptions) (Inspection, error) {
 	for try := 1; ; try++ {
 		look, err := Inspect(ctx, cluster, objects, options)

@@ -73,8 +73,7 @@ func listDefined(ctx context.Context, cluster ObjectReader, definition *unstruct
 	return namesOf(list.Items), err
 }
 
-// listForeign returns the names of others' objects in a namespace, without objects that Kubernetes or an agent creates,
-// or that go with the reconciled ones.
+// listForeign returns the names of others' objects in a namespace, without objects that Kubernetes or an agent creates.
 func listForeign(ctx context.Context, cluster ObjectReader, namespace string, kinds []kube.Resource, b *reconciled) ([]string, error) {
 	var found []string
 	for _, kind := range kinds {

@@ -20,8 +20,8 @@ var writtenByServers = []string{
 	"deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
-// Differences returns the paths of the fields that differ, sorted, as in "spec.template.containers[0].image", but never
-// a value. It ignores fields that API servers write.
+// Differences returns the sorted paths of differing fields, as in "spec.template.containers[0].image", without values
+// and fields that API servers write.
 func Differences(before, after *unstructured.Unstructured) []string {
 	var found []string
 	appendDifferences(withoutServersFields(before), withoutServersFields(after), "", &found)
@@ -126,8 +126,7 @@ func ownData(live *unstructured.Unstructured) map[string]any {
 	return own
 }
 
-// lostData returns the data keys of a Secret that another manager has changed or removed since the apply. It needs no
-// values: a manager that changes a key owns it.
+// lostData returns the data keys of a Secret that another manager has changed since the apply, and so owns.
 func lostData(object, live *unstructured.Unstructured) []string {
 	wanted, _, _ := unstructured.NestedMap(object.Object, "data")
 	owned, _ := ownedFields(live)["f:data"].(map[string]any)

@@ -122,8 +122,8 @@ func FindDrift(objects []agent.StagedObject, look Inspection) Drift {
 	return drift
 }
 
-// Changes describes an apply in lines: removals, then additions and changes of the configuration, then drift. before
-// are the objects of the last apply.
+// Changes describes an apply in lines: removals, additions, changes of the configuration, drift. before are the objects
+// of the last apply.
 func Changes(before, after []agent.StagedObject, drift map[string]ObjectDrift, records []Record) []string {
 	former, wanted := byID(before), byID(after)
 	var removed, added, changed, drifted []string

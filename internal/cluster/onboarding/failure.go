@@ -144,7 +144,6 @@ func failureOf(object *agent.StagedObject, err error) *Failure {
 	return failure
 }
 
-// definedKinds returns the defined kinds, as "Kustomization.kustomize.toolkit.fluxcd.io".
 func definedKinds(objects []agent.StagedObject) map[string]bool {
 	defined := map[string]bool{}
 	for i := range objects {
@@ -174,7 +173,7 @@ func NewFailure(err error) *Failure {
 	return failure
 }
 
-// Reason returns the reason in the cluster's answer; kube.ReasonOther without an answer.
+// Reason returns the reason in the cluster's answer.
 func (f *Failure) Reason() kube.Reason { return kube.ReasonOf(f.err) }
 
 // timeoutError returns err, or a failure with text if the context has ended.

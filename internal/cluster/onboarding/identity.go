@@ -23,8 +23,8 @@ func markOf(uid string) string {
 	return uid
 }
 
-// identify returns the UID of a cluster: the uid of the namespace kube-system. If the credentials may not read it,
-// objects of the last apply identify the cluster while one of them has its uid. known is the UID at the last apply.
+// identify returns the uid of the namespace kube-system or, if the credentials may not read it, known while an object
+// of the last apply has its uid.
 func identify(ctx context.Context, cluster ClusterAPI, known string, records []Record) (uid string, err error) {
 	system, err := cluster.Read(ctx, kube.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	switch {

@@ -66,8 +66,7 @@ func Inspect(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObje
 	return look, nil
 }
 
-// inspectObject retries if a controller writes the object between the two requests, which would show a false
-// difference.
+// inspectObject retries if a controller writes the object between its two requests.
 func inspectObject(
 	ctx context.Context, cluster ClusterAPI, object *agent.StagedObject, mark string, options InspectOptions,
 ) (SeenObject, error) {
@@ -134,7 +133,6 @@ func isCreated(object *agent.StagedObject, live *unstructured.Unstructured, mark
 	return !object.Partial && (live == nil || createdHere(live, mark))
 }
 
-// objectError stores an error about the object, and returns errors about the cluster, such as a timeout.
 func objectError(seen SeenObject, err error) (SeenObject, error) {
 	switch kube.ReasonOf(err) {
 	case kube.ReasonConflict, kube.ReasonRefused, kube.ReasonForbidden:
@@ -152,8 +150,8 @@ func isTerminating(live *unstructured.Unstructured) bool {
 	return live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// isDrift reports whether all conflicts are changes of fields that Flotilla has applied, by hand or by a controller's
-// update. A manager that applies the same field wants its value; that is not drift.
+// isDrift reports whether the conflicts are updates of fields that Flotilla has applied. A manager that applies the
+// same field wants its value.
 func isDrift(live *unstructured.Unstructured, conflicts []kube.Conflict) bool {
 	if live == nil || !isOurs(live) {
 		return false

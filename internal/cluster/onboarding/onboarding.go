@@ -96,7 +96,6 @@ func isOurs(live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), isOurEntry)
 }
 
-// prepareForApply prepares an object that Flotilla creates or has created, if created is set.
 func prepareForApply(object *unstructured.Unstructured, created bool, mark string) *unstructured.Unstructured {
 	ready := object.DeepCopy()
 	annotations := ready.GetAnnotations()
@@ -117,7 +116,7 @@ func prepareForApply(object *unstructured.Unstructured, created bool, mark strin
 	return ready
 }
 
-// encodeSecret moves a Secret's stringData to data: API servers do not track managers of stringData.
+// encodeSecret moves stringData to data: API servers do not track its managers.
 func encodeSecret(object *unstructured.Unstructured) {
 	if object.GetKind() != "Secret" || object.GetAPIVersion() != "v1" {
 		return

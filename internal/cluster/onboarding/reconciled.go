@@ -35,7 +35,6 @@ func withGroup(ref kube.Ref) kube.Ref {
 	return ref
 }
 
-// collectReconciled finds what roots on the cluster have applied; a hub's roots apply to another one.
 func collectReconciled(ctx context.Context, cluster ObjectReader, roots []liveRecord) (*reconciled, error) {
 	b := &reconciled{all: map[kube.Ref]reconciler.Removal{}}
 	for _, root := range roots {
@@ -52,8 +51,7 @@ func collectReconciled(ctx context.Context, cluster ObjectReader, roots []liveRe
 
 const maxDepth = 5
 
-// followInventory collects the objects in an inventory, and in inventories of Kustomizations and Applications among
-// them whose deletion removes them.
+// followInventory collects an inventory, and the inventories of Kustomizations and Applications in it.
 func followInventory(ctx context.Context, cluster ObjectReader, live *unstructured.Unstructured, b *reconciled, depth int) error {
 	if live == nil {
 		return nil
@@ -120,7 +118,6 @@ func (b *reconciled) originOf(object *unstructured.Unstructured) origin {
 	return found
 }
 
-// keepNamespacesInUse marks namespaces with objects of others, so that the agent does not remove them.
 func (r *remover) keepNamespacesInUse(ctx context.Context, b *reconciled) error {
 	var names []string
 	for ref := range b.all {
@@ -163,8 +160,7 @@ func (b *reconciled) removalOf(namespace string) reconciler.Removal {
 	return b.all[kube.Ref{Kind: "Namespace", Name: namespace}]
 }
 
-// listAllKinds returns the kinds of the cluster. It retries while some are missing, because a definition may have just
-// changed.
+// listAllKinds retries while kinds are missing, because a definition may have just changed.
 func listAllKinds(ctx context.Context, cluster ObjectReader) (kinds []kube.Resource, incomplete bool, err error) {
 	for try := 1; ; try++ {
 		kinds, incomplete, err = cluster.Resources(ctx)
@@ -174,7 +170,7 @@ func listAllKinds(ctx context.Context, cluster ObjectReader) (kinds []kube.Resou
 	}
 }
 
-// keepIfInUse marks a namespace with objects of others and returns the reason. kept reports an earlier mark.
+// keepIfInUse marks a namespace with objects of others. kept reports an earlier mark.
 func (r *remover) keepIfInUse(
 	ctx context.Context,
 	name string,

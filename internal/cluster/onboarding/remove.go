@@ -102,7 +102,7 @@ type remover struct {
 type removalScope struct {
 	mark string // see markOf
 	name string // of the cluster
-	// removeAll removes all objects; otherwise only root objects and others for which isRemovedAlways is true.
+	// removeAll includes more than root objects and isRemovedAlways.
 	removeAll bool
 	// keepsContent keeps what the agent has applied.
 	keepsContent bool
@@ -214,7 +214,7 @@ func isRemovedAlways(record *Record) bool {
 	return record.Part == agent.Credential || record.Part == agent.Feedback || record.Part == agent.Source && reconciler.IsSource(record.Kind)
 }
 
-// find reads the objects that Flotilla has created, if they have not been replaced since.
+// find reads the created objects that nobody has replaced.
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives := make([]*unstructured.Unstructured, len(records))
 	err := forEach(len(records), func(i int) (err error) {
@@ -351,7 +351,7 @@ func (r *remover) withoutShared(ctx context.Context, found []liveRecord) ([]live
 	}), nil
 }
 
-// prepare turns pruning off or on for root objects, and waits until they and the objects they generate show it.
+// prepare turns pruning off or on, and waits until root objects and the objects they generate show it.
 func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 	change := reconciler.KeepPatch
 	if r.removesContent() {
@@ -396,8 +396,8 @@ func (r *removalScope) effect() string {
 	return "leave what it has applied"
 }
 
-// applyToGenerated reports whether the objects generated from a root have the change: Applications of an
-// ApplicationSet, Bundles of a GitRepo. It patches the others, because their controller may be slow.
+// applyToGenerated patches the objects generated from a root, because their controller may be slow, and reports whether
+// all have the change.
 func (r *remover) applyToGenerated(
 	ctx context.Context, root liveRecord, change func(*unstructured.Unstructured) map[string]any,
 ) (bool, error) {

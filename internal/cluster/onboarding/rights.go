@@ -100,8 +100,7 @@ type attempt struct {
 	ref  kube.Ref
 }
 
-// checkReads checks the reads after the first change: of applied objects, namespaces' contents, and objects of removed
-// kinds.
+// checkReads checks the reads after the first change.
 func (r *remover) checkReads(ctx context.Context, p *plannedRemoval, d *denied) error {
 	err := forEach(len(p.left.awaited), func(i int) error {
 		_, err := r.cluster.Read(ctx, p.left.awaited[i])

@@ -26,7 +26,6 @@ type Following struct {
 	Tip func(ctx context.Context) (string, error)
 }
 
-// wait waits until the agent runs, has applied the branch's commit, and the folders' contents are ready.
 func (f *Following) wait(ctx context.Context, cluster ClusterAPI, objects []agent.StagedObject) error {
 	var pending []string
 	err := poll(ctx, func() (bool, error) {
@@ -170,8 +169,7 @@ func (f *Following) read(
 	return report, contents, nil
 }
 
-// listKinds lists a reconciler's objects that affect verdicts. Credentials for root objects alone are enough if there
-// are no others.
+// listKinds tolerates credentials for root objects alone if there are no others.
 func listKinds(ctx context.Context, on ClusterAPI, of *reconciler.Reconciler) (listed reconciler.Answer, err error) {
 	listed.Unlisted = map[string]string{}
 	for _, kind := range of.ListedKinds() {
