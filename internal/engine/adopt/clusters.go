@@ -86,7 +86,8 @@ func isHub(server string) bool {
 func (c *cluster) labelsOfHost() map[string]string {
 	kept := map[string]string{}
 	for key, value := range c.labels {
-		if key != reconciler.SecretType && !schedule.IsReserved(key) && value != "" && fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == "" {
+		isLabel := fleet.CheckLabelKey(key) == "" && fleet.CheckLabelValue(value) == ""
+		if key != reconciler.SecretType && !schedule.IsReserved(key) && value != "" && isLabel {
 			kept[key] = value
 		}
 	}

@@ -187,28 +187,24 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 			continue
 		}
 		hasHub = hasHub || one.server == reconciler.HubServer
-		params := map[string]any{"name": one.name, "nameNormalized": normalized(one.name), "server": one.server, "project": one.project}
+		params, metadata := clusterParams(one), map[string]any{}
+		for kind, texts := range map[string]map[string]string{"labels": one.labels, "annotations": one.annotations} {
+			if len(texts) > 0 {
+				metadata[kind] = texts
+			}
+			for key, value := range texts {
+				if !m.isGo {
+					params["metadata."+kind+"."+key] = value
+				}
+			}
+		}
 		if m.isGo {
-			metadata := map[string]any{}
-			if len(one.labels) > 0 {
-				metadata["labels"] = one.labels
-			}
-			if len(one.annotations) > 0 {
-				metadata["annotations"] = one.annotations
-			}
 			params["metadata"] = metadata
-		} else {
-			for key, value := range one.labels {
-				params["metadata.labels."+key] = value
-			}
-			for key, value := range one.annotations {
-				params["metadata.annotations."+key] = value
-			}
 		}
 		all = append(all, params)
 	}
 	if !isSelected && !hasHub {
-		all = append(all, map[string]any{"name": reconciler.HubName, "nameNormalized": reconciler.HubName, "server": reconciler.HubServer, "project": ""})
+		all = append(all, clusterParams(&cluster{name: reconciler.HubName, server: reconciler.HubServer}))
 	}
 	return all, m.values(body, all)
 }
@@ -237,6 +233,10 @@ func (m *maker) values(body map[string]any, all []map[string]any) error {
 		}
 	}
 	return nil
+}
+
+func clusterParams(c *cluster) map[string]any {
+	return map[string]any{"name": c.name, "nameNormalized": normalized(c.name), "server": c.server, "project": c.project}
 }
 
 // matrix combines two generators. The second may contain parameters of the first.

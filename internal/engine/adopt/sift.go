@@ -65,7 +65,8 @@ func (a *applier) sift() (kept []*manifestObject) {
 // reports that rendering would solve it.
 func (a *applier) kustomized(file string) (namespace, problem string, isChanged bool) {
 	if folder := path.Dir(file); len(a.docs.usedBy[file]) == 0 && a.docs.hasOverlay(folder) {
-		return "", fmt.Sprintf("is not among the resources of %s: it is not known whether it is applied", path.Join(folder, kustomizationFiles[0])), false
+		const format = "is not among the resources of %s: it is not known whether it is applied"
+		return "", fmt.Sprintf(format, path.Join(folder, kustomizationFiles[0])), false
 	}
 	seen := map[string]bool{}
 	for at := file; ; {

@@ -215,7 +215,8 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 	}
 	*m = manifests{Storage: "git", Type: m.Type, Repo: a.repository.Repo, Branch: a.repository.Branch, Path: m.Path}
 	a.fit(u)
-	const reason = "manifests cannot say its source: manifests.repo is the repository of the documents, and the source is in parameters.objects"
+	const reason = "manifests cannot say its source: manifests.repo is the repository of the documents, " +
+		"and the source is in parameters.objects"
 	for _, of := range u.objects {
 		a.listed.add(of, true, reason)
 	}

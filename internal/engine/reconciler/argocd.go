@@ -3,12 +3,8 @@ package reconciler
 import "slices"
 
 const (
-	argoGroup      = "argoproj.io"
-	argoSkips      = "argocd.argoproj.io/skip-reconcile"
-	argoMissing    = "Argo CD is not installed there; install = its manifests/install.yaml brings it"
-	argoNoSOPS     = "Argo CD decrypts nothing without a plugin"
-	argoNoValues   = "Argo CD renders charts before they are on a cluster, and reads no Secrets there"
-	argoKnownHosts = "its ConfigMap argocd-ssh-known-hosts-cm"
+	argoGroup = "argoproj.io"
+	argoSkips = "argocd.argoproj.io/skip-reconcile"
 )
 
 // Names of Argo CD. HubName and HubServer are the destination of a hub itself, unless a Secret renames it.
@@ -31,10 +27,12 @@ const (
 // argocd is Argo CD 3.1 and later on each cluster.
 var argocd = Reconciler{
 	Name: "argocd", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deployers: []string{"Application"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, NoSecretValues: argoNoValues,
-	Refresh: &argoRefresh,
+	Deployers: []string{"Application"}, ReadsJSON: true, NoFolder: noFolderArgo, Refresh: &argoRefresh,
+	NoSOPS:         "Argo CD decrypts nothing without a plugin",
+	NoSecretValues: "Argo CD renders charts before they are on a cluster, and reads no Secrets there",
 	Agent: Agent{
-		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Objects: "argocd", Group: argoGroup, BearerTokens: true, KnownHosts: "its ConfigMap argocd-ssh-known-hosts-cm",
+		Missing:  "Argo CD is not installed there; install = its manifests/install.yaml brings it",
 		Contexts: []string{"argocd/{cluster}", "continuous-delivery/{cluster}"},
 		Notices: []Notice{
 			{"succeeded", true, syncedRevision, argoStatus}, {"degraded", false, syncedRevision, argoStatus},
@@ -56,14 +54,14 @@ var argocd = Reconciler{
 
 // argocdHub is Argo CD 3.2 and later on a hub that deploys to other clusters.
 var argocdHub = Reconciler{
-	Name: "argocd-hub", Product: "Argo CD", Namespace: "argocd", Kinds: argoKinds, Decisive: argoDecisive, Own: argoOwn,
-	Deployers: []string{"ApplicationSet"}, ReadsJSON: true, NoSOPS: argoNoSOPS, NoFolder: noFolderArgo, HubOf: "argocd", Actions: 2,
+	Name: "argocd-hub", Product: argocd.Product, Namespace: argocd.Namespace, Kinds: argocd.Kinds, Decisive: argocd.Decisive, Own: argocd.Own,
+	Deployers: []string{"ApplicationSet"}, HubOf: argocd.Name, Actions: 2, ReadsJSON: argocd.ReadsJSON, Refresh: argocd.Refresh,
+	NoSOPS: argocd.NoSOPS, NoFolder: argocd.NoFolder, NoSecretValues: argocd.NoSecretValues,
 	NoRename: "an Argo CD on a hub knows clusters by the name of their cluster type, " +
 		"and removes what it has deployed when that changes",
-	NoSecretValues: argoNoValues,
-	Refresh:        &argoRefresh,
 	Agent: Agent{
-		Objects: "argocd", Group: argoGroup, Missing: argoMissing, BearerTokens: true, KnownHosts: argoKnownHosts,
+		Objects: argocd.Agent.Objects, Group: argocd.Agent.Group, Missing: argocd.Agent.Missing,
+		BearerTokens: argocd.Agent.BearerTokens, KnownHosts: argocd.Agent.KnownHosts,
 		Registers: SecretType + "=" + SecretCluster,
 		NoFeedback: `cannot be set for the reconciler "argocd-hub": ask the hub itself, ` +
 			`by feedback = { hub = "<its name>" } of flotilla_compliance`,
@@ -93,45 +91,38 @@ var argoKinds = []ObjectKind{
 	{Group: argoGroup, Kind: "AppProject", Versions: "v1alpha1", Resource: "appprojects"},
 }
 
-var (
-	argoSource = []DecisiveField{
-		{"source.chart", nil}, {"source.directory.exclude", nil}, {"source.directory.include", nil}, {"source.ref", nil}, {"sources", nil},
-	}
-	argoDiverting = []DecisiveField{
-		{"source.directory.jsonnet", nil}, {"source.helm", nil}, {"source.kustomize", nil}, {"source.plugin", nil}, {"sourceHydrator", nil},
-	}
-	argoApplication = append(
-		under("spec", argoSource),
-		DecisiveField{"spec.syncPolicy.automated.enabled", false},
-		DecisiveField{"spec.ignoreDifferences", nil},
+var argoDecisive = []Decisive{
+	{
+		Group: argoGroup, Kind: "Application", Diverting: argoDiverting("spec"),
+		Fields: append(argoFields("spec"), DecisiveField{"metadata.annotations[" + argoSkips + "]", "true"}),
+	},
+	{
+		Group: argoGroup, Kind: "ApplicationSet", Fields: slices.Concat(
+			argoFields("spec.template.spec"), argoDiverting("spec.template.spec"),
+			anyValue("spec", "ignoreApplicationDifferences", "strategy", "syncPolicy.applicationsSync", "templatePatch"),
+		),
+	},
+	{Group: argoGroup, Kind: "AppProject", Fields: anyValue("spec",
+		"clusterResourceBlacklist", "namespaceResourceBlacklist", "namespaceResourceWhitelist",
+		"destinationServiceAccounts", "signatureKeys", "syncWindows",
+	)},
+}
+
+func argoFields(spec string) []DecisiveField {
+	return slices.Concat(
+		anyValue(spec, "source.chart", "source.directory.exclude", "source.directory.include", "source.ref", "sources"),
+		[]DecisiveField{{spec + ".syncPolicy.automated.enabled", false}},
+		anyValue(spec, "ignoreDifferences"),
 	)
+}
 
-	argoDecisive = []Decisive{
-		{
-			Group: argoGroup, Kind: "Application", Diverting: under("spec", argoDiverting),
-			Fields: append(slices.Clip(argoApplication), DecisiveField{"metadata.annotations[" + argoSkips + "]", "true"}),
-		},
-		{
-			Group: argoGroup,
-			Kind:  "ApplicationSet",
-			Fields: append(
-				slices.Concat(under("spec.template", argoApplication), under("spec.template.spec", argoDiverting)),
-				DecisiveField{"spec.ignoreApplicationDifferences", nil},
-				DecisiveField{"spec.strategy", nil},
-				DecisiveField{"spec.syncPolicy.applicationsSync", nil},
-				DecisiveField{"spec.templatePatch", nil},
-			),
-		},
-		{Group: argoGroup, Kind: "AppProject", Fields: []DecisiveField{
-			{"spec.clusterResourceBlacklist", nil}, {"spec.namespaceResourceBlacklist", nil}, {"spec.namespaceResourceWhitelist", nil},
-			{"spec.destinationServiceAccounts", nil}, {"spec.signatureKeys", nil}, {"spec.syncWindows", nil},
-		}},
-	}
+func argoDiverting(spec string) []DecisiveField {
+	return anyValue(spec, "source.directory.jsonnet", "source.helm", "source.kustomize", "source.plugin", "sourceHydrator")
+}
 
-	// argoOwn requires names, because Argo CD's web server also creates Secrets and projects for users.
-	argoOwn = []Own{
-		{Kind: "Secret", Name: "argocd-initial-admin-secret", Managers: []string{"argocd-server"}},
-		{Kind: "Secret", Name: "argocd-redis", Managers: []string{"argocd"}},
-		{Group: argoGroup, Kind: "AppProject", Name: "default", Managers: []string{"argocd-server", "argocd-application-controller"}},
-	}
-)
+// argoOwn requires names, because Argo CD's web server also creates Secrets and projects for users.
+var argoOwn = []Own{
+	{Kind: "Secret", Name: "argocd-initial-admin-secret", Managers: []string{"argocd-server"}},
+	{Kind: "Secret", Name: "argocd-redis", Managers: []string{"argocd"}},
+	{Group: argoGroup, Kind: "AppProject", Name: "default", Managers: []string{"argocd-server", "argocd-application-controller"}},
+}

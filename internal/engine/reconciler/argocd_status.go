@@ -61,7 +61,6 @@ func applicationStatus(l *Listing, a *ListedObject) verdict.Status {
 	return a.say(state.is, since, "%s%s%s", state.says, message, resourcesIn(a, "health", health))
 }
 
-// unhealthy has the health of Applications that are not healthy.
 var unhealthy = map[string]struct {
 	is   verdict.Verdict
 	says string
@@ -83,7 +82,6 @@ func applicationError(a *ListedObject) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// lastOperation returns the status of the last sync, unless it succeeded.
 func lastOperation(a *ListedObject) (verdict.Status, bool) {
 	started, message := a.time("status", "operationState", "startedAt"), a.text("status", "operationState", "message")
 	phase := a.text("status", "operationState", "phase")
@@ -150,25 +148,32 @@ func withoutDefaults(value any) any {
 func sameValue(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 func resourcesIn(a *ListedObject, field, state string) string {
-	var names []string
-	for _, resource := range a.list("status", "resources") {
-		is := resource.text(field)
-		if field == "health" {
-			is = resource.text("health", "status")
+	names := namesOf(a.list("status", "resources"), func(resource jsonObject) (message string, is bool) {
+		if field != "health" {
+			return "", resource.text(field) == state
 		}
-		if is == state {
-			name := resourceName(resource).String()
-			if message := resource.text("health", "message"); field == "health" && message != "" {
-				name += " (" + wording.OneLine(message) + ")"
-			}
-			names = append(names, name)
-		}
-	}
+		return resource.text("health", "message"), resource.text("health", "status") == state
+	})
 	if len(names) == 0 {
 		return ""
 	}
-	slices.Sort(names)
 	return ": " + wording.List(names, 3)
+}
+
+func namesOf(resources []jsonObject, has func(resource jsonObject) (message string, is bool)) (names []string) {
+	for _, resource := range resources {
+		message, is := has(resource)
+		if !is {
+			continue
+		}
+		name := resourceName(resource).String()
+		if message != "" {
+			name += " (" + wording.OneLine(message) + ")"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func resourceName(resource jsonObject) ObjectName {

@@ -58,12 +58,11 @@ var configSync = Reconciler{
 }
 
 var syncDecisive = []Decisive{
-	{Group: syncGroup, Kind: "RootSync", Fields: []DecisiveField{
-		{"spec.git.revision", nil},                             // takes precedence over the branch
-		{"spec.override.roleRefs", nil},                        // reduces permissions
-		{"spec.git.proxy", nil}, {"spec.git.noSSLVerify", nil}, // reads through another server
-		{"spec.override.statusMode", "disabled"},
-	}},
+	// A revision takes precedence over the branch, roleRefs reduce permissions, and a proxy is another server to read from.
+	{Group: syncGroup, Kind: "RootSync", Fields: append(
+		anyValue("spec", "git.revision", "override.roleRefs", "git.proxy", "git.noSSLVerify"),
+		DecisiveField{"spec.override.statusMode", "disabled"},
+	)},
 }
 
 // rootSyncSettings lists the fields of Config Sync 1.22's definition.

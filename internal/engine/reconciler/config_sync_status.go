@@ -126,22 +126,14 @@ func resourceGroupStatus(l *Listing, g *ListedObject) verdict.Status {
 }
 
 func resourcesInStates(g *ListedObject, states ...string) []string {
-	var names []string
-	for _, one := range g.list("status", "resourceStatuses") {
-		if !slices.Contains(states, one.text("status")) {
-			continue
-		}
-		name := resourceName(one).String()
-		for _, each := range one.list("conditions") {
-			if each.text("status") == "True" && each.text("message") != "" {
-				name += " (" + wording.OneLine(each.text("message")) + ")"
-				break
+	return namesOf(g.list("status", "resourceStatuses"), func(resource jsonObject) (message string, is bool) {
+		for _, one := range resource.list("conditions") {
+			if one.text("status") == "True" {
+				message = cmp.Or(message, one.text("message"))
 			}
 		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+		return message, slices.Contains(states, resource.text("status"))
+	})
 }
 
 func rootSyncRoot(l *Listing, s *ListedObject, at folder.Location, dir string) (Root, bool) {

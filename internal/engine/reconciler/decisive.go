@@ -65,10 +65,11 @@ func decisiveOf(group, kind string) Decisive {
 	return Decisive{}
 }
 
-func under(path string, fields []DecisiveField) []DecisiveField {
-	var below []DecisiveField
-	for _, field := range fields {
-		below = append(below, DecisiveField{path + "." + field.Path, field.Value})
+// anyValue returns fields below a path, of which every value is decisive.
+func anyValue(path string, names ...string) []DecisiveField {
+	fields := make([]DecisiveField, len(names))
+	for i, name := range names {
+		fields[i] = DecisiveField{Path: path + "." + name}
 	}
-	return below
+	return fields
 }

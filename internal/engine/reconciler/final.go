@@ -14,10 +14,10 @@ import (
 // Final describes how Flotilla renders the objects that an object deploys, and how that then follows them in the
 // GitOps repository.
 type Final struct {
-	// Request adds the settings of an object to a request that has artifact, path and versions. Each problem begins
-	// with a field.
+	// Request adds an object's settings to a request that has artifact, path and versions. Each problem begins with a
+	// field.
 	Request func(object map[string]any, into *objects.Request) (problems []string)
-	// Follow returns the edits that make the object follow a place and drop the rendered settings.
+	// Follow returns the edits that make the object follow a place instead.
 	Follow func(at Place) []Edit
 	// Path, Repository and Branch are the fields that locate the place. Without Branch, Repository names a source
 	// object.
@@ -44,8 +44,8 @@ type Edit struct {
 	Value any    // JSON value; nil removes the field
 }
 
-// RequestOf completes a request that has artifact, path and versions from the objects in an assignment's folder. A
-// problem is a sentence without a full stop that names a field.
+// RequestOf completes a request that has artifact, path and versions from an assignment's objects. Problems are
+// sentences without a full stop that name a field.
 func (r *Reconciler) RequestOf(rendered []map[string]any, into *objects.Request) (problems []string) {
 	for _, object := range rendered {
 		name, _ := object["kind"].(string)
@@ -247,5 +247,5 @@ func (f *fields) images(path string) (all []objects.Image) {
 const noObjects = "final objects are rendered for Flux and Argo CD alone"
 
 // DigestName is an image name that no manifest uses. It puts the digest into the spec of the object that follows
-// final objects, so an old status cannot count for new objects.
+// final objects, so an old status does not count.
 const DigestName = "flotilla.dev/objects"

@@ -60,10 +60,10 @@ var fleetRemoval = Removal{
 }
 
 var fleetDecisive = []Decisive{
-	{Group: fleetGroup, Kind: "GitRepo", Fields: []DecisiveField{
-		{"spec.paused", nil}, {"spec.disablePolling", nil}, {"spec.revision", nil}, // a revision takes precedence over the branch
-		{"spec.serviceAccount", nil}, {"spec.insecureSkipTLSVerify", nil},
-	}, Diverting: []DecisiveField{{"spec.targetNamespace", nil}, {"spec.bundles", nil}}},
+	{
+		Group: fleetGroup, Kind: "GitRepo", Diverting: anyValue("spec", "targetNamespace", "bundles"),
+		Fields: anyValue("spec", "paused", "disablePolling", "revision", "serviceAccount", "insecureSkipTLSVerify"),
+	},
 }
 
 // fleetOwn includes the Bundles that GitRepos create through the fleet CLI. Users' Bundles have no label.

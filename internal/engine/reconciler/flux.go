@@ -64,7 +64,6 @@ var flux = Reconciler{
 				{Field: "spec.chartRef", Kinds: []string{"OCIRepository", "HelmChart", "ExternalArtifact"}},
 				{Field: "status.helmChart", Kinds: []string{"HelmChart"}}, // created from spec.chart
 			},
-			// The version of a HelmChart, or the digest of an image.
 			Has:       []string{"status.lastAttemptedRevision", "status.lastAttemptedRevisionDigest"},
 			Parameter: "helm_release", Settings: helmReleaseSettings, For: Charts, Account: "serviceAccountName",
 			Extended: []string{"dependsOn", "valuesFrom"},
@@ -102,27 +101,18 @@ var flux = Reconciler{
 }
 
 var fluxDecisive = []Decisive{
-	{Group: "kustomize" + ofFlux, Kind: "Kustomization", Fields: []DecisiveField{
-		{"spec.suspend", nil}, {"spec.dependsOn", nil}, // waits
-		{"spec.serviceAccountName", nil}, // reduces permissions
-		{"spec.decryption", nil},         // has keys that are not wanted
-		{"spec.postBuild", nil},
-	}, Diverting: []DecisiveField{
-		{"spec.kubeConfig", nil}, {"spec.targetNamespace", nil}, // applies elsewhere
-		{"spec.components", nil}, {"spec.images", nil}, {"spec.namePrefix", nil}, {"spec.nameSuffix", nil}, {"spec.patches", nil},
-	}},
-	{Group: fluxSources, Kind: "GitRepository", Fields: []DecisiveField{
-		{"spec.suspend", nil},
-		{"spec.ref.commit", nil}, {"spec.ref.name", nil}, {"spec.ref.semver", nil}, {"spec.ref.tag", nil}, // take precedence over the branch
-		{"spec.ignore", nil}, {"spec.include", nil}, {"spec.sparseCheckout", nil}, {"spec.verify", nil},
-		{"spec.proxySecretRef", nil}, // reads through another server
-	}},
 	{
-		Group:  "notification" + ofFlux,
-		Kind:   "Provider",
-		Fields: []DecisiveField{{"spec.suspend", nil}, {"spec.proxy", nil}, {"spec.proxySecretRef", nil}},
+		// These wait, reduce permissions, add keys, or change manifests.
+		Group: "kustomize" + ofFlux, Kind: "Kustomization",
+		Fields:    anyValue("spec", "suspend", "dependsOn", "serviceAccountName", "decryption", "postBuild"),
+		Diverting: anyValue("spec", "kubeConfig", "targetNamespace", "components", "images", "namePrefix", "nameSuffix", "patches"),
 	},
-	{Group: "notification" + ofFlux, Kind: "Alert", Fields: []DecisiveField{{"spec.suspend", nil}, {"spec.inclusionList", nil}}},
+	// Other refs take precedence over the branch, and a proxy is another server to read from.
+	{Group: fluxSources, Kind: "GitRepository", Fields: anyValue("spec",
+		"suspend", "ref.commit", "ref.name", "ref.semver", "ref.tag", "ignore", "include", "sparseCheckout", "verify", "proxySecretRef",
+	)},
+	{Group: "notification" + ofFlux, Kind: "Provider", Fields: anyValue("spec", "suspend", "proxy", "proxySecretRef")},
+	{Group: "notification" + ofFlux, Kind: "Alert", Fields: anyValue("spec", "suspend", "inclusionList")},
 }
 
 // fluxOwn excludes objects that Flux applies for users.
@@ -149,8 +139,8 @@ func noVariable(key, value string, isText bool) string {
 
 const enoughConcurrency = 10
 
-// checkConcurrency warns if a kustomize-controller may apply changes too late. A Kustomization that waits for health
-// blocks a worker, so a few unready workloads can keep the root objects from the next commit.
+// checkConcurrency warns of few workers. A Kustomization that waits for health blocks one, so a few unready workloads
+// can keep the root objects from the next commit.
 func checkConcurrency(deployment *unstructured.Unstructured) string {
 	workers := 4
 	for _, container := range jsonObject(deployment.Object).list("spec", "template", "spec", "containers") {

@@ -10,8 +10,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// Confinement lists the arguments that confine an agent's controllers. Without them, permission to create the agent's
-// objects in one namespace gives the controllers' permissions on the whole cluster.
+// Confinement lists the arguments that confine an agent's controllers. Without them, a user who creates the agent's
+// objects in one namespace gets the controllers' permissions on the whole cluster.
 type Confinement struct {
 	// Selector selects the controllers' Deployments. In the agent's namespace, images identify them.
 	Selector  string
@@ -105,7 +105,6 @@ func (a Argument) valueFor(controller string, deployment *unstructured.Unstructu
 	return controller
 }
 
-// flagIn returns the last value of a flag; "true" if it has none.
 func flagIn(arguments []string, flag string) string {
 	value := ""
 	for i, argument := range arguments {

@@ -9,7 +9,7 @@ import (
 // Manifests is a set of forms of manifests: charts or not, in each storage.
 type Manifests int
 
-// The manifests of a deployment target are in one of the first three sets and in Plain or Charts.
+// A deployment target's manifests are in one of the first three sets and in Plain or Charts.
 const (
 	Git Manifests = 1<<iota | 8<<iota
 	Helm

@@ -35,7 +35,7 @@ type Listing struct {
 	byName   map[ObjectName]*ListedObject
 	unlisted map[string]string
 	// alone means that one object was read without its dependencies. anyRevision accepts every revision of a
-	// GitRepository, because final objects are compared by folder.
+	// GitRepository: final objects are compared by folder.
 	alone       bool
 	anyRevision bool
 }

@@ -1,6 +1,6 @@
 // Package reconciler knows everything about reconcilers: kinds and their links, templates, parameters, agents,
-// statuses and removal. It also has the kinds that provide Secrets. Other packages keep no lists of kinds. The
-// package is pure.
+// statuses and removal, and the kinds that provide Secrets. Other packages keep no lists of kinds. The package is
+// pure.
 package reconciler
 
 import (
@@ -40,7 +40,7 @@ type Reconciler struct {
 	RejectsDuplicates bool
 	// ReadsJSON reports that it reads every .json file as a manifest.
 	ReadsJSON bool
-	// NoVariable returns why a key and its value cannot replace a variable in manifests.
+	// NoVariable returns why a key and its value cannot replace a variable.
 	NoVariable     func(key, value string, isText bool) string
 	NoSOPS         string
 	SecretValues   *SecretValues
@@ -57,7 +57,7 @@ type Reconciler struct {
 	// Unordered returns why manifests cannot wait for others. sameHost means that both belong to the cluster, or both
 	// to its type.
 	Unordered func(own, other Manifests, sameHost bool) string
-	// Unverified returns why a source is not verified although parameters require it.
+	// Unverified returns why a source is not verified although parameters require that.
 	Unverified func(parameters map[string]any, from Manifests, isRegistry bool) string
 	// Refresh triggers an immediate read of a branch. NoRefresh has the reason and the remedy.
 	Refresh   *Refresh
@@ -76,7 +76,7 @@ type SecretValues struct {
 	Labels map[string]string
 }
 
-// ObjectKind describes a kind of a reconciler's objects. "" and nil mean none, unless a field says otherwise.
+// ObjectKind describes a kind of a reconciler's objects. "" and nil mean none.
 type ObjectKind struct {
 	// Versions lists the readable versions, newest first, separated by commas. Resource is the name in API paths.
 	Group, Kind, Versions, Resource string
@@ -84,7 +84,7 @@ type ObjectKind struct {
 	Role Role
 	// Sources are the fields that name the source of the content, by precedence.
 	Sources []Reference
-	// Parameter is merged over the spec. Settings lists the fields of the spec and the access each one grants.
+	// Parameter is merged over the spec. Settings lists the fields and the access each one grants.
 	Parameter string
 	Settings  []Setting
 	// Pointers are the fields that repeat attributes of a deployment target.
@@ -95,8 +95,8 @@ type ObjectKind struct {
 	// Extended and replaces others.
 	Account, Project string
 	Extended         []string
-	// Either names two exclusive fields. Objects for EitherFor have the first; InPlace tells the user what to set
-	// instead of the second.
+	// Either names two exclusive fields. Objects for EitherFor have the first; InPlace tells what to set instead of
+	// the second.
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
@@ -113,14 +113,14 @@ type ObjectKind struct {
 	Gives string
 	// Has are the fields with the revision or digest received from the source. One is enough.
 	Has []string
-	// Makes are the kinds of generated objects, which count for readiness. Their label Label, or else an owner
-	// reference, names the maker, and NamespaceLabel its namespace, if that may differ.
+	// Makes are generated kinds, which count for readiness. The label Label, or else an owner reference, names the
+	// maker, and NamespaceLabel its namespace, if that may differ.
 	Makes                 []string
 	Label, NamespaceLabel string
 	// Status evaluates an object with related objects; nil means that the condition Ready decides.
 	Status func(all *Listing, one *ListedObject) verdict.Status
-	// Running returns the content that an object has brought onto a cluster, Root the content applied from the folder
-	// it follows, and Made whether a generated object matches the Template.
+	// Running returns the content brought onto a cluster, Root the content applied from a folder, and Made whether a
+	// generated object matches the Template.
 	Running func(all *Listing, one *ListedObject) Running
 	Root    func(all *Listing, one *ListedObject, at folder.Location, dir string) (root Root, follows bool)
 	Made    func(maker, made *ListedObject) verdict.Status
@@ -129,7 +129,7 @@ type ObjectKind struct {
 	// Wanted reports whether a source certainly has the content of its spec; then it need not be reachable. Silent
 	// sources never have a status.
 	Wanted, Silent func(source *ListedObject) bool
-	// Retried is how long a reported failure does not count, for agents that retry without counting attempts.
+	// Retried is how long a failure does not count, for agents that retry without counting attempts.
 	Retried time.Duration
 }
 
@@ -165,12 +165,9 @@ type Reference struct {
 // DefaultAgent is the reconciler of an agent that names none.
 const DefaultAgent = "flux"
 
-// Agent describes an agent and its file in agents/. Each document of the file is an object with placeholders such as
-// ${name} and a field `flotilla` with conditions; package agent describes both. A field with only empty placeholders
-// is omitted. The root, of a kind that [Follows], has `folder: both`, which yields an object for the cluster type and
-// one for the cluster.
+// Agent describes an agent. Objects names its file in agents/, without ".yaml"; package agent describes the format.
+// The root there, of a kind that [Follows], has `folder: both`, for the cluster type and the cluster.
 type Agent struct {
-	// Objects is the name of the file in agents/, without ".yaml".
 	Objects string
 	// Group is the API group of its kinds, or a common suffix. Missing explains why they are missing and how to
 	// install them.
@@ -183,8 +180,7 @@ type Agent struct {
 	KnownHosts string
 	// Names are the names that its installer gives to objects and Secrets.
 	Names []string
-	// Synced is the file that its installer writes into a folder with one of Names, below the folder that the cluster
-	// follows.
+	// Synced is the file that its installer writes into a folder with one of Names, within the cluster's.
 	Synced string
 	// BuildsFolders reports that it builds a folder without a kustomization.yaml, too.
 	BuildsFolders bool
@@ -204,7 +200,7 @@ type Agent struct {
 type Controller struct {
 	Name, Without string
 	Reports       bool // it is needed only for feedback
-	// Check returns why the agent's own manifests may not be enough.
+	// Check returns why the agent's own manifests may not suffice.
 	Check func(deployment *unstructured.Unstructured) string
 }
 
@@ -273,11 +269,14 @@ func file(name string) string {
 
 // Names returns the names of the reconcilers, sorted.
 func Names() []string {
-	names := make([]string, len(all))
-	for i, one := range all {
-		names[i] = one.Name
+	return collect(func(one *Reconciler) []string { return []string{one.Name} })
+}
+
+func collect(from func(one *Reconciler) []string) (texts []string) {
+	for _, one := range all {
+		texts = append(texts, from(one)...)
 	}
-	return names
+	return texts
 }
 
 // Agents returns the names of reconcilers with an agent on a cluster or its hub.
@@ -318,7 +317,7 @@ func WithPassphrases() []string {
 // HasAgent reports whether an agent applies the folders to clusters. Nil, the user's own reconciler, has none.
 func (r *Reconciler) HasAgent() bool { return r != nil && r.Namespace != "" }
 
-// OnHub reports whether the reconciler's objects are on another cluster than the objects they apply.
+// OnHub reports whether the reconciler applies to other clusters than its own.
 func (r *Reconciler) OnHub() bool { return r != nil && r.HubOf != "" }
 
 // InNamespace returns the reconciler that runs in a namespace; nil if none does.
@@ -328,7 +327,7 @@ func InNamespace(name string) *Reconciler {
 	})
 }
 
-// Kinds returns the kinds of all reconcilers and the suppliers, without duplicates.
+// Kinds returns all kinds, including the suppliers, without duplicates.
 func Kinds() []*ObjectKind { return slices.Clone(kinds) }
 
 // KindOf returns the kind with a group and name; nil if it is not in [Kinds].
@@ -343,11 +342,7 @@ func KindNamed(kind string) *ObjectKind {
 
 // Contexts returns the default contexts of agents' commit statuses.
 func Contexts() []string {
-	var contexts []string
-	for _, one := range all {
-		contexts = append(contexts, one.Agent.Contexts...)
-	}
-	return contexts
+	return collect(func(one *Reconciler) []string { return one.Agent.Contexts })
 }
 
 // OfGroup returns the reconciler of an API group; nil if there is none.
@@ -358,7 +353,7 @@ func OfGroup(group string) *Reconciler {
 	})
 }
 
-// InstallersFolder returns the folder that a cluster follows if an agent's installer wrote the file to set that up.
+// InstallersFolder returns the folder that a cluster follows by an installer's file.
 func InstallersFolder(file string) (folder string, is bool) {
 	for _, one := range all {
 		if within := path.Dir(file); one.Agent.Synced != "" && path.Base(file) == one.Agent.Synced &&
@@ -369,7 +364,7 @@ func InstallersFolder(file string) (folder string, is bool) {
 	return "", false
 }
 
-// IsOfFolders reports whether a cluster whose folder has objects of the kind applies them, as the agent's installer
+// IsOfFolders reports whether the cluster whose folder has such objects applies them, as the agent's installer
 // arranges.
 func (k *ObjectKind) IsOfFolders() bool {
 	of := OfGroup(k.Group)

@@ -10,11 +10,9 @@ import (
 
 // Removal describes the effect of deletion on applied objects.
 type Removal struct {
-	// Keeping and Pruning return the patches of [KeepPatch] and [PrunePatch].
 	Keeping, Pruning func(live *unstructured.Unstructured) map[string]any
 	// Removes reports whether deletion removes the objects of the inventory on this cluster.
-	Removes func(live *unstructured.Unstructured) bool
-	// Inventory returns the applied objects in an object's status.
+	Removes   func(live *unstructured.Unstructured) bool
 	Inventory func(live *unstructured.Unstructured) []InventoryEntry
 	// Waits reports that an object is gone only after its applied objects are.
 	Waits bool
@@ -94,7 +92,6 @@ func to(value any) func(any) any {
 	}
 }
 
-// patching builds merge patches from changes; nil if no field changes.
 func patching(changes ...change) func(live *unstructured.Unstructured) map[string]any {
 	return func(live *unstructured.Unstructured) map[string]any {
 		patch := map[string]any{}

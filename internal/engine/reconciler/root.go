@@ -19,7 +19,7 @@ type Applied struct {
 	// Commit is applied. Attempted is being applied, or could not be.
 	Commit    string
 	Attempted string
-	// Compared is the commit that OutOfSync differs from and that no longer has ToPrune.
+	// Compared is the commit that OutOfSync and ToPrune refer to.
 	Compared  string
 	OutOfSync []ObjectName
 	ToPrune   []ObjectName
@@ -27,10 +27,9 @@ type Applied struct {
 	Arrived []ObjectName
 	// Failing are the objects that the root reports as not applied or unhealthy.
 	Failing []ObjectName
-	// NoFolder reports that the root did not find the folder, which a cluster may not have while nothing is assigned
-	// to it.
+	// NoFolder reports that the root did not find the folder, which is absent while nothing is assigned.
 	NoFolder bool
-	// OnHub are the objects that apply the folder to the hub itself. They must have the wanted content, too.
+	// OnHub are the objects that apply the folder to the hub, which must have the wanted content, too.
 	OnHub []Applied
 	// Makers are the objects of the folder, on a hub, that create Applications.
 	Makers []ObjectName
@@ -50,15 +49,14 @@ type Moment struct {
 	Time   time.Time
 }
 
-// Root is an object that follows a folder. SameRepository reports that its repository certainly matches the location,
-// ToHub that it applies to a hub the objects that deploy to clusters.
+// Root is an object that follows a folder. SameRepository reports that its repository certainly matches, ToHub that
+// it applies objects to a hub.
 type Root struct {
 	Applied
 	SameRepository bool
 	ToHub          bool
 }
 
-// hindered returns why an object does not keep the cluster in line with its folder; the verdict is "" if it does.
 func (o *ListedObject) hindered() verdict.Status {
 	if stopped := o.stopped(time.Time{}); stopped.Verdict != "" {
 		return stopped
@@ -139,5 +137,4 @@ func plainURL(address string) string {
 	return strings.ToLower(parsed.Hostname()) + "/" + path
 }
 
-// clean removes "." segments and surrounding slashes from a path.
 func clean(p string) string { return strings.Trim(path.Clean("/"+p), "/") }

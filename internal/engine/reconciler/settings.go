@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Reach is the access that a field grants beyond the workload's own content and the permissions of the team's
-// account.
+// Reach is the access that a field grants beyond the workload's content and the permissions of the team's account.
 type Reach int
 
 const (
@@ -45,7 +44,7 @@ type Setting struct {
 	Reach Reach
 	// By explains who sets a Decided field.
 	By string
-	// Trust reports that the field decides which content or server is trusted. It belongs to the platform.
+	// Trust reports that the field decides which content or server is trusted, so it belongs to the platform.
 	Trust bool
 }
 
@@ -159,8 +158,8 @@ func (k *ObjectKind) ReachBelow(path string) Reach {
 	return Nothing
 }
 
-// DecidesTrust reports whether a value at a path decides trust through the field, a parent, or a child that it
-// replaces; "" is the spec itself.
+// DecidesTrust reports whether a value at a path decides trust through the field, a parent, or a child; "" is the
+// spec itself.
 func (k *ObjectKind) DecidesTrust(path string) bool {
 	return slices.ContainsFunc(k.Settings, func(field Setting) bool {
 		return field.Trust &&
