@@ -81,21 +81,21 @@ func Adopt(environment, texts, given any, render Render) (result *Adoption, know
 		settings.repository.Repo = d.agentsRepository()
 	}
 	p := newPlacer(d, settings, name)
-	p.place(d.objects)
-	p.place(d.generators)
+	p.placeAll(d.objects)
+	p.placeAll(d.generators)
 	a := newApplier(d, p, settings.repository, render)
-	a.apply()
+	a.applyAll()
 	if settings.hosts != nil && !p.isMatched && len(d.files) > 0 {
 		reader.Report(root.Attribute("options").Attribute("hosts"),
 			"no object to adopt is in a folder like %q; %q is one of the files: the keys of documents must be paths in the repository",
 			strings.Join(settings.hosts, "/"), slices.Min(d.files))
 		return nil, true, reader.Findings
 	}
-	kept := a.sift()
+	kept := a.siftObjects()
 	b := &builder{environment: name, repository: settings.repository, sources: a.owners.sources, selectorLabels: a.selectorLabels}
 	units := b.units(kept)
 	b.listMarkers(units, d.texts)
-	workloads := b.group(units)
+	workloads := b.groupUnits(units)
 	listed := slices.Concat(d.listed, a.listed, b.listed)
 	slices.SortStableFunc(listed, func(a, b Listed) int { return strings.Compare(a.File+"\x00"+a.Object, b.File+"\x00"+b.Object) })
 	return &Adoption{b.fleet(workloads, p.hosts), listed}, true, nil

@@ -50,9 +50,9 @@ func newApplier(d *documents, p *placer, repository manifests, by Render) *appli
 	}
 }
 
-// apply replaces roots by their objects, and others by the output of their kustomizations. The new objects may be
+// applyAll replaces roots by their objects, and others by the output of their kustomizations. The new objects may be
 // roots, too.
-func (a *applier) apply() {
+func (a *applier) applyAll() {
 	for again := true; again; {
 		a.owners = newOwnership(a.docs, a.repository, a.objects, a.all)
 		again = a.expandRoots() || a.expandKustomizations() || a.expandSets()
@@ -74,15 +74,15 @@ func (a *applier) expandRoots() (expanded bool) {
 		}
 		root.isRoot, expanded = true, true
 		for _, o := range made {
-			if a.placer.put(o, root.file); !o.host.isCluster {
+			if a.placer.placeObject(o, root.file); !o.host.isCluster {
 				o.host = root.host
 			}
 			o.outside, o.depth = false, root.depth+1
 		}
-		a.add(made)
+		a.addObjects(made)
 	}
 	if expanded {
-		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
+		a.removeReplaced(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
 			owners := a.owners.ownersOf(o)
 			if len(owners) == 0 || slices.ContainsFunc(owners, func(owner *manifestObject) bool { return !owner.isRoot }) {
 				return "", false, false
@@ -115,7 +115,7 @@ func (a *applier) broughtBy(root *manifestObject) ([]*manifestObject, error) {
 			return nil, fmt.Errorf("%s reads files of its chart, which may be others than the documents", name)
 		}
 	}
-	return a.rendered(request)
+	return a.renderObjects(request)
 }
 
 func (o *manifestObject) brings() bool { return o.kind.Is(reconciler.Follows | reconciler.Maker) }
@@ -185,22 +185,22 @@ func (a *applier) expandKustomizations() (expanded bool) {
 		}
 		file := path.Join(folder, kustomizationFiles[0])
 		at := &manifestObject{kind: wanted[folder].kind}
-		if a.placer.put(at, file); at.outside {
+		if a.placer.placeObject(at, file); at.outside {
 			continue
 		}
-		made, err := a.rendered(&objects.Request{Path: folder, Kustomize: &objects.Kustomize{Generate: true}})
+		made, err := a.renderObjects(&objects.Request{Path: folder, Kustomize: &objects.Kustomize{Generate: true}})
 		if err != nil {
 			a.built[folder] = err.Error()
 			continue
 		}
 		a.built[folder], expanded = "", true
 		for _, o := range made {
-			a.placer.put(o, file)
+			a.placer.placeObject(o, file)
 		}
-		a.add(made)
+		a.addObjects(made)
 	}
 	if expanded {
-		a.replace(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
+		a.removeReplaced(func(o *manifestObject) (by string, isReplaced, isUsed bool) {
 			if len(a.owners.ownersOf(o)) > 0 {
 				return "", false, false
 			}
@@ -217,7 +217,7 @@ func (a *applier) expandKustomizations() (expanded bool) {
 	return expanded
 }
 
-func (a *applier) rendered(request *objects.Request) (made []*manifestObject, err error) {
+func (a *applier) renderObjects(request *objects.Request) (made []*manifestObject, err error) {
 	key, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -259,14 +259,14 @@ func (a *applier) rendered(request *objects.Request) (made []*manifestObject, er
 	return made, nil
 }
 
-// add adds rendered objects, before their source objects in look-ups.
-func (a *applier) add(made []*manifestObject) {
+// addObjects adds rendered objects, before their source objects in look-ups.
+func (a *applier) addObjects(made []*manifestObject) {
 	a.objects = append(a.objects, made...)
 	a.all = append(slices.Clone(made), a.all...)
 }
 
-// replace removes replaced objects and lists the unused ones. by is the replacement.
-func (a *applier) replace(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
+// removeReplaced removes replaced objects and lists the unused ones. by is the replacement.
+func (a *applier) removeReplaced(by func(o *manifestObject) (by string, isReplaced, isUsed bool)) {
 	made := map[string]bool{}
 	for _, o := range a.objects {
 		if o.made {

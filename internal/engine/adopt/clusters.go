@@ -18,8 +18,8 @@ type cluster struct {
 	labels, annotations   map[string]string
 }
 
-// cluster reads a cluster Secret of Argo CD.
-func (a *documents) cluster(o *manifestObject, fields map[string]any) (is bool) {
+// readCluster reads a cluster Secret of Argo CD.
+func (a *documents) readCluster(o *manifestObject, fields map[string]any) (is bool) {
 	read := &cluster{labels: textsAt(fields, "metadata.labels"), annotations: textsAt(fields, "metadata.annotations")}
 	if o.kind.Kind != "Secret" || o.kind.Group != "" || read.labels[reconciler.SecretType] != reconciler.SecretCluster {
 		return false
@@ -97,8 +97,8 @@ func (c *cluster) labelsOfHost() map[string]string {
 // notLabels are parameters that identify a cluster.
 var notLabels = []string{"name", "nameNormalized", "server", "url", "project", "cluster", "clusterName", "namespace"}
 
-// learn adds clusters that only the parameters of an ApplicationSet describe, labelled by their common parameters.
-func (a *placer) learn(made []*manifestObject, params []map[string]any) {
+// learnClusters adds clusters that only the parameters of an ApplicationSet describe, labelled by their common parameters.
+func (a *placer) learnClusters(made []*manifestObject, params []map[string]any) {
 	found := map[string]*cluster{}
 	for i, o := range made {
 		to := a.destinationOf(o)

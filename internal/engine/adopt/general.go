@@ -16,7 +16,7 @@ func (a *builder) generalize(units []*unit) {
 	byKey := map[string][]*unit{} // by resulting key
 	of := map[*unit]*unit{}
 	for _, u := range units {
-		if general := a.general(u); general != nil {
+		if general := a.generalUnit(u); general != nil {
 			byKey[general.key], of[general] = append(byKey[general.key], general), u
 		}
 	}
@@ -35,15 +35,15 @@ func (a *builder) generalize(units []*unit) {
 	}
 }
 
-// general returns the unit with placeholders for its cluster; nil if it needs none.
-func (a *builder) general(u *unit) *unit {
+// generalUnit returns the unit with placeholders for its cluster; nil if it needs none.
+func (a *builder) generalUnit(u *unit) *unit {
 	if u.main.set == nil || u.main.host.cluster == nil {
 		return nil
 	}
 	replace := u.main.host.cluster.placeholders()
 	made := *u.main
 	made.name = replace(u.main.name)
-	made.fields, _ = replaced(u.main.fields, replace).(map[string]any)
+	made.fields, _ = replaceTexts(u.main.fields, replace).(map[string]any)
 	general := &unit{main: u.main, objects: []*manifestObject{&made}, manifests: u.manifests, namespace: u.namespace}
 	general.key = u.main.set.key() + " " + made.name
 	general.name = strings.Trim(aroundCluster.ReplaceAllString(made.name, "-"), "-.")
@@ -62,7 +62,7 @@ func (a *builder) general(u *unit) *unit {
 	if replace(u.namespace) != u.namespace {
 		general.namespace = ""
 	}
-	if a.fit(general); general.manifests.Repo == "" {
+	if a.removeInvalid(general); general.manifests.Repo == "" {
 		return nil
 	}
 	return general
@@ -101,7 +101,7 @@ func replaceWord(text, word, by string) string {
 	return made.String() + text
 }
 
-func replaced(value any, replace func(text string) string) any {
+func replaceTexts(value any, replace func(text string) string) any {
 	return deep.Mapped(value, func(value any) any {
 		if text, isText := value.(string); isText {
 			return replace(text)

@@ -11,8 +11,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// git returns parameters for folders or files, if the documents are the requested repository.
-func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
+// gitParams returns parameters for folders or files, if the documents are the requested repository.
+func (m *maker) gitParams(body map[string]any) (all []map[string]any, err error) {
 	repo, _ := body["repoURL"].(string)
 	if !m.a.repository.mayBeAt(repo) {
 		return nil, fmt.Errorf("its generator git reads %q, which is not the repository of the documents", shortened(repo, 80))
@@ -45,7 +45,7 @@ func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 	for _, name := range slices.Sorted(maps.Keys(included)) {
 		contents := []map[string]any{{}}
 		if len(directories) == 0 {
-			if contents, err = m.contents(name); err != nil {
+			if contents, err = m.objectsIn(name); err != nil {
 				return nil, err
 			}
 		}
@@ -56,7 +56,7 @@ func (m *maker) git(body map[string]any) (all []map[string]any, err error) {
 			}
 		}
 	}
-	return all, m.values(body, all)
+	return all, m.addValues(body, all)
 }
 
 // directories returns the folders that Argo CD sees.
@@ -90,14 +90,14 @@ func matchFiles(pattern string) func(name string) bool {
 	return func(name string) bool { return matchFolders(pattern)(strings.ReplaceAll(name, "/", slash)) }
 }
 
-func (m *maker) contents(name string) (all []map[string]any, err error) {
+func (m *maker) objectsIn(name string) (all []map[string]any, err error) {
 	value, err := fleet.ParseLooseYAML(m.a.docs.texts[name])
 	if err != nil {
 		return nil, fmt.Errorf("its generator git reads %s, which cannot be read", name)
 	}
-	list, isList := plain(value).([]any)
+	list, isList := withFloats(value).([]any)
 	if !isList {
-		list = []any{plain(value)}
+		list = []any{withFloats(value)}
 	}
 	for _, one := range list {
 		fields, isObject := one.(map[string]any)

@@ -42,14 +42,14 @@ func newPlacer(d *documents, given options, environment string) *placer {
 	return p
 }
 
-func (a *placer) place(objects []*manifestObject) {
+func (a *placer) placeAll(objects []*manifestObject) {
 	for _, o := range objects {
-		a.put(o, o.file)
+		a.placeObject(o, o.file)
 	}
 }
 
-// put assigns an object to the host that follows a file's folder, or to the cluster that it names.
-func (a *placer) put(o *manifestObject, file string) {
+// placeObject assigns an object to the host that follows a file's folder, or to the cluster that it names.
+func (a *placer) placeObject(o *manifestObject, file string) {
 	var folder string
 	var labels map[string]string
 	var found bool
@@ -64,12 +64,12 @@ func (a *placer) put(o *manifestObject, file string) {
 	name := cmp.Or(folder, a.environment)
 	switch to := a.destinationOf(o); {
 	case to == nil:
-		o.host = a.host(name, labels)
+		o.host = a.hostNamed(name, labels)
 	case isHub(to.server):
 		if labels == nil {
 			labels = to.labelsOfHost()
 		}
-		o.host = a.host(name, labels)
+		o.host = a.hostNamed(name, labels)
 		o.host.cluster = to
 	default:
 		o.host = a.hostOf(to)
@@ -77,13 +77,13 @@ func (a *placer) put(o *manifestObject, file string) {
 }
 
 func (a *placer) hostOf(to *cluster) *host {
-	one := a.host(to.name, to.labelsOfHost())
+	one := a.hostNamed(to.name, to.labelsOfHost())
 	one.isCluster, one.cluster = true, to
 	return one
 }
 
-// host returns the host with a name.
-func (a *placer) host(name string, labels map[string]string) *host {
+// hostNamed returns the host with a name.
+func (a *placer) hostNamed(name string, labels map[string]string) *host {
 	if name = labelName(name); name == "clusters" {
 		name = "clusters-1" // clusters/ contains all clusters
 	}

@@ -27,8 +27,8 @@ func labelName(text string) string {
 	return made
 }
 
-// unique marks and returns the first unused name.
-func unique(used map[string]bool, names ...string) string {
+// uniqueName marks and returns the first unused name.
+func uniqueName(used map[string]bool, names ...string) string {
 	for _, name := range names {
 		if name = labelName(name); !used[name] {
 			used[name] = true

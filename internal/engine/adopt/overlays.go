@@ -25,7 +25,7 @@ var harmless = []string{
 
 var kustomizationFiles = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-func (a *documents) overlay(folder string, fields map[string]any) {
+func (a *documents) readOverlay(folder string, fields map[string]any) {
 	read := overlay{isComponent: textAt(fields, "kind") == "Component"}
 	read.namespace, _ = fields["namespace"].(string)
 	for key, value := range fields {

@@ -41,15 +41,15 @@ func (m *maker) generate(generator any, depth int) (all []map[string]any, err er
 	}
 	switch kinds[0] {
 	case "list":
-		all, err = m.list(body)
+		all, err = m.listParams(body)
 	case "clusters":
-		all, err = m.clusters(body)
+		all, err = m.clustersParams(body)
 	case "git":
-		all, err = m.git(body)
+		all, err = m.gitParams(body)
 	case "matrix":
-		all, err = m.matrix(body, depth)
+		all, err = m.matrixParams(body, depth)
 	case "merge":
-		all, err = m.merge(body, depth)
+		all, err = m.mergeParams(body, depth)
 	default:
 		return nil, fmt.Errorf("its generator %s asks others than the documents", kinds[0])
 	}
@@ -104,7 +104,7 @@ func flatten(flat map[string]string, at string, value any) {
 	}
 }
 
-func (m *maker) list(body map[string]any) (all []map[string]any, err error) {
+func (m *maker) listParams(body map[string]any) (all []map[string]any, err error) {
 	elements, _ := body["elements"].([]any)
 	if text, _ := body["elementsYaml"].(string); text != "" {
 		value, err := fleet.ParseLooseYAML(text)
@@ -115,7 +115,7 @@ func (m *maker) list(body map[string]any) (all []map[string]any, err error) {
 		elements = slices.Concat(elements, more)
 	}
 	for _, element := range elements {
-		fields, isObject := plain(element).(map[string]any)
+		fields, isObject := withFloats(element).(map[string]any)
 		if !isObject {
 			return nil, errors.New("an element of its list is no object")
 		}
@@ -159,8 +159,8 @@ func checkNumbers(params map[string]any) error {
 	return nil
 }
 
-// clusters returns parameters of the selected clusters; without a selector, the hub is one.
-func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) {
+// clustersParams returns parameters of the selected clusters; without a selector, the hub is one.
+func (m *maker) clustersParams(body map[string]any) (all []map[string]any, err error) {
 	if len(m.a.placer.clusters) == 0 {
 		return nil, errors.New(
 			"its generator clusters needs the clusters of Argo CD: " +
@@ -206,10 +206,10 @@ func (m *maker) clusters(body map[string]any) (all []map[string]any, err error) 
 	if !isSelected && !hasHub {
 		all = append(all, clusterParams(&cluster{name: reconciler.HubName, server: reconciler.HubServer}))
 	}
-	return all, m.values(body, all)
+	return all, m.addValues(body, all)
 }
 
-func (m *maker) values(body map[string]any, all []map[string]any) error {
+func (m *maker) addValues(body map[string]any, all []map[string]any) error {
 	values, _ := body["values"].(map[string]any)
 	for _, params := range all {
 		made := map[string]any{}
@@ -218,7 +218,7 @@ func (m *maker) values(body map[string]any, all []map[string]any) error {
 			if !isText {
 				return fmt.Errorf("values.%s of its generator is no text", key)
 			}
-			value, err := m.put(text, params)
+			value, err := m.interpolateText(text, params)
 			if err != nil {
 				return err
 			}
@@ -239,8 +239,8 @@ func clusterParams(c *cluster) map[string]any {
 	return map[string]any{"name": c.name, "nameNormalized": normalized(c.name), "server": c.server, "project": c.project}
 }
 
-// matrix combines two generators. The second may contain parameters of the first.
-func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, err error) {
+// matrixParams combines two generators. The second may contain parameters of the first.
+func (m *maker) matrixParams(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	if len(generators) != 2 {
 		return nil, errors.New("its generator matrix must have two generators")
@@ -250,7 +250,7 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 		return nil, err
 	}
 	for _, a := range first {
-		second, err := m.interpolate(generators[1], a)
+		second, err := m.interpolateGenerator(generators[1], a)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 		}
 		for _, b := range others {
 			both, _ := deep.Copy(b).(map[string]any)
-			if err := override(both, a); err != nil {
+			if err := overrideParams(both, a); err != nil {
 				return nil, err
 			}
 			if !m.isGo {
@@ -278,8 +278,8 @@ func (m *maker) matrix(body map[string]any, depth int) (all []map[string]any, er
 	return all, nil
 }
 
-// interpolate replaces parameters, except in values, which may need the generator's own.
-func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
+// interpolateGenerator replaces parameters, except in values, which may need the generator's own.
+func (m *maker) interpolateGenerator(generator any, params map[string]any) (any, error) {
 	fields, _ := generator.(map[string]any)
 	fields = maps.Clone(fields)
 	for key, value := range fields {
@@ -290,7 +290,7 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 		}
 		body = maps.Clone(body)
 		delete(body, "values")
-		made, err := m.deep(body, params)
+		made, err := m.interpolateValue(body, params)
 		if err != nil {
 			return nil, err
 		}
@@ -298,7 +298,7 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 		if hasValues {
 			values = maps.Clone(values)
 			for name, value := range values {
-				if text, err := m.deep(value, params); err == nil {
+				if text, err := m.interpolateValue(value, params); err == nil {
 					values[name] = text
 				}
 			}
@@ -309,14 +309,14 @@ func (m *maker) interpolate(generator any, params map[string]any) (any, error) {
 	return fields, nil
 }
 
-// override merges objects as Argo CD does: false, 0 and "" override, and objects merge by key.
-func override(into, from map[string]any) error {
+// overrideParams merges objects as Argo CD does: false, 0 and "" override, and objects merge by key.
+func overrideParams(into, from map[string]any) error {
 	from, _ = deep.Copy(from).(map[string]any) // mergo writes into objects of from later
 	return mergo.Merge(&into, from, mergo.WithOverride)
 }
 
-// merge merges further generators into equal keys of the first.
-func (m *maker) merge(body map[string]any, depth int) (all []map[string]any, err error) {
+// mergeParams merges further generators into equal keys of the first.
+func (m *maker) mergeParams(body map[string]any, depth int) (all []map[string]any, err error) {
 	generators, _ := body["generators"].([]any)
 	keys, _ := body["mergeKeys"].([]any)
 	if len(generators) < 2 || len(keys) == 0 {
@@ -351,7 +351,7 @@ func (m *maker) merge(body map[string]any, depth int) (all []map[string]any, err
 			over := byKeys[keysOf(one)]
 			if !m.isGo {
 				maps.Copy(one, over)
-			} else if err := override(one, over); err != nil {
+			} else if err := overrideParams(one, over); err != nil {
 				return nil, err
 			}
 		}

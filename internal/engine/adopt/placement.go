@@ -26,8 +26,8 @@ const defaultWorkspace = "platform"
 
 const placementLabel = "placement"
 
-// group combines units of the same object to a workload, and units with equal content to a deployment target.
-func (a *builder) group(units []*unit) (workloads []*workload) {
+// groupUnits combines units of the same object to a workload, and units with equal content to a deployment target.
+func (a *builder) groupUnits(units []*unit) (workloads []*workload) {
 	a.generalize(units)
 	byKey := map[string][]*unit{}
 	for _, u := range units {
@@ -48,7 +48,7 @@ func (a *builder) group(units []*unit) (workloads []*workload) {
 		if named[plain] > 1 {
 			names = names[1:]
 		}
-		w := &workload{name: unique(used, names...), workspace: workspaceOf(main)}
+		w := &workload{name: uniqueName(used, names...), workspace: workspaceOf(main)}
 		byContent := map[string]*variant{}
 		for _, u := range all {
 			content, err := fleet.CanonicalJSON([]any{u.manifests.attributes(), u.namespace, u.parameters()})
@@ -198,7 +198,7 @@ func (a *builder) policies(workloads []*workload, hosts []*host) []any {
 	policies := []any{}
 	for _, set := range slices.Sorted(maps.Keys(bySet)) {
 		selector, words := a.selectorOf(strings.Fields(set), hosts)
-		name := unique(used, words)
+		name := uniqueName(used, words)
 		for _, one := range bySet[set] {
 			one.policy = name
 		}
@@ -248,7 +248,7 @@ func (a *builder) selectorOf(selected []string, all []*host) (selector map[strin
 			values[labels[name][key]] = true
 		}
 		if key != clusterTypeLabel && !values[""] && matches(func(labels map[string]string) bool { return values[labels[key]] }) {
-			return in(key, slices.Sorted(maps.Keys(values))), strings.Join(slices.Sorted(maps.Keys(values)), "-")
+			return selectorIn(key, slices.Sorted(maps.Keys(values))), strings.Join(slices.Sorted(maps.Keys(values)), "-")
 		}
 	}
 	for i, key := range keys {
@@ -258,7 +258,7 @@ func (a *builder) selectorOf(selected []string, all []*host) (selector map[strin
 			}
 		}
 	}
-	return in(clusterTypeLabel, selected), strings.Join(selected, "-")
+	return selectorIn(clusterTypeLabel, selected), strings.Join(selected, "-")
 }
 
 // rankLabel prefers the labels in selectors of ApplicationSets, and avoids those of Argo CD and names.
@@ -274,7 +274,7 @@ func (a *builder) rankLabel(key string) int {
 	return 1
 }
 
-func in(key string, values []string) map[string]any {
+func selectorIn(key string, values []string) map[string]any {
 	list := make([]any, len(values))
 	for i, value := range values {
 		list[i] = value

@@ -103,9 +103,9 @@ func decode(parsed []fleet.YAMLText, given any) *documents {
 		for _, document := range text.Documents {
 			fields, _ := document.Value.(map[string]any)
 			if slices.Contains(kustomizationFiles, path.Base(name)) {
-				d.overlay(path.Dir(name), fields)
+				d.readOverlay(path.Dir(name), fields)
 			} else {
-				d.document(name, fields, 0)
+				d.readDocument(name, fields, 0)
 			}
 		}
 	}
@@ -132,14 +132,14 @@ func (a *documents) agentsRepository() string {
 	return ""
 }
 
-// document reads an object or list, and ignores other documents, such as chart values.
-func (a *documents) document(file string, fields map[string]any, depth int) {
+// readDocument reads an object or list, and ignores other documents, such as chart values.
+func (a *documents) readDocument(file string, fields map[string]any, depth int) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	kindName, _ := fields["kind"].(string)
 	if items, isList := objects.Items(fields); isList && depth == 0 {
 		for _, item := range items {
 			inner, _ := item.(map[string]any)
-			a.document(file, inner, depth+1)
+			a.readDocument(file, inner, depth+1)
 		}
 		return
 	}
@@ -156,7 +156,7 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 		kind = &reconciler.ObjectKind{Group: group, Kind: kindName}
 	}
 	o := &manifestObject{file: file, kind: kind, name: textAt(fields, "metadata.name"), namespace: textAt(fields, "metadata.namespace")}
-	if a.cluster(o, fields) {
+	if a.readCluster(o, fields) {
 		return
 	}
 	if !isTaken {
@@ -207,7 +207,7 @@ func (a *documents) document(file string, fields map[string]any, depth int) {
 // objectsOf reads a rendered object or list, and returns the first problem.
 func objectsOf(file string, fields map[string]any) (made []*manifestObject, problem string) {
 	var rendered documents
-	rendered.document(file, fields, 0)
+	rendered.readDocument(file, fields, 0)
 	if len(rendered.listed) > 0 {
 		problem = rendered.listed[0].Reason
 	}

@@ -44,12 +44,12 @@ func (a *applier) expandSets() (expanded bool) {
 			set.why = err.Error()
 			continue
 		}
-		a.placer.learn(made, params)
+		a.placer.learnClusters(made, params)
 		for _, o := range made {
-			a.placer.put(o, set.file)
+			a.placer.placeObject(o, set.file)
 			o.outside = false
 		}
-		a.add(made)
+		a.addObjects(made)
 		a.objects = slices.DeleteFunc(a.objects, func(o *manifestObject) bool { return o == set })
 		const format = "makes %d Applications, which are adopted in its place: remove it without them, as the guide to adopting says"
 		a.listed.add(set, false, fmt.Sprintf(format, len(made)))
@@ -123,7 +123,7 @@ var argoFunctions = texttemplate.FuncMap{
 		if err != nil {
 			return nil, err
 		}
-		list, isList := plain(value).([]any)
+		list, isList := withFloats(value).([]any)
 		if !isList {
 			return nil, errors.New("fromYamlArray: the text is no list")
 		}
@@ -138,7 +138,7 @@ func normalized(name string) string {
 	return strings.Trim(name[:min(len(name), 253)], "-.")
 }
 
-func plain(value any) any {
+func withFloats(value any) any {
 	return deep.Mapped(value, func(value any) any {
 		if number, isNumber := value.(json.Number); isNumber {
 			if float, err := number.Float64(); err == nil {
@@ -169,7 +169,7 @@ func isEmpty(value any) bool {
 }
 
 func (m *maker) application(set *manifestObject, namespace string, params map[string]any) (*manifestObject, error) {
-	within, err := m.deep(map[string]any{"template": set.spec()["template"]}, params)
+	within, err := m.interpolateValue(map[string]any{"template": set.spec()["template"]}, params)
 	if err != nil {
 		return nil, err
 	}
@@ -200,14 +200,14 @@ func (m *maker) application(set *manifestObject, namespace string, params map[st
 	return made[0], err
 }
 
-func (m *maker) deep(value any, params map[string]any) (any, error) {
+func (m *maker) interpolateValue(value any, params map[string]any) (any, error) {
 	switch value := value.(type) {
 	case string:
-		return m.put(value, params)
+		return m.interpolateText(value, params)
 	case []any:
 		list := make([]any, len(value))
 		for i, element := range value {
-			made, err := m.deep(element, params)
+			made, err := m.interpolateValue(element, params)
 			if err != nil {
 				return nil, err
 			}
@@ -217,11 +217,11 @@ func (m *maker) deep(value any, params map[string]any) (any, error) {
 	case map[string]any:
 		object := make(map[string]any, len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			made, err := m.deep(value[key], params)
+			made, err := m.interpolateValue(value[key], params)
 			if err != nil {
 				return nil, err
 			}
-			key, err = m.put(key, params)
+			key, err = m.interpolateText(key, params)
 			if err != nil {
 				return nil, err
 			}
@@ -232,7 +232,7 @@ func (m *maker) deep(value any, params map[string]any) (any, error) {
 	return runtime.DeepCopyJSONValue(value), nil
 }
 
-func (m *maker) put(text string, params map[string]any) (string, error) {
+func (m *maker) interpolateText(text string, params map[string]any) (string, error) {
 	if err := m.spend(len(text)); err != nil {
 		return "", err
 	}

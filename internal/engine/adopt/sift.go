@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
 )
 
-// sift returns the objects that a reconciler applies unchanged. It lists the others, roots, the agent's own objects
+// siftObjects returns the objects that a reconciler applies unchanged. It lists the others, roots, the agent's own objects
 // and the content of other objects.
-func (a *applier) sift() (kept []*manifestObject) {
+func (a *applier) siftObjects() (kept []*manifestObject) {
 	firsts := map[string]*manifestObject{} // by host and key
 	for _, o := range a.objects {
 		owners := a.owners.ownersOf(o)
@@ -118,7 +118,7 @@ func findPlaceholder(value any) (found string) {
 	deep.Holds(value, func(part any) bool {
 		text, _ := part.(string)
 		name, isPlaceholder := strings.CutPrefix(text, "$(")
-		if strings.Contains(text, ofCluster) || isPlaceholder && slices.Contains(said, strings.TrimSuffix(name, ")")) {
+		if strings.Contains(text, ofCluster) || isPlaceholder && slices.Contains(placeholderNames, strings.TrimSuffix(name, ")")) {
 			found = min(text, cmp.Or(found, text))
 		}
 		return false

@@ -28,7 +28,7 @@ type unit struct {
 	key, name string // equal for units of one workload
 }
 
-var said = []string{
+var placeholderNames = []string{
 	string(reconciler.Repo), string(reconciler.Path), string(reconciler.Chart), string(reconciler.Version), string(reconciler.Branch),
 	string(reconciler.Revision), string(reconciler.Ref), string(reconciler.Namespace),
 }
@@ -127,7 +127,7 @@ func (a *builder) units(objects []*manifestObject) (units []*unit) {
 				one.objects = append(one.objects, found)
 			}
 		}
-		if a.point(one, first, source, users[o]) {
+		if a.setManifests(one, first, source, users[o]) {
 			units = append(units, one)
 			if o.kind.Template != "" && o.why != "" {
 				a.listed.add(o, true, "is taken as it is, and goes on to choose its clusters: "+o.why)
@@ -162,9 +162,9 @@ func (a *builder) listMarkers(units []*unit, texts map[string]string) {
 	}
 }
 
-// point sets the manifests and namespace, or returns false without a known repository. named is the source of the
+// setManifests sets the manifests and namespace, or returns false without a known repository. named is the source of the
 // main object, and source that object, if any. charts name the main object as source.
-func (a *builder) point(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
+func (a *builder) setManifests(u *unit, named *sourceReference, source *manifestObject, charts []*manifestObject) bool {
 	m := &u.manifests
 	m.Storage = "git"
 	var kind *reconciler.ObjectKind
@@ -185,7 +185,7 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 	}
 	for _, of := range append([]*manifestObject{source}, u.main) {
 		if of != nil {
-			m.read(of)
+			m.readObject(of)
 		}
 	}
 	if strings.HasPrefix(m.Repo, "oci://") && m.Storage == "git" {
@@ -207,14 +207,14 @@ func (a *builder) point(u *unit, named *sourceReference, source *manifestObject,
 		m.Chart, m.Version = pointed(charts[0], reconciler.Chart), pointed(charts[0], reconciler.Version)
 	}
 	u.namespace = pointed(u.main, reconciler.Namespace)
-	if a.fit(u); m.Repo != "" {
+	if a.removeInvalid(u); m.Repo != "" {
 		return true
 	}
 	if a.repository.Repo == "" {
 		return false
 	}
 	*m = manifests{Storage: "git", Type: m.Type, Repo: a.repository.Repo, Branch: a.repository.Branch, Path: m.Path}
-	a.fit(u)
+	a.removeInvalid(u)
 	const reason = "manifests cannot say its source: manifests.repo is the repository of the documents, " +
 		"and the source is in parameters.objects"
 	for _, of := range u.objects {
@@ -236,7 +236,7 @@ func pointed(o *manifestObject, is reconciler.TargetAttribute) string {
 // tag matches revisions that are certainly tags.
 var tag = regexp.MustCompile(`^v?\d+(\.\d+)+([-+.][0-9A-Za-z.-]+)?$`)
 
-func (m *manifests) read(o *manifestObject) {
+func (m *manifests) readObject(o *manifestObject) {
 	m.Repo = cmp.Or(m.Repo, pointed(o, reconciler.Repo))
 	m.Path = cmp.Or(m.Path, pointed(o, reconciler.Path))
 	m.Chart = cmp.Or(m.Chart, pointed(o, reconciler.Chart))
@@ -255,12 +255,12 @@ func (m *manifests) read(o *manifestObject) {
 	}
 	for _, pointer := range o.kind.Pointers {
 		if ref, isObject := at(o.spec(), pointer.Field).(map[string]any); isObject && pointer.Is == reconciler.Ref {
-			m.ref(ref)
+			m.readRef(ref)
 		}
 	}
 }
 
-func (m *manifests) ref(ref map[string]any) {
+func (m *manifests) readRef(ref map[string]any) {
 	switch m.Storage {
 	case "git":
 		m.Branch, m.Tag, m.Commit = textAt(ref, "branch"), textAt(ref, "tag"), textAt(ref, "commit")
@@ -287,8 +287,8 @@ func (m *manifests) fields() map[string]*string {
 	}
 }
 
-// fit removes attributes that the fleet refuses, or the repository if that does not help.
-func (a *builder) fit(u *unit) {
+// removeInvalid removes attributes that the fleet refuses, or the repository if that does not help.
+func (a *builder) removeInvalid(u *unit) {
 	for {
 		target := map[string]any{"environment": a.environment, "manifests": u.manifests.attributes()}
 		if u.namespace != "" {
@@ -328,10 +328,10 @@ func (u *unit) parameters() []any {
 		}
 		for _, pointer := range o.kind.Pointers {
 			value := at(spec, pointer.Field)
-			if value == nil || !u.says(pointer.Is, value) {
+			if value == nil || !u.canWrite(pointer.Is, value) {
 				continue
 			}
-			set(spec, pointer.Field, "$("+string(pointer.Is)+")")
+			setField(spec, pointer.Field, "$("+string(pointer.Is)+")")
 		}
 		fields["spec"] = spec
 		objects[i] = fields
@@ -339,8 +339,8 @@ func (u *unit) parameters() []any {
 	return objects
 }
 
-// says reports whether the template writes the value for a placeholder.
-func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
+// canWrite reports whether the template writes the value for a placeholder.
+func (u *unit) canWrite(is reconciler.TargetAttribute, value any) bool {
 	m := &u.manifests
 	text, _ := value.(string)
 	switch is {
@@ -361,7 +361,7 @@ func (u *unit) says(is reconciler.TargetAttribute, value any) bool {
 	return text != "" && text == *m.fields()[string(is)]
 }
 
-func set(value any, field string, by any) {
+func setField(value any, field string, by any) {
 	step := field
 	if i := strings.LastIndex(field, "."); i >= 0 {
 		step = field[i+1:]
