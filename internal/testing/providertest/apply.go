@@ -24,7 +24,7 @@ func (w *Workspace) ApplyPlan(ctx context.Context, plan *Plan) Diagnostics {
 			changes[change.Address] = append(changes[change.Address], change)
 		}
 	}
-	return append(said, w.each(names(changes), func(address string) Diagnostics {
+	return append(said, runSteps(w.Order, names(changes), func(address string) Diagnostics {
 		var said Diagnostics
 		// Deposed objects follow current ones.
 		slices.SortStableFunc(changes[address], func(a, b *Change) int {

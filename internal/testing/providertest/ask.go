@@ -91,7 +91,7 @@ var lists = kindOfBlock{
 
 // openBlock starts a process and validates a block. known requires a known configuration of the provider. The result is nil
 // after an error.
-func (w *Workspace) openBlock(
+func (l *launcher) openBlock(
 	ctx context.Context,
 	configuration Configuration,
 	known bool,
@@ -99,7 +99,7 @@ func (w *Workspace) openBlock(
 	typeName string,
 	attributes map[string]any,
 ) (*asked, Diagnostics) {
-	p, said := w.begin(ctx, configuration, known)
+	p, said := l.begin(ctx, configuration, known)
 	if said.Err() != nil {
 		return nil, said
 	}

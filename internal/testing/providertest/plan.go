@@ -175,7 +175,7 @@ func (w *Workspace) planAll(ctx context.Context, configuration Configuration, fr
 	if how.targets != nil {
 		addresses = how.targets
 	}
-	said = append(said, w.each(addresses, func(address string) Diagnostics {
+	said = append(said, runSteps(w.Order, addresses, func(address string) Diagnostics {
 		if how.refreshOnly {
 			was, said := p.current(ctx, address, from[address].Current, true) // as a newer provider reads it
 			now, more := p.current(ctx, address, from[address].Current, false)

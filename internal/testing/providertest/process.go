@@ -24,17 +24,53 @@ type process struct {
 	refreshesOrphans bool
 }
 
-func (w *Workspace) process(ctx context.Context, known bool) (*process, error) {
-	server, err := w.Start()
+// launcher starts processes of a provider.
+type launcher struct {
+	Start   Start
+	answers *answers
+}
+
+func (l *launcher) startProcess(ctx context.Context, known bool) (*process, error) {
+	server, err := l.Start()
 	if err != nil {
 		return nil, err
 	}
-	schema, err := w.answers.schemaOf(ctx, server)
+	schema, err := l.answers.schemaOf(ctx, server)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{server: server, schema: schema, answers: w.answers, known: known}
+	p := &process{server: server, schema: schema, answers: l.answers, known: known}
 	return p, fromProtocol("", schema.Diagnostics).Err()
+}
+
+// validate checks the configuration in an unconfigured process before every plan.
+func (l *launcher) validate(ctx context.Context, configuration Configuration) Diagnostics {
+	p, err := l.startProcess(ctx, false)
+	if err != nil {
+		return broken("", err)
+	}
+	_, said := p.check(ctx, configuration.Provider)
+	for _, address := range names(configuration.Resources) {
+		schema, problems := p.resource(address)
+		if problems != nil {
+			said = append(said, problems...)
+			continue
+		}
+		config, problems := p.decode(ctx, schema.Block, configuration.Resources[address].Attributes)
+		if len(problems) == 0 {
+			problems = p.validate(ctx, address, schema, config)
+		}
+		said = append(said, problems.at(address)...)
+	}
+	return said
+}
+
+func (l *launcher) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
+	p, err := l.startProcess(ctx, known)
+	if err != nil {
+		return nil, broken("", err)
+	}
+	return p, p.configure(ctx, configuration.Provider)
 }
 
 // answers are shared by all processes of a provider, to save time: schemas, and results of pure functions.

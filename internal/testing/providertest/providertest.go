@@ -35,30 +35,28 @@ type Reading struct {
 
 // Workspace is a working folder of Terraform: a provider and the state.
 type Workspace struct {
-	Start Start
+	launcher
 	State State
 	// Order orders resources; nil is concurrent, as in Terraform.
 	Order func(addresses []string) []string
 	// RefreshesOrphans refreshes an object that is not configured any more before planning its end, like OpenTofu and later
 	// Terraform.
 	RefreshesOrphans bool
-
-	answers *answers
 }
 
 // New returns a workspace with an empty state.
 func New(start Start) *Workspace {
-	return &Workspace{Start: start, State: State{}, answers: newAnswers()}
+	return &Workspace{launcher: launcher{Start: start, answers: newAnswers()}, State: State{}}
 }
 
 // parallelism is Terraform's.
 const parallelism = 10
 
-// each runs a step for each resource.
-func (w *Workspace) each(addresses []string, step func(address string) Diagnostics) Diagnostics {
+// runSteps runs a step for each resource, in order or, without one, concurrently.
+func runSteps(order func([]string) []string, addresses []string, step func(address string) Diagnostics) Diagnostics {
 	all := make([]Diagnostics, len(addresses))
-	if w.Order != nil {
-		addresses = w.Order(addresses)
+	if order != nil {
+		addresses = order(addresses)
 		for i, address := range addresses {
 			all[i] = step(address)
 		}
@@ -219,7 +217,7 @@ func (w *Workspace) readValue(ctx context.Context, configuration Configuration, 
 
 // Evaluate calls functions, as an output does.
 func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
-	p, err := w.process(ctx, false)
+	p, err := w.startProcess(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -232,34 +230,4 @@ func (w *Workspace) Evaluate(ctx context.Context, expression any) (any, error) {
 		return nil, err
 	}
 	return FromValue(value), nil
-}
-
-// validate checks the configuration in an unconfigured process before every plan.
-func (w *Workspace) validate(ctx context.Context, configuration Configuration) Diagnostics {
-	p, err := w.process(ctx, false)
-	if err != nil {
-		return broken("", err)
-	}
-	_, said := p.check(ctx, configuration.Provider)
-	for _, address := range names(configuration.Resources) {
-		schema, problems := p.resource(address)
-		if problems != nil {
-			said = append(said, problems...)
-			continue
-		}
-		config, problems := p.decode(ctx, schema.Block, configuration.Resources[address].Attributes)
-		if len(problems) == 0 {
-			problems = p.validate(ctx, address, schema, config)
-		}
-		said = append(said, problems.at(address)...)
-	}
-	return said
-}
-
-func (w *Workspace) begin(ctx context.Context, configuration Configuration, known bool) (*process, Diagnostics) {
-	p, err := w.process(ctx, known)
-	if err != nil {
-		return nil, broken("", err)
-	}
-	return p, p.configure(ctx, configuration.Provider)
 }
