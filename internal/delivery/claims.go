@@ -50,7 +50,6 @@ type ClaimRecords struct {
 	options  ServiceOptions
 }
 
-// newClaimKey differs from the keys of owners, whose names have no dot.
 func newClaimKey(claim Claim) ownerKey {
 	return newOwnerKey(Owner{Location: claim.Location, Name: ".claims/" + claim.Name})
 }
@@ -138,8 +137,7 @@ func (c *ClaimRecords) WriteClaim(ctx context.Context, claim Claim, edit gitops.
 	return c.options.Git.WriteClaim(ctx, remote, edit)
 }
 
-// ReleaseClaim removes the record of a claim. foreign reports that it belongs to another holder and stays. A missing
-// repository has nothing to release.
+// ReleaseClaim removes the record of a claim. foreign reports that it belongs to another holder and stays.
 func (c *ClaimRecords) ReleaseClaim(ctx context.Context, claim Claim, holders []string, subject string) (foreign bool, err error) {
 	_, err = c.WriteClaim(ctx, claim, gitops.ClaimEdit{Holders: holders, Subject: subject})
 	if isGone(err) {

@@ -84,8 +84,8 @@ func dropConflicts(trees folder.Trees, conflicts []gitops.Conflict) folder.Trees
 	return left
 }
 
-// findListed returns the folders to be removed that other owners' records list. If the owner's own record lists such a
-// folder as well, one of the two was changed by hand: a problem names the record, unless adopt rewrites it.
+// findListed returns the folders to be removed that other owners' records list. If the owner's own record lists one as
+// well, one of the two was changed by hand: a problem names the record, unless adopt rewrites it.
 func (p *Planner) findListed(
 	ctx context.Context, desired Desired, identity Identity, goes folder.Trees,
 ) ([]gitops.Conflict, []PlanProblem, error) {

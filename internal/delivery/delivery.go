@@ -1,9 +1,9 @@
 // Package delivery writes the target state of one owner to its location in a GitOps repository, by push or by pull request.
 // It knows neither Terraform nor the fleet.
 //
-// The [Planner] compares a [Desired] with an [OwnerState] and the repository, and returns a [Plan]: new or known location,
-// folders to remove, protection, conflicts with other owners. The [Writer] applies it. The [Reader] reads branches, and the
-// [Refresher] finds drift. Unless stated otherwise, errors are those of gitops.BranchClient.
+// The [Planner] compares a [Desired] with an [OwnerState] and the repository, and returns a [Plan]. The [Writer] applies
+// it. The [Reader] reads branches, and the [Refresher] finds drift. Unless stated otherwise, errors are those of
+// gitops.BranchClient.
 package delivery
 
 import (
@@ -45,7 +45,7 @@ type ServiceOptions struct {
 	Over http.RoundTripper
 	// Author signs commits. Default: see gitops.
 	Author git.Signature
-	// Release and Run are the version of the provider and the pipeline run, for trailers.
+	// Release and Run are for trailers: the version of the provider and the pipeline run.
 	Release   string
 	Run       string
 	UserAgent string

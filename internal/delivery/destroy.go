@@ -10,7 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// PlanDestroy plans a destroy within the limits of protection.
+// PlanDestroy plans a destroy.
 func (p *Planner) PlanDestroy(
 	ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, clusters func([]string) []string,
 ) *Plan {
@@ -45,8 +45,7 @@ func (p *Planner) warnOfNoBranch(ctx context.Context, known *OwnerState) []PlanP
 		at.Branch, at.URL, wording.Count(known.Trees.Count(), "folder", "folders"), known.Owner.Name, at.Path)}
 }
 
-// dropTaken returns the state without folders of other holders and owners, which a destroy does not remove. If the
-// repository cannot be read, it returns all.
+// dropTaken returns the state without folders of other holders and owners, if the repository can be read.
 func (p *Planner) dropTaken(ctx context.Context, known *OwnerState) *OwnerState {
 	view, err := p.reader.view(ctx, known.Owner)
 	if err != nil {

@@ -47,7 +47,7 @@ func (d Drift) Explain(key folder.Key) string {
 // maxSearched bounds the commits in the search for changes.
 const maxSearched = 200
 
-// explainDrift finds the commits by hand that began the drift, or another cause. It ignores errors of the history.
+// explainDrift finds the commits by hand that began the drift, or another cause.
 func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before SavedState, request *forge.PullRequest) error {
 	history, err := r.reader.ReadHistory(ctx, known.Owner, gitops.HistoryFilter{Limit: maxSearched})
 	if ctx.Err() != nil {

@@ -15,7 +15,7 @@ type GitHosts struct {
 	options ServiceOptions
 }
 
-// CheckSettings rejects settings that the Git host cannot use for a pull request. It makes no request.
+// CheckSettings rejects settings that the Git host cannot use, without a request.
 func (h *GitHosts) CheckSettings(settings Settings, owner Owner) error {
 	if !settings.PullRequest {
 		return nil
@@ -35,7 +35,7 @@ func (h *GitHosts) gitHost(settings Settings, at folder.Location) (*forge.GitHos
 	return h.newGitHost(settings, at.URL, h.options.Credentials.Web(at.URL, at.URL))
 }
 
-// gitHostOfAny returns the Git host of any repository, with the credentials for its URL but no plain ones.
+// gitHostOfAny returns the Git host of any repository, without plain credentials.
 func (h *GitHosts) gitHostOfAny(settings Settings, url string) (*forge.GitHost, error) {
 	return h.newGitHost(settings, url, h.options.Credentials.Web(url, ""))
 }
@@ -70,7 +70,7 @@ type StatusQuery struct {
 }
 
 // ReadStatuses reads the statuses of the newest commits of a branch until enough returns true. It skips commits that the
-// Git host does not have yet. An error comes with the statuses so far.
+// Git host lacks. An error comes with the statuses so far.
 func (h *GitHosts) ReadStatuses(ctx context.Context, query StatusQuery, enough func([]CommitStatuses) bool) ([]CommitStatuses, error) {
 	host, err := h.gitHost(query.Settings, query.Location)
 	if err != nil {
@@ -119,7 +119,7 @@ func (h *GitHosts) ReadStatus(ctx context.Context, settings Settings, url, commi
 	return host.Status(ctx, commit, wanted)
 }
 
-// SetStatus sets the status of a commit of any repository, unless it is set already.
+// SetStatus sets the status of a commit of any repository.
 func (h *GitHosts) SetStatus(ctx context.Context, settings Settings, url, commit string, wanted forge.Status) error {
 	host, err := h.gitHostOfAny(settings, url)
 	if err != nil {

@@ -28,7 +28,7 @@ type formerLocation struct {
 }
 
 // identify compares the owner's location with the state. Two locations are the same, or mirrors, if they have the same tip,
-// or if the new one has the commit of the state in its history: others may push to one of them at any time.
+// or if the new one has the commit of the state in its history: others may push to one of them.
 func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) (formerLocation, error) {
 	if known == nil {
 		return formerLocation{identity: Created}, nil
@@ -65,7 +65,7 @@ func (p *Planner) identify(ctx context.Context, known *OwnerState, owner Owner) 
 }
 
 // FindRelocated returns the state at another branch or URL if that was renamed: nothing is at the former location, and the
-// new one has records of this state, or is now the base of the open pull request. Otherwise it returns nil.
+// new one has records of this state, or is the base of the open pull request. Otherwise it returns nil.
 func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at folder.Location) *OwnerState {
 	was := known.Owner.Location
 	if was == at || was.Path != at.Path || known.Holder == "" || !known.Proposed && known.Current().Count() > 0 {
@@ -85,7 +85,7 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 	if err != nil || !isSame {
 		return nil
 	}
-	if len(known.Replaced) > 0 { // the branch still has the folders that the request removes, and other records
+	if len(known.Replaced) > 0 { // the branch still has what the request removes, and other records
 		relocated.Trees, relocated.Records = known.Trees.Clone(), nil
 		for key, tree := range known.Replaced {
 			if !known.Trees.Has(key.Host, key.DeploymentTarget) {

@@ -22,14 +22,13 @@ type Desired struct {
 	Settings Settings
 	// Renames maps former names of hosts to present ones.
 	Renames folder.Renames
-	// Former has earlier names of hosts and of the owner.
-	Former folder.Former
+	Former  folder.Former
 	// After are the wanted folders; "" for unknown trees.
 	After      folder.Trees
 	Protection rollout.Protection
 	// Unprotected reports that Protection is unknown until the apply.
 	Unprotected bool
-	// Adopt takes over folders of other owners or of none, and folders of the same name that the state lacks.
+	// Adopt takes over folders of other owners or of none, and those of the same name that the state lacks.
 	Adopt bool
 	// Replaces reports that this owner replaces another object of the configuration.
 	Replaces bool
@@ -52,16 +51,16 @@ type PlanProblem struct {
 // Plan is the effect of applying a Desired.
 type Plan struct {
 	Identity Identity
-	// Before are the owner's folders according to the state, under the hosts' names of then.
+	// Before are the owner's folders in the state, under the hosts' names of then.
 	Before folder.Trees
-	// Remove are folders of Before to be removed, without those of renamed hosts.
+	// Remove are folders of Before, without those of renamed hosts.
 	Remove folder.Trees
-	// Found are folders of the owner's name that the state lacks. The repository may differ at another time, so plans may
-	// derive only problems from them.
+	// Found are folders of the owner's name that the state lacks. Plans may derive only problems from them, because the
+	// repository may differ at another time.
 	Found folder.Trees
 	// Cleared are the folders to be removed at a former location.
 	Cleared folder.Trees
-	// LetGo reports that the folders at the former location stay without an owner.
+	// LetGo reports that the folders there stay without an owner.
 	LetGo      bool
 	formerGone bool
 	// Problems are in reporting order. One error prevents an apply.
@@ -83,7 +82,7 @@ func newWarning(attribute, summary, format string, arguments ...any) PlanProblem
 	return PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true}
 }
 
-// checkHolder reports that another state took the records over by a commit, if any.
+// checkHolder reports a commit by which another state took the records over.
 func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 	switch {
 	case by == "":
@@ -101,8 +100,8 @@ func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 		owner.Name, owner.Location.Branch, by)}
 }
 
-// refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Folders in unsigned
-// records are never removed.
+// refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Those in unsigned records
+// are never removed.
 func refuseUnwanted(ctx context.Context, view *gitops.OwnerView, name string, unwanted folder.Trees, adopt bool) ([]PlanProblem, error) {
 	if len(unwanted) == 0 {
 		return nil, nil
@@ -131,7 +130,7 @@ func refuseUnwanted(ctx context.Context, view *gitops.OwnerView, name string, un
 		wording.Count(unwanted.Count(), "folder", "folders"), name, wording.List(folder.KeyTexts(unwanted.Keys()), wording.Named))}, nil
 }
 
-// presentOwner returns the owner under the name that the repository has before the apply.
+// presentOwner returns the owner under the name in the repository.
 func (d Desired) presentOwner(identity Identity) Owner {
 	owner := d.Owner
 	if identity == Renamed {
@@ -154,7 +153,7 @@ func PlanUnread(desired Desired) *Plan {
 	return plan
 }
 
-// mergeTrees returns the folders of both, with the trees of one first.
+// mergeTrees prefers the trees of one.
 func mergeTrees(one, other folder.Trees) folder.Trees {
 	if len(other) == 0 {
 		return one

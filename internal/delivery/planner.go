@@ -20,8 +20,6 @@ type Planner struct {
 // Plan computes the effect of applying a Desired. It does not read a location that matches the state if no folder is added
 // or removed. Content found in the repository affects only Problems and Found. The rest follows from the state, and from
 // whether locations are the same.
-//
-// Errors in the content of the repository are problems.
 func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	if err := p.registry.checkDuplicate(ctx, desired.Owner, false); err != nil {
 		return nil, err
@@ -63,7 +61,6 @@ func (p *Planner) Plan(ctx context.Context, desired Desired) (*Plan, error) {
 	return plan, nil
 }
 
-// checkBranches reports branches that do not exist, or cannot be created.
 func (p *Planner) checkBranches(ctx context.Context, desired Desired, identity Identity) (problems []PlanProblem, err error) {
 	isNew := identity == Created || identity == Moved
 	if desired.Settings.PullRequest {
@@ -94,13 +91,13 @@ func (p *Planner) checkBranches(ctx context.Context, desired Desired, identity I
 	return problems, err
 }
 
-// presentFolders are the owner's folders at the location: before by the state, and found in the repository alone.
+// presentFolders are the owner's folders: before by the state, and found in the repository alone.
 type presentFolders struct {
 	before, found folder.Trees
 	problems      []PlanProblem
 }
 
-// readPresent reads the owner's folders at the location. after has the wanted folders under the hosts' names of then.
+// readPresent reads the owner's folders. after has the wanted ones under the hosts' names of then.
 func (p *Planner) readPresent(ctx context.Context, desired Desired, identity Identity, after folder.Trees) (presentFolders, error) {
 	present := presentFolders{before: folder.Trees{}, found: folder.Trees{}}
 	untracked := []Owner{desired.Owner}
@@ -135,7 +132,6 @@ func (p *Planner) readPresent(ctx context.Context, desired Desired, identity Ide
 	return present, err
 }
 
-// checkHolders reports other states with records under the former or the new name of an owner.
 func (p *Planner) checkHolders(ctx context.Context, desired Desired, identity Identity) ([]PlanProblem, error) {
 	problems := checkHolder(desired.Owner, desired.Adopt, desired.State.Drift.OtherHolder)
 	if identity == Same {
@@ -152,7 +148,6 @@ func (p *Planner) checkHolders(ctx context.Context, desired Desired, identity Id
 	return problems, err
 }
 
-// readKnown returns the folders in the state and in touched records.
 func (p *Planner) readKnown(ctx context.Context, desired Desired, owner Owner, after folder.Trees) (folder.Trees, []PlanProblem, error) {
 	before, found := desired.State.Current(), desired.State.Drift.Found
 	if len(found) == 0 {
@@ -172,7 +167,6 @@ func (p *Planner) readKnown(ctx context.Context, desired Desired, owner Owner, a
 	return before, problems, err
 }
 
-// warnOfFound warns of folders at a new location: their last writer, and their fate.
 func (p *Planner) warnOfFound(ctx context.Context, desired Desired, found, after folder.Trees) ([]PlanProblem, error) {
 	writer, isHeld := "", false
 	if !desired.Replaces && !p.registry.isReplaced(desired.Owner) {
@@ -215,7 +209,7 @@ func (p *Planner) warnOfFound(ctx context.Context, desired Desired, found, after
 	return nil, nil
 }
 
-// readUntracked returns the owner's folders that exist at the location but are missing from before.
+// readUntracked returns the owner's folders at the location that are missing from before.
 func (p *Planner) readUntracked(
 	ctx context.Context, owner Owner, before, after folder.Trees, adopt bool,
 ) (found folder.Trees, problems []PlanProblem, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// checkProtection reports removals that protection refuses. after has the wanted folders under the hosts' names of before.
+// checkProtection reports removals that protection refuses.
 func checkProtection(desired Desired, after folder.Trees, plan Plan) []PlanProblem {
 	if desired.Unprotected {
 		return nil
@@ -29,7 +29,6 @@ func checkProtection(desired Desired, after folder.Trees, plan Plan) []PlanProbl
 	})...)
 }
 
-// findCauses explains removals: of folders in the state, and of those that only the repository has.
 func findCauses(desired Desired, before folder.Trees, removed []folder.Key) []string {
 	var known []folder.Key
 	for _, key := range removed {
@@ -49,7 +48,6 @@ func findCauses(desired Desired, before folder.Trees, removed []folder.Key) []st
 	return lines
 }
 
-// checkRemoval reports a removal that protection holds, with its causes.
 func checkRemoval(
 	protection rollout.Protection, removal rollout.Removal, clusters func(hosts []string) []string, causes func(removed []folder.Key) []string,
 ) []PlanProblem {

@@ -51,7 +51,7 @@ func (r *Reader) ReadTip(ctx context.Context, at folder.Location) (string, error
 	return r.tip(ctx, at)
 }
 
-// ReadHistory returns the commits that changed folders of an owner, or of every owner at the location if it has no name.
+// ReadHistory returns the commits that changed folders of an owner, or of all owners if it has no name.
 func (r *Reader) ReadHistory(ctx context.Context, owner Owner, filter gitops.HistoryFilter) (gitops.History, error) {
 	return r.git.ReadHistory(ctx, r.remote(owner.Location), owner.repositoryOwner(), filter)
 }
@@ -86,7 +86,7 @@ func (r *Reader) FindCommits(
 	return view.FindCommits(ctx, ids, want)
 }
 
-// ReadFiles reads the files of folders by their trees. It does not fetch files that wanted, the new content, has.
+// ReadFiles reads the files of folders by their trees. It does not fetch content that wanted has.
 func (r *Reader) ReadFiles(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted map[folder.Key][]git.File,
 ) (map[folder.Key][]git.File, error) {
@@ -106,7 +106,7 @@ func (r *Reader) ReadFiles(
 	})
 }
 
-// ReadFilesNamed reads the files of folders whose names are wanted, by the trees of the folders.
+// ReadFilesNamed reads the files of folders whose names are wanted.
 func (r *Reader) ReadFilesNamed(
 	ctx context.Context, owner Owner, folders folder.Trees, wanted func(name string) bool,
 ) (map[folder.Key][]git.File, error) {
@@ -117,7 +117,7 @@ func (r *Reader) ReadFilesNamed(
 	return view.ReadFiles(ctx, folders, wanted, nil)
 }
 
-// ListOwners returns the names of the owners at a location's path.
+// ListOwners returns the owners at a location's path.
 func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -126,8 +126,8 @@ func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) 
 	return view.OwnerNames(), nil
 }
 
-// ReadOwner reads the folders in an owner's records, and the wanted ones. Without records, it reads those of the only other
-// owner of the wanted folders: the owner before a rename.
+// ReadOwner reads the folders in an owner's records, and the wanted ones. Without records, it reads those of the owner
+// before a rename.
 func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -145,7 +145,7 @@ func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees
 	return snapshot, err
 }
 
-// ReadOwnerAt reads the folders in an owner's records at a commit in the history of the branch, or returns git.ErrCommit.
+// ReadOwnerAt reads the folders in an owner's records at a commit, or returns git.ErrCommit.
 func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (gitops.OwnerSnapshot, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {
@@ -154,8 +154,8 @@ func (r *Reader) ReadOwnerAt(ctx context.Context, owner Owner, commit string) (g
 	return view.ReadRecords(ctx, commit)
 }
 
-// ReadSeenRecords reads an owner's records at the commit of the last refresh, so that all plans get the same. It returns
-// git.ErrCommit if the commit is no longer in the history.
+// ReadSeenRecords reads an owner's records at the commit of the last refresh, or returns git.ErrCommit. All plans get the
+// same.
 func (r *Reader) ReadSeenRecords(ctx context.Context, owner Owner, known *OwnerState) (map[folder.Key]gitops.FolderRecord, error) {
 	at := known.seenCommit()
 	if at == "" {
@@ -165,8 +165,7 @@ func (r *Reader) ReadSeenRecords(ctx context.Context, owner Owner, known *OwnerS
 	return snapshot.Records, err
 }
 
-// readFormerRecords reads the records of the only other owner of the wanted folders; none if there are several. They carry
-// the name in the labels of its folders.
+// readFormerRecords reads the records of the only other owner of the wanted folders, with its name as their label.
 func readFormerRecords(
 	ctx context.Context, r *Reader, view *gitops.OwnerView, owner Owner, wanted folder.Trees,
 ) (gitops.OwnerSnapshot, error) {
@@ -204,8 +203,8 @@ func (r *Reader) hasCommit(ctx context.Context, owner Owner, tip, commit string)
 	return found[commit].ID != "", err
 }
 
-// IsSameLocation reports whether two locations are the same or mirrors of each other. If a repository cannot be reached,
-// their URLs decide.
+// IsSameLocation reports whether two locations are the same or mirrors. If a repository cannot be reached, their URLs
+// decide.
 func (r *Reader) IsSameLocation(ctx context.Context, one, other folder.Location) bool {
 	if one.Path != other.Path || one.Branch != other.Branch {
 		return false
@@ -231,8 +230,7 @@ func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (st
 		"Name another branch in gitops_repo, or rename the other.", branch.Conflict(), at.Branch), nil
 }
 
-// FindHeadConflict explains why the branch of a pull request cannot be created; "" if it can, or if the state has a request
-// from that branch.
+// FindHeadConflict explains why a new branch of a pull request cannot be created; "" if it can.
 func (r *Reader) FindHeadConflict(ctx context.Context, desired Desired) (string, error) {
 	if !desired.Settings.PullRequest {
 		return "", nil

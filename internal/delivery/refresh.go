@@ -14,7 +14,7 @@ import (
 type Drift struct {
 	// Trees has the present trees of changed folders; "" for missing ones.
 	Trees map[folder.Key]string `json:"trees,omitempty"`
-	// Touched are hosts whose marker or record others changed or removed.
+	// Touched are hosts with a marker or record of others.
 	Touched []string `json:"touched,omitempty"`
 	// Since has the first commit by hand that changed a folder.
 	Since map[folder.Key]string `json:"since,omitempty"`
@@ -24,7 +24,7 @@ type Drift struct {
 	Cause DriftCause `json:"cause,omitempty"`
 	// Lost is the commit that a branch lost when it was created anew.
 	Lost string `json:"lost,omitempty"`
-	// Into is the base of the open pull request, if it is not the location's branch.
+	// Into is the base of the open pull request, if not the location's branch.
 	Into string `json:"into,omitempty"`
 	// Unsigned names the last commits of touched records that no allowed key has signed.
 	Unsigned []string `json:"unsigned,omitempty"`
@@ -53,7 +53,7 @@ type Refresher struct {
 	hosts  *GitHosts
 }
 
-// Refresh compares the trees of folders in the repository with the state. It reads no file. A lost or imported state gets
+// Refresh compares the trees of folders in the repository with the state, and reads no file. A lost or imported state gets
 // its content from the records first.
 func (r *Refresher) Refresh(ctx context.Context, known *OwnerState) error {
 	before := known.SavedState
@@ -101,7 +101,7 @@ func (k *OwnerState) markLost(cause DriftCause, before SavedState) {
 	}
 }
 
-// compare sets Drift to the difference between a branch and the state.
+// compare sets Drift.
 func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err error) {
 	k.Drift = Drift{Trees: map[folder.Key]string{}}
 	if k.Drift.Touched, err = k.findTouched(ctx, view); err != nil {
@@ -135,8 +135,8 @@ func (k *OwnerState) compare(ctx context.Context, view *gitops.OwnerView) (err e
 	return nil
 }
 
-// followRecords replaces the folders of a state whose records another state has taken over and may have renamed. The holder
-// and the ids of the records stay, so that each refresh finds the takeover again. Unsigned records are not followed.
+// followRecords replaces the folders of a state whose records another state has taken over and may have renamed. Unsigned
+// records are not followed. The holder and the ids of the records stay, so that each refresh finds the takeover again.
 func (k *OwnerState) followRecords(ctx context.Context, view *gitops.OwnerView) error {
 	if len(k.Drift.Unsigned) > 0 {
 		return nil
@@ -218,7 +218,7 @@ func (k *OwnerState) ignoreTaken(ctx context.Context, view *gitops.OwnerView) er
 	return nil
 }
 
-// notBelieved replaces the id of an unsigned record: it then counts as changed by others.
+// notBelieved replaces the id of an unsigned record, which then counts as changed by others.
 const notBelieved = "not believed"
 
 func (k *OwnerState) readRecords(ctx context.Context, view *gitops.OwnerView) error {

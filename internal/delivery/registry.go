@@ -40,7 +40,6 @@ type Registry struct {
 	writes   atomic.Bool
 }
 
-// plannedFolders are the folders that an owner adds and removes at a location.
 type plannedFolders struct {
 	owner         string
 	at            folder.Location
@@ -60,11 +59,10 @@ func newOwnerKey(owner Owner) ownerKey {
 	}
 }
 
-// MarkWriting records that this process applies. Objects that it then plans to destroy are being replaced: Terraform plans
-// all others in another process.
+// MarkWriting records that this process applies. Objects that it then plans to destroy are being replaced.
 func (r *Registry) MarkWriting() { r.writes.Store(true) }
 
-// MarkReplaced records that this process creates a new object of an owner, which takes over the present content.
+// MarkReplaced records that a new object takes over the content of an owner.
 func (r *Registry) MarkReplaced(owner Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +100,7 @@ func (r *Registry) registerHolder(key ownerKey, holder string) {
 	r.holders[key] = append(r.holders[key], holder)
 }
 
-// findSameNames returns the locations of planned owners with the same name, branch and path at other URLs. They may be
-// mirrors.
+// findSameNames returns the locations of planned owners of the same name at other URLs, which may be mirrors.
 func (r *Registry) findSameNames(owner Owner) []folder.Location {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +114,7 @@ func (r *Registry) findSameNames(owner Owner) []folder.Location {
 	return locations
 }
 
-// checkDuplicate fails for an owner at a mirror of a location with another planned owner of its name. With afresh, it reads
-// both again.
+// checkDuplicate fails for an owner at a mirror of a location with another planned owner of its name.
 func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool) error {
 	for _, location := range r.findSameNames(owner) {
 		if afresh {
@@ -141,7 +137,7 @@ func (r *Registry) checkDuplicate(ctx context.Context, owner Owner, afresh bool)
 	return nil
 }
 
-// RegisterPlan remembers the folders that a plan adds and removes, and returns collisions with other plans.
+// RegisterPlan remembers a plan, and returns collisions with other plans.
 func (r *Registry) RegisterPlan(ctx context.Context, desired Desired, plan *Plan) []PlanProblem {
 	adds := desired.After
 	if desired.State != nil && plan.Identity != Moved {

@@ -8,8 +8,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// checkMoves refuses to move the folders of a renamed host if others have something beside them: the host's folder would
-// stay, and its agents would remove the moved content.
+// checkMoves refuses to move the folders of a renamed host if others have something beside them: see
+// gitops.ErrHostNotEmpty.
 func (p *Planner) checkMoves(ctx context.Context, desired Desired, plan Plan) ([]PlanProblem, error) {
 	moving := folder.Trees{}
 	for former := range desired.Renames {

@@ -12,10 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are pending
-// and no drift, or else the location's branch. It ignores a request that is not the one in the state, should have been
-// merged at once, was left incomplete, has another base or head, or has lost its branch. request is the open one, or else
-// the one in the state.
+// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are no
+// drift, or else the location's branch. It ignores a request that is not the one in the state, should have been merged at
+// once, was left incomplete, has another base or head, or has lost its branch.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {
@@ -54,8 +53,8 @@ func otherBase(known *OwnerState, request *forge.PullRequest) string {
 	return request.Base
 }
 
-// compareRequest explains in Drift why the pull request cannot be merged. A folder that both the request and its base
-// changed is a conflict. It does not ask the Git host: some hosts report for ever that they are checking.
+// compareRequest explains in Drift why the pull request cannot be merged. It does not ask the Git host, because some report
+// for ever that they are checking.
 func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, request *forge.PullRequest) error {
 	if request == nil || request.State == forge.Merged {
 		return nil
@@ -113,7 +112,7 @@ func (r *Refresher) compareRequest(ctx context.Context, known *OwnerState, reque
 	return nil
 }
 
-// noBranchText explains that a pull request has no base. into is the base of the open request, if there is one.
+// noBranchText explains that a pull request has no base. into is the base of the open request.
 func noBranchText(at folder.Location, into string) string {
 	text := fmt.Sprintf("There is no branch %q at %s, and a pull request needs a branch to go into. ", at.Branch, at.URL)
 	if into != "" {
@@ -148,7 +147,6 @@ func (r *Refresher) CheckBaseBranch(ctx context.Context, settings Settings, owne
 	return &noBranchError{noBranchText(owner.Location, into)}
 }
 
-// checkBaseBranch reports that the base of a pull request does not exist. tip is that of the base for a new owner.
 func checkBaseBranch(desired Desired, isNew bool, tip string) []PlanProblem {
 	at := desired.Owner.Location
 	switch {

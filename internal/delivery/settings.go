@@ -16,7 +16,7 @@ type Settings struct {
 	Request     forge.RequestOptions
 }
 
-// selector identifies the owner's pull request. Owners of one name on different branches or paths have different heads.
+// selector identifies the owner's pull request. Owners on different branches or paths have different heads.
 func (s Settings) selector(owner Owner) forge.Selector {
 	mark := strings.TrimPrefix(owner.Location.Path+"/"+owner.Name, "/")
 	return forge.Selector{Owner: mark, Base: owner.Location.Branch, Head: cmp.Or(s.Head, "flotilla/"+owner.Location.Branch+"/"+mark)}

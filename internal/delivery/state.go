@@ -18,27 +18,24 @@ type OwnerState struct {
 // SavedState is the part of an OwnerState in private state.
 type SavedState struct {
 	// Label is the owner's name in the labels of rendered objects, if it differs from the present one.
-	Label string `json:"label,omitempty"`
-	// Former has earlier names of hosts and of the owner.
+	Label  string        `json:"label,omitempty"`
 	Former folder.Former `json:"former,omitzero"`
 	// Trees are the folders as written.
-	Trees folder.Trees `json:"trees,omitempty"`
-	// Records has the ids of the owner's records by host.
+	Trees   folder.Trees      `json:"trees,omitempty"`
 	Records map[string]string `json:"records,omitempty"`
 	// Holder ties the owner's records to this state.
 	Holder string `json:"holder,omitempty"`
-	// Imported names the commit of imported records, until the first write of this state. That write sets a new holder,
-	// since another state may have the present one.
+	// Imported names the commit of imported records, until the first write of this state sets a new holder: another state
+	// may have the present one.
 	Imported string `json:"imported,omitempty"`
 	Drift    Drift  `json:"drift,omitzero"`
-	// Replaced has the folders that the pull request changes, with their trees on its base branch; "" for added folders.
+	// Replaced has the folders that the pull request changes, with their trees on its base; "" for added ones.
 	Replaced map[folder.Key]string `json:"replaced,omitempty"`
-	// Proposed reports that the content was in an open pull request at the last Refresh.
+	// Proposed reports that the content was in an open pull request.
 	Proposed bool `json:"proposed,omitempty"`
-	// Incomplete reports that the last apply opened or updated the pull request and then failed. Refresh ignores the
-	// request.
+	// Incomplete reports that the last apply changed the pull request and then failed. Refresh ignores the request.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Tip is the commit of the branch that Refresh read; "" if the branch does not have Current.
+	// Tip is the commit that Refresh read; "" if the branch lacks Current.
 	Tip string `json:"tip,omitempty"`
 }
 
@@ -50,7 +47,7 @@ func (k *OwnerState) seenCommit() string {
 	return k.Tip
 }
 
-// Current returns the trees of the folders in the repository.
+// Current returns the trees in the repository.
 func (k *OwnerState) Current() folder.Trees {
 	current := k.Trees.Clone()
 	for key, tree := range k.Drift.Trees {
@@ -63,8 +60,7 @@ func (k *OwnerState) Current() folder.Trees {
 	return current
 }
 
-// requestNumber returns the number of the pull request, which every Git host puts at the end of its URL; 0 if there is
-// none.
+// requestNumber returns the number at the end of the pull request's URL; 0 if there is none.
 func (k *OwnerState) requestNumber() int {
 	if k == nil {
 		return 0

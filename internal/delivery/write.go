@@ -75,7 +75,7 @@ func (w *Writer) write(ctx context.Context, settings Settings, owner Owner, know
 }
 
 // freeHead fails if another open request comes from the proposed branch. It closes the owner's own request if the Git host
-// redirected that to another base.
+// redirected that.
 func (w *Writer) freeHead(
 	ctx context.Context, host *forge.GitHost, settings Settings, owner Owner, known *OwnerState, needsBase bool,
 ) error {
@@ -122,7 +122,6 @@ func requestBody(edit gitops.Edit, result gitops.ApplyResult, limit int) string 
 	return forge.Body(result.Changes, limit)
 }
 
-// closeRequest closes the owner's open pull request, found by the selector else by the number.
 func closeRequest(ctx context.Context, host *forge.GitHost, selector forge.Selector, number int) error {
 	request, err := host.Find(ctx, selector, number)
 	if err != nil || request == nil {

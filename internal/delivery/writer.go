@@ -21,7 +21,7 @@ type ApplyRequest struct {
 	Desired
 	// Decisions has the action for each folder. All trees are known.
 	Decisions rollout.Decisions
-	// Contents returns the content of a folder. Kept folders may be relocated, so it is called for them as well.
+	// Contents returns the content of a folder. Kept folders may be relocated.
 	Contents func(host, deploymentTarget string) gitops.FolderEdit
 	// Verify checks the files of a folder before the push, if set.
 	Verify func(files []git.File, at folder.Location) error
@@ -41,7 +41,7 @@ type ApplyOutcome struct {
 	// Replaced is OwnerState.Replaced of the new state.
 	Replaced map[folder.Key]string
 	Identity Identity
-	// FormerGone reports that the owner moved from a branch or repository that no longer exists.
+	// FormerGone reports that the former location does not exist.
 	FormerGone bool
 	Former     folder.Former
 	Problems   []PlanProblem // warnings
@@ -54,7 +54,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Problems[0].Summary, e.Problems[0].Detail)
 }
 
-// Writer applies plans: it pushes commits, and opens pull requests.
+// Writer applies plans.
 type Writer struct {
 	reader    *Reader
 	hosts     *GitHosts
@@ -64,11 +64,11 @@ type Writer struct {
 	options   ServiceOptions
 
 	heads wait.Locks // by repository and proposed branch
-	names wait.Locks // by branch, path and name, since two URLs may be one repository
+	names wait.Locks // two URLs may be one repository
 }
 
 // Apply writes the target state: one commit at the location, or none. Then it clears the former location. A changed folder
-// that differs from the state, or that others wrote under the owner's name, is a gitops.ErrUnplanned that names the commit.
+// that differs from the state, or that others wrote, is a gitops.ErrUnplanned that names the commit.
 //
 // Errors: *HeldError, ErrDuplicate, ErrProposed, or see gitops.BranchClient.Apply. Nothing was written, except with
 // ErrProposed or if the text says that this is unknown.
@@ -136,7 +136,7 @@ func (w *Writer) newEdit(request ApplyRequest, plan *Plan) gitops.Edit {
 		edit.Written, edit.Records, edit.Holder = request.State.Trees, request.State.Records, request.State.Holder
 	case Created, Moved: // the new location may be a mirror of the former one
 	}
-	// Records without a signature by an allowed key are rewritten, regardless of their holder.
+	// Unsigned records are rewritten, regardless of their holder.
 	edit.TakesOver = edit.Holder == "" || request.Adopt || request.State.Imported != "" || len(request.State.Drift.Unsigned) > 0
 	if edit.Holder == "" || request.State.Imported != "" {
 		edit.Holder = NewHolder()
@@ -188,7 +188,7 @@ func addCommits(ctx context.Context, r *Reader, owner Owner, err error) error {
 	return err
 }
 
-// checkFormerLocation fails if others changed folders at the former location after the plan.
+// checkFormerLocation fails if others changed the former location after the plan.
 func (w *Writer) checkFormerLocation(ctx context.Context, known *OwnerState, plan *Plan) error {
 	if plan.Cleared == nil || known.Proposed {
 		return nil
@@ -228,7 +228,7 @@ func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, 
 	}
 }
 
-// newRemoval returns an edit that removes an owner as last seen; with leave, only its records.
+// newRemoval removes an owner as last seen; with leave, only its records.
 func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitops.Edit {
 	edit := gitops.Edit{
 		Owner: known.Owner.repositoryOwner(), Written: known.Trees, Remove: known.Trees, LeaveOthers: true,
@@ -243,11 +243,9 @@ func (w *Writer) newRemoval(known *OwnerState, subject string, leave bool) gitop
 	return edit
 }
 
-// Destroy removes an owner; with leave, only its records. Content with another holder stays, as does all if others changed
-// folders after the last refresh. Protection is checked here as well, since Terraform does not plan the destroy half of a
-// replacement. A missing repository has nothing to remove.
-//
-// Errors: see Apply.
+// Destroy removes an owner; with leave, only its records. Content with another holder stays, and everything if others
+// changed folders after the last refresh. It checks protection, since Terraform does not plan the destroy half of a
+// replacement.
 func (w *Writer) Destroy(ctx context.Context, known *OwnerState, protection rollout.Protection, leave bool, subject string) error {
 	if plan := w.planner.PlanDestroy(ctx, known, protection, leave, nil); plan.HasError() {
 		return newHeldError(plan)

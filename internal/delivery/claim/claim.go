@@ -1,8 +1,7 @@
 // Package claim decides which clusters of a pool a claim has. It is pure.
 //
 // A claim keeps its clusters, oldest first, while the fleet has them and no other claim does. It takes free clusters in the
-// order of their names, and releases the last taken ones first. The result does not depend on a clock, on chance, or on the
-// order in which clusters were added.
+// order of their names, and releases the last taken ones first, independent of clocks and chance.
 package claim
 
 import (
@@ -38,7 +37,7 @@ type Decision struct {
 	Lost []string
 }
 
-// KeepClusters decides which clusters the claim keeps, even if the pool no longer selects them. It takes none.
+// KeepClusters decides which clusters the claim keeps, even if the pool no longer selects them.
 func KeepClusters(s Situation) Decision {
 	fleet := setOf(s.Fleet)
 	var d Decision
