@@ -69,7 +69,7 @@ func newConflictErrors(refused, adoptable []string) []PlanProblem {
 	}
 }
 
-// dropConflicts returns the folders without those in conflict.
+// dropConflicts returns the folders without conflicts.
 func dropConflicts(trees folder.Trees, conflicts []gitops.Conflict) folder.Trees {
 	if len(conflicts) == 0 {
 		return trees

@@ -2,8 +2,7 @@
 // It knows neither Terraform nor the fleet.
 //
 // The [Planner] compares a [Desired] with an [OwnerState] and the repository, and returns a [Plan]. The [Writer] applies
-// it. The [Reader] reads branches, and the [Refresher] finds drift. Unless stated otherwise, errors are those of
-// gitops.BranchClient.
+// it. The [Reader] reads branches, and the [Refresher] finds drift. For errors, see gitops.BranchClient.
 package delivery
 
 import (

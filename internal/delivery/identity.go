@@ -85,7 +85,7 @@ func (r *Refresher) FindRelocated(ctx context.Context, known *OwnerState, at fol
 	if err != nil || !isSame {
 		return nil
 	}
-	if len(known.Replaced) > 0 { // the branch still has what the request removes, and other records
+	if len(known.Replaced) > 0 { // the branch still has the folders to be removed, and other records
 		relocated.Trees, relocated.Records = known.Trees.Clone(), nil
 		for key, tree := range known.Replaced {
 			if !known.Trees.Has(key.Host, key.DeploymentTarget) {

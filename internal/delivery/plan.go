@@ -28,7 +28,7 @@ type Desired struct {
 	Protection rollout.Protection
 	// Unprotected reports that Protection is unknown until the apply.
 	Unprotected bool
-	// Adopt takes over folders of other owners or of none, and those of the same name that the state lacks.
+	// Adopt takes over folders of other owners or of none, and folders of the same name that the state lacks.
 	Adopt bool
 	// Replaces reports that this owner replaces another object of the configuration.
 	Replaces bool
@@ -53,7 +53,7 @@ type Plan struct {
 	Identity Identity
 	// Before are the owner's folders in the state, under the hosts' names of then.
 	Before folder.Trees
-	// Remove are folders of Before, without those of renamed hosts.
+	// Remove are folders of Before, except on renamed hosts.
 	Remove folder.Trees
 	// Found are folders of the owner's name that the state lacks. Plans may derive only problems from them, because the
 	// repository may differ at another time.
@@ -82,7 +82,7 @@ func newWarning(attribute, summary, format string, arguments ...any) PlanProblem
 	return PlanProblem{attribute, summary, fmt.Sprintf(format, arguments...), true}
 }
 
-// checkHolder reports a commit by which another state took the records over.
+// checkHolder reports a commit of another state that took the records over.
 func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 	switch {
 	case by == "":
@@ -100,8 +100,8 @@ func checkHolder(owner Owner, adopt bool, by string) []PlanProblem {
 		owner.Name, owner.Location.Branch, by)}
 }
 
-// refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Those in unsigned records
-// are never removed.
+// refuseUnwanted reports unwanted folders of the owner's name that no apply of this state wrote. Folders in unsigned
+// records are never removed.
 func refuseUnwanted(ctx context.Context, view *gitops.OwnerView, name string, unwanted folder.Trees, adopt bool) ([]PlanProblem, error) {
 	if len(unwanted) == 0 {
 		return nil, nil

@@ -126,8 +126,8 @@ func (r *Reader) ListOwners(ctx context.Context, owner Owner) ([]string, error) 
 	return view.OwnerNames(), nil
 }
 
-// ReadOwner reads the folders in an owner's records, and the wanted ones. Without records, it reads those of the owner
-// before a rename.
+// ReadOwner reads the folders in an owner's records, and the wanted ones. Without records, it reads the records of the
+// owner before a rename.
 func (r *Reader) ReadOwner(ctx context.Context, owner Owner, wanted folder.Trees) (gitops.OwnerSnapshot, error) {
 	view, err := r.view(ctx, owner)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// readPending returns the branch with the present content: that of the owner's open pull request, whose changes are no
-// drift, or else the location's branch. It ignores a request that is not the one in the state, should have been merged at
-// once, was left incomplete, has another base or head, or has lost its branch.
+// readPending returns the branch with the present content: the branch of the owner's open pull request, whose changes are
+// no drift, or else the location's branch. It ignores a request that is not the one in the state, should have been merged
+// at once, was left incomplete, has another base or head, or has lost its branch.
 func (r *Refresher) readPending(ctx context.Context, known *OwnerState) (view *gitops.OwnerView, request *forge.PullRequest, err error) {
 	known.Proposed = false
 	if !known.Settings.PullRequest {

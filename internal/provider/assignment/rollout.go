@@ -11,7 +11,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -22,7 +21,7 @@ import (
 type rolloutConfig struct {
 	settings *rollout.Settings // nil: everything changes at once
 	holds    []rollout.FolderHold
-	evidence evidencelist.Given
+	evidence repository.GivenEvidence
 	known    bool // false while a part is unknown
 }
 
@@ -42,7 +41,7 @@ func (m *assignmentModel) decodeRollout(diagnostics *diag.Diagnostics) rolloutCo
 		tfvalue.AddFindings(diagnostics, path.Root("holds"), "Invalid holds", tfvalue.Inner(findings))
 		c.holds, c.known = holds, c.known && known
 	}
-	switch c.evidence = evidencelist.Decode(m.Evidence, diagnostics); {
+	switch c.evidence = repository.DecodeEvidence(m.Evidence, diagnostics); {
 	case !c.evidence.Known:
 		c.known = c.known && !isRollout && len(c.holds) == 0
 	case len(c.evidence.List) == 0:

@@ -25,8 +25,7 @@ var (
 )
 
 // Resource is a resource with the configuration, plan and state M. The context of each function but Validate and Import
-// ends after the time in the attribute timeouts, if the schema has one. Validate and those of objects outside the state may
-// be nil.
+// ends after the time in the attribute timeouts, if the schema has one. Functions may be nil.
 type Resource[M any] struct {
 	Name   string // without the provider's name
 	Schema schema.Schema
@@ -101,7 +100,8 @@ func (r *servedResource[M]) ValidateConfig(ctx context.Context, req resource.Val
 	r.is.Validate(ctx, model, &resp.Diagnostics)
 }
 
-// ModifyPlan plans even without a change of the configuration: the framework would silently accept drift of computed attributes.
+// ModifyPlan plans even without a change of the configuration: the framework would silently accept drift of computed
+// attributes.
 func (r *servedResource[M]) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	c := &Call[M]{Private: resp.Private, Diagnostics: &resp.Diagnostics}
 	isDestroy := req.Plan.Raw.IsNull()

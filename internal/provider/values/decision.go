@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
@@ -44,7 +43,7 @@ func readPast(ctx context.Context, c *frame.Call[rolloutModel]) past {
 type decision struct {
 	*rollout.ValuesOutcome
 	past     past
-	evidence evidencelist.Given
+	evidence repository.GivenEvidence
 }
 
 // decide returns nil if something is unknown, or after an error. at is zero in a plan.

@@ -16,7 +16,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/facts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/expression"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
@@ -30,7 +29,7 @@ type settings struct {
 	wanted   rollout.ByCluster
 	released rollout.ByCluster
 	proof    *expression.Expression // may be nil
-	evidence evidencelist.Given
+	evidence repository.GivenEvidence
 	known    bool // except the wanted value
 }
 
@@ -57,7 +56,7 @@ func (m *rolloutModel) decode(diagnostics *diag.Diagnostics) settings {
 	s.wanted = decodeByCluster("wanted", m.Wanted, diagnostics)
 	s.released = decodeByCluster("released", m.Released, diagnostics)
 	s.known = s.known && !s.released.Unknown
-	if s.evidence = evidencelist.Decode(m.Evidence, diagnostics); s.evidence.Known && len(s.evidence.List) == 0 {
+	if s.evidence = repository.DecodeEvidence(m.Evidence, diagnostics); s.evidence.Known && len(s.evidence.List) == 0 {
 		diagnostics.AddAttributeError(path.Root("evidence"), "No evidence", "A rollout needs evidence, which has its time: set evidence = "+
 			"data.flotilla_cluster_facts.….evidence. That of a flotilla_compliance with feedback = {} asks no cluster, and only time counts.")
 	}

@@ -1,5 +1,4 @@
-// Package evidencelist reads the attribute evidence of a rollout: one document, or a list of them.
-package evidencelist
+package repository
 
 import (
 	"fmt"
@@ -11,12 +10,11 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// Given is the value of the attribute evidence.
-type Given struct {
+// GivenEvidence is the attribute evidence of a rollout: one document, or a list of them.
+type GivenEvidence struct {
 	evidence.List
 	// At has the paths of the documents.
 	At []path.Path
@@ -24,12 +22,11 @@ type Given struct {
 	Known bool
 }
 
-// Decode reads the attribute: one text, or a list of texts, without nulls. It reports errors at their elements. After an error,
-// and while a part is unknown, the list is empty.
-func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Given {
+// DecodeEvidence reads the attribute. It reports errors at their elements.
+func DecodeEvidence(value types.Dynamic, diagnostics *diag.Diagnostics) GivenEvidence {
 	attribute := path.Root("evidence")
 	plain := tfvalue.Plain(value)
-	given := Given{Known: fleet.IsKnown(plain)}
+	given := GivenEvidence{Known: fleet.IsKnown(plain)}
 	texts, isList := plain.([]any)
 	if !isList {
 		texts = []any{plain}
@@ -61,9 +58,9 @@ func Decode(value types.Dynamic, diagnostics *diag.Diagnostics) Given {
 	return given
 }
 
-// CheckFleet refuses evidence of another fleet: measurements of another environment, and documents whose clusters are all unknown
-// to the fleet. Documents with facts count together, as each may have other clusters.
-func (g Given) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
+// CheckFleet refuses evidence of another fleet: measurements of another environment, and documents whose clusters are all
+// unknown to the fleet. Documents with facts count together, as each may have other clusters.
+func (g GivenEvidence) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
 	var facts path.Path
 	know, known := false, len(of.Clusters) == 0
 	for i, d := range g.List {
@@ -73,7 +70,7 @@ func (g Given) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
 				"The measurements are of environment %q, and this fleet is of %q. Set evidence to that of a flotilla_measurements with the same fleet.",
 				d.Measurements.Environment, of.Environment))
 		case d.Compliance != nil:
-			repository.CheckClusters(d.Compliance, of, g.At[i], diagnostics)
+			CheckClusters(d.Compliance, of, g.At[i], diagnostics)
 		case d.Facts != nil:
 			if !know {
 				facts = g.At[i]
@@ -86,11 +83,8 @@ func (g Given) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics) {
 		}
 	}
 	if know && !known {
-		diagnostics.AddAttributeError(
-			facts,
-			"Evidence of another fleet",
+		diagnostics.AddAttributeError(facts, "Evidence of another fleet",
 			"None of the clusters in the facts is a cluster of this fleet: a cluster has the same name in the fleet and in the provider's "+
-				"clusters, or on the hub, that flotilla_cluster_facts asks.",
-		)
+				"clusters, or on the hub, that flotilla_cluster_facts asks.")
 	}
 }

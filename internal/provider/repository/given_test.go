@@ -1,4 +1,4 @@
-package evidencelist_test
+package repository_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/evidencelist"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/repository"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -53,7 +53,7 @@ func TestEvidenceIsOneTextOrAList(t *testing.T) {
 			"evidence[0]: the evidence is not what flotilla_compliance gives\nevidence[3]: the evidence is a text"},
 	} {
 		var diagnostics diag.Diagnostics
-		given := evidencelist.Decode(c.value, &diagnostics)
+		given := repository.DecodeEvidence(c.value, &diagnostics)
 		if fmt.Sprint(given.At) != c.at || given.Known != c.known || len(given.List) != len(given.At) {
 			t.Errorf("%s: %v, known %t", c.name, given.At, given.Known)
 		}
@@ -102,7 +102,7 @@ func TestEvidenceOfAnotherFleetIsRefusedAtItsElement(t *testing.T) {
 		"what clusters report, of others":  {evidence.List{facts("a"), compliance("x")}, "[evidence[1]]"},
 		"both of others":                   {evidence.List{facts("x"), compliance("x")}, "[evidence[1] evidence[0]]"},
 	} {
-		given := evidencelist.Given{List: c.list, Known: true}
+		given := repository.GivenEvidence{List: c.list, Known: true}
 		for i := range c.list {
 			given.At = append(given.At, path.Root("evidence").AtListIndex(i))
 		}
