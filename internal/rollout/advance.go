@@ -20,7 +20,7 @@ type FleetHost struct {
 	Clusters []string
 }
 
-// HostOf returns a cluster type as a host, or one of its clusters unless cluster is nil.
+// HostOf returns a cluster type as a host, or one of its clusters.
 func HostOf(environment string, ofType *fleet.ClusterType, cluster *fleet.Cluster, clusters []string) *FleetHost {
 	reserved := fleet.Labels{"environment": environment, "cluster-type": ofType.Name}
 	host := &FleetHost{TypeLabels: fleet.MergeLabels(ofType.Labels, reserved), Clusters: clusters}
@@ -81,7 +81,7 @@ type StepInput struct {
 	Proposed bool
 }
 
-// Outcome has the decisions of a step, and the state for the next one.
+// Outcome has the decisions of a step and its state.
 type Outcome struct {
 	Decisions Decisions
 	State     *StepState // never nil
@@ -102,7 +102,7 @@ type Outcome struct {
 	Notes      []Note
 }
 
-// Advance decides one step: whether each folder is written, kept or rolled back.
+// Advance decides one step.
 func Advance(in StepInput) *Outcome {
 	p := &prover{StepInput: in, stageTable: newStageTable(in.Settings)}
 	windows, state := newWindowCheck(p), in.State.clone()

@@ -123,7 +123,7 @@ var waitOrder = []Wait{
 	WaitsForHold,
 }
 
-// waits returns the condition of a folder; "" if it is written now.
+// waits returns "" if a folder is written now.
 func (r *decider) waits(t *target, m *member, room *int) Wait {
 	switch {
 	case m.hold != nil:

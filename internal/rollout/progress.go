@@ -32,7 +32,7 @@ type Progress struct {
 	WaitsFor  Wait      `json:"waits_for"`
 	Condition Condition `json:"state"`
 
-	// Stuck reports whether clusters were not ready in time, rolled back or not.
+	// Stuck reports whether clusters were not ready in time.
 	Stuck bool `json:"stuck,omitempty"`
 	// Retry is the approval that retries content after a rollback.
 	Retry string `json:"-"`
@@ -182,7 +182,6 @@ func (r *decider) underWay(t *target, p *Progress) {
 	}
 }
 
-// placeOf returns the place of a stage among those with hosts of the change.
 func (r *stageTable) placeOf(t *target, number int) StagePlace {
 	at, stages := r.stageAt(t, number)
 	position, _ := slices.BinarySearch(stages, at)

@@ -106,7 +106,6 @@ func (r *prover) areReady(t *target, stage *Stage) bool {
 	return true
 }
 
-// markProven marks the written folders of a stage. Later reports do not change that.
 func (t *target) markProven(stage int) {
 	for _, m := range t.members {
 		if m.touched != nil && m.stage == stage && m.counts() && !m.pending() {
@@ -237,7 +236,7 @@ func (r *prover) countHost(t *target, m *member, stage *Stage, c *counts) {
 	}
 }
 
-// countFailed counts the clusters of a proven host with a failure of its content. Nothing else revokes a proof.
+// countFailed counts failures of a proven host. Nothing else revokes a proof.
 func (r *prover) countFailed(m *member, changed time.Time, c *counts) int {
 	if r.Reports == nil || !r.isWritten(m) || r.Now.Before(changed) {
 		return 0
@@ -306,7 +305,7 @@ func (r *prover) isOverdue(since time.Time) bool {
 	return r.Settings.ProgressDeadline > 0 && r.Now.Sub(since) > r.Settings.ProgressDeadline
 }
 
-// IsReady reports whether every known cluster reports the wanted content as ready, without regard to earlier proofs.
+// IsReady reports whether every known cluster reports the wanted content as ready.
 func (in StepInput) IsReady() bool {
 	if in.Reports == nil {
 		return true

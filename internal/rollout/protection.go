@@ -161,7 +161,7 @@ type Refusal struct {
 	Remedy  string
 }
 
-// Check returns nil if the removal is allowed. clusters names the known clusters of the hosts.
+// Check returns nil if the removal is allowed.
 func (p Protection) Check(removal Removal, clusters []string) *Refusal {
 	where := wording.Count(len(removal.Hosts()), "host", "hosts")
 	if len(clusters) > 0 {
@@ -229,7 +229,7 @@ func (p Protection) limit() string {
 	return fmt.Sprintf("more than the default of %d %%", defaultMaxRemovedPercent)
 }
 
-// exceeds reports whether a loss exceeds the share. One of several may always go.
+// exceeds reports whether a loss exceeds the share. A single one of several may go.
 func (p Protection) exceeds(loss Loss) bool {
 	percent, fewest, ok := p.share()
 	if !ok || loss.Lost == 0 || loss.Had < fewest || percent == 100 {

@@ -1,8 +1,7 @@
 // Package rollout decides whether a commit writes each folder of an owner, keeps it, or rolls it back, and which removals it
 // allows. It is pure: no clock, no Terraform, no Git.
 //
-// A stage is a set of hosts that receive a change together. It is proven when enough of its clusters have been ready for the soak
-// time. text.go has the English of all values.
+// A stage is a set of hosts that receive a change together. text.go has the English of all values.
 package rollout
 
 import "github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"

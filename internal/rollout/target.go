@@ -167,7 +167,7 @@ func (t *target) isAnyPending() bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return m.info != nil && m.pending() })
 }
 
-// isReleased reports whether all known hosts have the wanted content, so that new hosts get it at once.
+// isReleased reports whether all known hosts have the wanted content.
 func (t *target) isReleased() bool {
 	some := false
 	for _, m := range t.members {
@@ -227,7 +227,7 @@ func (t *target) content() string {
 	return gate.Content(texts...)
 }
 
-// hasContent reports whether an approval is for the content under way or wanted, or for a retry.
+// hasContent reports whether an approval is for the content under way or wanted.
 func (t *target) hasContent(approved string) bool {
 	content := t.content()
 	if t.state != nil {

@@ -15,8 +15,8 @@ import (
 // MaxRollingOut limits the objects in rolling_out.
 const MaxRollingOut = 10
 
-// RollingOut summarizes the progress by deployment target. If there are more than [MaxRollingOut], those that are equally far
-// share the summary of the first, and only the most urgent remain.
+// RollingOut summarizes the progress by deployment target. Beyond [MaxRollingOut], equal ones share the summary of the first, and
+// the most urgent remain.
 func (o *Outcome) RollingOut() map[string]Summary {
 	groups := make([]*progressGroup, 0, len(o.Progress))
 	if len(o.Progress) <= MaxRollingOut {
@@ -128,7 +128,6 @@ func (s StagePlace) text(mixed bool) string {
 	return text
 }
 
-// String returns text such as `app@0123 passes stage 1 of 3 without 1 cluster: 1 failed`.
 func (p PassedStage) String() string {
 	numbers := []int{p.Failed, p.Stuck, p.NotReady, p.Unknown}
 	parts := wording.Counts(numbers, "failed", "stuck", "not ready yet", "unknown")

@@ -28,7 +28,7 @@ type Values struct {
 	Holds    []FolderHold
 	// Proof reports whether a cluster has a value; nil: unknown.
 	Proof func(cluster, value string) Given
-	// Reports returns the other reports; nil: only time counts. given is the report by Proof.
+	// Reports returns the other reports; nil: only time counts.
 	Reports func(in StepInput, given func(cluster string, key folder.Key) Report) func(cluster string, key folder.Key) Report
 	// Released has the values before the first assignment.
 	Released ByCluster
@@ -236,7 +236,7 @@ func (v *valuesStep) key(cluster string) folder.Key {
 	return folder.Key{Host: cluster, DeploymentTarget: v.Name}
 }
 
-// short returns the short name of a value, in place of a tree.
+// short returns the short name of a value.
 func short(value string) string {
 	if value == "" {
 		return ""
@@ -392,7 +392,7 @@ func (v *valuesStep) note(in StepInput, contents map[string]string) {
 	}
 }
 
-// given returns the report by Proof. A cluster with its value is ready.
+// given returns the report by Proof.
 func (v *valuesStep) given(cluster string, key folder.Key) Report {
 	value := v.deployed[cluster]
 	is := v.Proof(cluster, value)

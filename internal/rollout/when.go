@@ -71,7 +71,6 @@ func (r *windowCheck) stageOf(m *member) int {
 	return r.ways - 1
 }
 
-// mayNotJoin reports whether a new host waits for the windows of its stage.
 func (r *windowCheck) mayNotJoin(host string) bool {
 	if r.shut == nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Soaked reports whether a condition has held for the soak time, and when that ends. A condition that begins in the future, after
-// a clock was set back, has not held.
+// Soaked reports whether a condition has held for the soak time, and when that ends. One that begins in the future, after a clock
+// was set back, has not.
 func Soaked(since, now time.Time, soak time.Duration) (done bool, at time.Time) {
 	at = since.Add(soak)
 	return !since.IsZero() && !at.After(now), at

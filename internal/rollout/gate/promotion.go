@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Promotion is the input of the decision to promote a value. The caller compares the values.
+// Promotion is the input of a decision. The caller compares the values.
 type Promotion struct {
 	Now     time.Time
 	Missing bool
@@ -23,8 +23,7 @@ type Promotion struct {
 	// Promoted: the candidate was promoted last. Same: it was the candidate of the step before. A new candidate is never promoted
 	// at once.
 	Promoted, Same bool
-	// OpenedAt is when the gate opened for the candidate of the step before; zero if it was closed.
-	OpenedAt time.Time
+	OpenedAt       time.Time
 }
 
 // Decision is the decision about the candidate.
@@ -36,7 +35,7 @@ type Decision struct {
 	OpenedAt time.Time
 }
 
-// Decide decides about the candidate. A gate that closes later reverts nothing, and a new candidate starts again.
+// Decide decides about the candidate. A gate that closes later reverts nothing.
 func (p Promotion) Decide() Decision {
 	switch {
 	case p.Pinned:

@@ -36,7 +36,6 @@ const (
 // Grant holds the credentials and limits of an allowed request.
 type Grant struct {
 	Login Login
-	// Scope is the URL prefix of the login, which is not sent elsewhere.
 	Scope Location
 	// Keeps allows the request to keep the credentials of the first URL in From, because both share origin and prefix.
 	Keeps bool
@@ -241,7 +240,6 @@ func repositoryOfAPI(path string) (name string, ok bool) {
 	return "", false
 }
 
-// isUpgrade reports whether a URL leads to the same server by https instead of http.
 func isUpgrade(from, to Location) bool {
 	return from.host == to.host && from.scheme == "http" && from.port == "80" && to.scheme == "https" && to.port == "443"
 }

@@ -192,7 +192,6 @@ func SplitSCP(raw string) (user, host, path string, ok bool) {
 
 func isDrive(raw string) bool { return runtime.GOOS == "windows" && drivePattern.MatchString(raw) }
 
-// isLocal reports whether Git takes a text for a repository on this machine.
 func isLocal(raw string) bool {
 	scheme := schemePattern.FindStringSubmatch(raw)
 	if scheme != nil {

@@ -60,7 +60,7 @@ func DefaultPath() string {
 	return filepath.Join(path, "flotilla")
 }
 
-// Check returns an error, with its remedy, if the folder exists and cannot be trusted.
+// Check returns an error if the folder exists and cannot be trusted.
 func (f *Folder) Check() error {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ func (f *Folder) Find(kind Kind, key string) (path string, has bool, err error) 
 	return filepath.Join(dir.Name(), name), true, nil
 }
 
-// Read returns the content of an entry; nil if there is none. An error means that the folder is unusable.
+// Read returns an entry; nil if there is none. An error means that the folder is unusable.
 func (f *Folder) Read(kind Kind, key string) ([]byte, error) {
 	dir, err := f.use(kind)
 	if dir == nil {

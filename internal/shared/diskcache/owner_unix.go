@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// othersCanWrite describes why another user can change a file or folder; "" if none can.
+// othersCanWrite describes why another user can change a file; "" if none can.
 func othersCanWrite(info fs.FileInfo) string {
 	if has, ok := info.Sys().(*syscall.Stat_t); ok && int(has.Uid) != os.Geteuid() {
 		return fmt.Sprintf("belongs to user %d, and this process runs as user %d", has.Uid, os.Geteuid())

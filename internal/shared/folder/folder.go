@@ -1,4 +1,4 @@
-// Package folder has the folders of assignments in a GitOps repository, with their locations and contents.
+// Package folder has the folders of assignments in a GitOps repository.
 package folder
 
 import (

@@ -52,7 +52,7 @@ func (r Renames) FindMerges(of Trees) map[string]string {
 // RenameHosts returns a map by host under the present names.
 func RenameHosts[T any](r Renames, of map[string]T) map[string]T { return renameBy(r, of, r.Host) }
 
-// RenameKeys returns a map by folder under the present names of the hosts.
+// RenameKeys returns a map under the present names of hosts.
 func RenameKeys[T any](r Renames, of map[Key]T) map[Key]T {
 	return renameBy(r, of, r.Key)
 }

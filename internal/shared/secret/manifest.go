@@ -141,7 +141,7 @@ var (
 	fieldName = regexp.MustCompile(`^[a-zA-Z]{1,40}$`)
 )
 
-// fieldOr returns other in place of a name that may be a value.
+// fieldOr returns other for a name that may be a value.
 func fieldOr(name, other string) string {
 	if fieldName.MatchString(name) {
 		return name
@@ -156,8 +156,8 @@ var copyName = regexp.MustCompile(`(?i)(?:^|[/.])(?:last-(?:applied|handled|know
 func isCopy(name string, value any) bool {
 	content, isText := value.(string)
 	content = strings.TrimSpace(content)
-	return !isText && value != nil || copyName.MatchString(name) && content != "" || strings.HasPrefix(content, "H4sI") || IsManifest(content) ||
-		strings.HasPrefix(content, "{") && dataLine.MatchString(content)
+	return !isText && value != nil || copyName.MatchString(name) && content != "" || strings.HasPrefix(content, "H4sI") ||
+		IsManifest(content) || strings.HasPrefix(content, "{") && dataLine.MatchString(content)
 }
 
 func isData(name string) bool {

@@ -64,7 +64,6 @@ func (r *repeated) value(value any) {
 	}
 }
 
-// add adds a text, its short lines, and the password of a URL.
 func (r *repeated) add(value string) {
 	value = strings.TrimSpace(value)
 	if at, err := url.Parse(value); err == nil && at.User != nil {
