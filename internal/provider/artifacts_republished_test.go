@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -67,7 +68,7 @@ func TestAVersionPublishedAgainIsAChangeInThePlan(t *testing.T) {
 
 			allowed, _ := configured([]any{"till"})
 			plan, problems = w.Plan(t.Context(), allowed)
-			want := `metadata.annotations["flotilla.dev/digest"], on drone: till-edge, by workload "till"`
+			want := fileLine("", `metadata.annotations["flotilla.dev/digest"]`, "drone/till-edge", by(changes.ByWorkload, "till"))
 			if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(lines, want) {
 				t.Errorf("changes are %s, want %s", lines, want)
 			}

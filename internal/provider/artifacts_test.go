@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -195,7 +196,7 @@ func TestANewVersionUpstreamIsAChangeInThePlan(t *testing.T) {
 	plan, _ = w.Plan(t.Context(), configured([]any{"till"}))
 	if lines := fmt.Sprint(plan.Change(assignment).After["changes"]); !strings.Contains(
 		lines,
-		`spec.chart.spec.version, on drone: till-edge, by workload "till"`,
+		fileLine("", "spec.chart.spec.version", "drone/till-edge", by(changes.ByWorkload, "till")),
 	) {
 		t.Errorf("changes are %s", lines)
 	}

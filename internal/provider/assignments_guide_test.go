@@ -31,6 +31,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -201,7 +202,7 @@ func TestTheGuideOnAssignmentsIsRightAboutThePlan(t *testing.T) {
 		if changes := plan.Change(assignment).After["changes"]; changes != (providertest.Unknown{}) {
 			t.Errorf("changes are %v", changes)
 		}
-		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 not known yet", `on large: app-core waits for config container "large"`} {
+		for _, want := range []string{"Warning: ", "data.LOG_LEVEL, on drone", "1 not known yet", lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "large"`}})} {
 			if !strings.Contains(said.String(), want) {
 				t.Errorf("no %q in %s", want, said)
 			}
@@ -481,9 +482,12 @@ func TestTheGuideOnAssignmentsIsRightAboutImporting(t *testing.T) {
 	if plan, said := mustPlan(t, w, assigned(url, fleetOf(nil), further)); !plan.Empty() {
 		t.Errorf("the first plan says %v %s", linesOf(plan), said)
 	}
-	for _, step := range []struct{ value, cause string }{{"mysql://two", ""}, {"mysql://three", `, by config container "large"`}} {
+	for _, step := range []struct {
+		value  string
+		causes []changes.Cause
+	}{{"mysql://two", nil}, {"mysql://three", []changes.Cause{by(changes.ByContainer, "large")}}} {
 		lines := linesOf(apply(t, w, assigned(url, database(step.value), further)))
-		if len(lines) != 2 || lines[1] != "platform-config.yaml: data.DATABASE_URL, on large: app-core"+step.cause {
+		if len(lines) != 2 || lines[1] != fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", step.causes...) {
 			t.Errorf("the plan of %s says %q", step.value, lines)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -43,8 +44,8 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 		"a value on one host": {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(containers("mysql://two", "info")), nil },
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed, 3 in all",
-				`platform-config.yaml: data.DATABASE_URL, on large: app-core, by config container "large"`,
+				countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 3}),
+				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", by(changes.ByContainer, "large")),
 			},
 		},
 		"two values, each of its own container": {
@@ -52,9 +53,9 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				return fleetOf(containers("mysql://two", "debug")), nil
 			},
 			[]string{
-				"2 hosts; assignments: 3 changed, 0 added, 0 removed, 3 in all",
-				`platform-config.yaml: data.LOG_LEVEL, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`,
-				`platform-config.yaml: data.DATABASE_URL, on large: app-core, by config container "large"`,
+				countLine(changes.Counts{Hosts: 2, Changed: 3, Total: 3}),
+				fileLine("platform-config.yaml", "data.LOG_LEVEL", "drone/app-core, drone/app-edge, large/app-core", by(changes.ByContainer, "all")),
+				fileLine("platform-config.yaml", "data.DATABASE_URL", "large/app-core", by(changes.ByContainer, "large")),
 			},
 		},
 		"a policy that is gone": {
@@ -65,8 +66,8 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				}}), nil
 			},
 			[]string{
-				"1 host; assignments: 0 changed, 0 added, 1 removed, 2 in all",
-				`- drone/app-edge, by target policy "edge" (removed)`,
+				countLine(changes.Counts{Hosts: 1, Removed: 1, Total: 2}),
+				moveLine(changes.RemovalLine, "drone/app-edge", changes.Cause{Kind: changes.ByPolicy, Name: "edge", How: changes.Removed}),
 			},
 		},
 		"somebody's hand": {
@@ -78,15 +79,18 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 				return fleetOf(nil), nil
 			},
 			[]string{
-				"1 host; assignments: 1 changed, 0 added, 0 removed, 3 in all",
-				"namespace.yaml: new file, on large: app-core, by hand, since commit ",
+				countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 3}),
+				lineText(changes.Line{
+					Kind: changes.FileLine, Files: []string{"namespace.yaml"}, Keys: []changes.Key{{How: changes.NewFile}},
+					Assignments: assignmentKeys("large/app-core"), Causes: []changes.Cause{driftSince("")},
+				}),
 			},
 		},
 		"another name": {
 			func(*testing.T, string) (any, map[string]any) { return fleetOf(nil), map[string]any{"name": "dev-eu"} },
 			[]string{
-				"assignments: 0 changed, 0 added, 0 removed, 3 in all",
-				`owner "dev" hands over its folders unchanged: nothing is removed`,
+				countLine(changes.Counts{Total: 3}),
+				lineText(changes.Line{Kind: changes.HandoverLine, Names: []string{"dev"}}),
 			},
 		},
 	} {
@@ -95,7 +99,7 @@ func TestChangesNameTheObjectOfTheFleetThatCausedThem(t *testing.T) {
 			url := bare(t)
 			w := providertest.New(startProvider)
 			first := apply(t, w, assigned(url, fleetOf(nil), nil))
-			if lines := linesOf(first); len(lines) > 0 && !strings.HasPrefix(lines[0], "2 hosts; assignments: 0 changed, 3 added") {
+			if lines := linesOf(first); len(lines) > 0 && !strings.HasPrefix(lines[0], countLine(changes.Counts{Hosts: 2, Added: 3})) {
 				t.Errorf("at first the lines are %q", lines)
 			}
 			fleet, further := test.change(t, url)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -119,8 +120,8 @@ func TestEncryptedFilesAreWrittenAsTheyAre(t *testing.T) {
 	other := strings.Replace(sops, "data:vRk6", "data:vRk7", 1)
 	plan := apply(t, w, fleet(other))
 	want := []string{
-		"1 host; assignments: 1 changed, 0 added, 0 removed, 4 in all",
-		`encrypted-db.yaml: stringData.PASSWORD, on edge: web-live, by config container "sops"`,
+		countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 4}),
+		fileLine("encrypted-db.yaml", "stringData.PASSWORD", "edge/web-live", by(changes.ByContainer, "sops")),
 	}
 	if other == sops || !slices.Equal(linesOf(plan), want) {
 		t.Errorf("the plan has %q, want %q", linesOf(plan), want)

@@ -10,6 +10,7 @@ import (
 
 	tfjson "github.com/hashicorp/terraform-json"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 )
 
@@ -154,14 +155,14 @@ func rollOutHelloWorld(t *testing.T, w workdir, repo repository) {
 	run(
 		false,
 		"drone/hello-world-app-uat-test/platform-config.yaml",
-		`data.ENVIRONMENT, on drone: hello-world-app-uat-test, by config container "stage"`,
+		fileLine("", "data.ENVIRONMENT", "drone/hello-world-app-uat-test", by(changes.ByContainer, "stage")),
 		`at stage 1 of 2 "canary", on 1 of 2 hosts: waits for clusters to be ready`,
 	)
 	report("drone-1")
 	run(
 		false,
 		"large/hello-world-app-uat-test/platform-config.yaml",
-		`data.ENVIRONMENT, on large: hello-world-app-uat-test, by config container "stage"`,
+		fileLine("", "data.ENVIRONMENT", "large/hello-world-app-uat-test", by(changes.ByContainer, "stage")),
 	)
 	report("large-1")
 	run(true, "")

@@ -50,7 +50,7 @@ func (c changedOnly) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 			resp.Error = fmt.Errorf("%s is to be %v", change.Address, change.Change.Actions)
 			return
 		}
-		changed = append(changed, changes(change.Change)...)
+		changed = append(changed, plannedChanges(change.Change)...)
 	}
 	slices.Sort(changed)
 	if !slices.Equal(changed, c.places) {
@@ -58,7 +58,7 @@ func (c changedOnly) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 	}
 }
 
-func changes(change *tfjson.Change) []string {
+func plannedChanges(change *tfjson.Change) []string {
 	return differences("", change.Before, change.After, change.AfterUnknown)
 }
 

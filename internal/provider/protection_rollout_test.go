@@ -10,6 +10,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -176,7 +177,7 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 		further func(*additions) map[string]any
 		want    string
 	}{
-		"a host":     {change: relabelled, want: `- type-3/a-live, type-3/b-live, by cluster type "type-3"`},
+		"a host":     {change: relabelled, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", by(changes.ByClusterType, "type-3"))},
 		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: `by workload "b" (removed)`},
 		"a policy": {change: func(argument map[string]any) {
 			argument["target_policies"] = []any{policy("everywhere", map[string]any{}, map[string]any{"match_labels": map[string]any{"ring": "canary"}})}
@@ -220,7 +221,7 @@ func TestAPlanThatProtectionHoldsSaysWhatHasFailed(t *testing.T) {
 	a.spread()
 	a.failed["c-type-0"], a.further = true, map[string]any{"protection": map[string]any{"max_removed": 0}}
 	_, said := a.w.Plan(t.Context(), a.configuration("a", "agent"))
-	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n- type-0/b-live, by workload \"b\" (removed)") {
+	if !said.Has("Rollout has failed") || !strings.Contains(said.String(), "The cause:\n"+moveLine(changes.RemovalLine, "type-0/b-live", changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})) {
 		t.Errorf("the plan says %s", said)
 	}
 }

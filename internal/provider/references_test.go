@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/fleettest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -59,7 +60,7 @@ func TestAReferenceIsCommittedAndAnotherVersionIsAChange(t *testing.T) {
 		t.Errorf("again: %v", linesOf(plan))
 	}
 	plan := apply(t, w, assigned(url, withReference(vaultReference("4")), nil))
-	want := `platform-secrets.yaml: spec.data.DB_PASSWORD.remoteRef.version, on large: app-core, by config container "db"`
+	want := fileLine("platform-secrets.yaml", "spec.data.DB_PASSWORD.remoteRef.version", "large/app-core", by(changes.ByContainer, "db"))
 	if lines := linesOf(plan); !slices.Contains(lines, want) {
 		t.Errorf("%q is not among %q", want, lines)
 	}
@@ -121,7 +122,7 @@ func TestAReferenceThatIsNotKnownYetWaitsAlone(t *testing.T) {
 		if change.After["content"] != (providertest.Unknown{}) {
 			t.Errorf("%s: content %v", name, change.After["content"])
 		}
-		if !strings.Contains(said.String(), `on large: app-core waits for config container "db"`) || strings.Contains(said.String(), "drone") {
+		if !strings.Contains(said.String(), lineText(changes.Line{Kind: changes.WaitLine, Assignments: assignmentKeys("large/app-core"), Names: []string{`config container "db"`}})) || strings.Contains(said.String(), "drone") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -92,7 +93,8 @@ func TestACommitMovesTheFoldersOfARenamedClusterType(t *testing.T) {
 		renamed := assigned(url, typesOf("info", nil, typeOf(step.name, step.formerly...), typeOf("other")), held)
 		plan := apply(t, w, renamed)
 		want := fmt.Sprintf(
-			`[assignments: 0 changed, 0 added, 0 removed, 5 in all cluster type %q is now %q: 2 folders move]`,
+			`[%s cluster type %q is now %q: 2 folders move]`,
+			countLine(changes.Counts{Total: 5}),
 			step.former,
 			step.name,
 		)
@@ -312,7 +314,7 @@ func TestARenameIsNoNewContentOfARollout(t *testing.T) {
 	r.run("1", "1 1 1")
 	before := r.tree("dev", "rest")
 	plan := apply(t, r.w, configuration("2"))
-	for _, want := range []string{`cluster type "rest" is now "remainder": 1 folder moves`, `stage 1 of 3 "canary", 1 of 3 hosts`, "assignments: 1 changed, 0 added, 0 removed"} {
+	for _, want := range []string{`cluster type "rest" is now "remainder": 1 folder moves`, `stage 1 of 3 "canary", 1 of 3 hosts`, countLine(changes.Counts{Changed: 1})} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}

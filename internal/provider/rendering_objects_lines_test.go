@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -53,21 +54,21 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		first := git(t, url, "rev-parse", "dev")
 
 		since := byHand("replicas: 3", "replicas: 9")
-		plans(with(3, nil), "Deployment till: spec.replicas, on store: till-live, by hand, since commit "+since)
+		plans(with(3, nil), objectLine("Deployment till", "spec.replicas", "store/till-live", driftSince(since)))
 		since = byHand("kind: Job", "kind: [canary")
 		plans(
 			with(3, nil),
-			"final objects: the former ones are not known: objects.yaml cannot be read, on store: till-live, by hand, since commit "+since,
-			objectsFiles[reconciler]+": 1 line, on store: till-live, by hand, since commit "+since,
+			formerUnknownLine("objects.yaml cannot be read", "store/till-live", driftSince(since)),
+			fileLine(objectsFiles[reconciler], "1 line", "store/till-live", driftSince(since)),
 		)
 		plans(
 			with(4, nil),
-			`Deployment till: spec.replicas, on store: till-live, by config container "all"`,
+			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all")),
 			follower+`by config container "all"`,
 		)
 		plans(
 			with(4, map[string]any{"rollback_to": first}),
-			"Deployment till: spec.replicas, on store: till-live, by rollback to commit "+first,
+			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, first)),
 			follower+"by rollback to commit "+first,
 		)
 	}
@@ -101,7 +102,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, "ready"))
 		apply(t, w, with(4, "ready"))
 		text := strings.Join(linesOf(apply(t, w, with(4, "failed"))), "\n")
-		if !strings.Contains(text, "Deployment till: spec.replicas, on store: till-live, by rollback to commit ") ||
+		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, ""))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}
@@ -123,7 +124,7 @@ func TestAPlanSpeaksOfObjectsThatGoBackOrAreProposed(t *testing.T) {
 		apply(t, w, with(3, map[string]any{"mode": "push"}))
 		apply(t, w, with(4, proposes))
 		text := strings.Join(linesOf(apply(t, w, with(5, proposes))), "\n")
-		if !strings.Contains(text, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) ||
+		if !strings.Contains(text, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all"))) ||
 			strings.Contains(text, "objects.yaml") {
 			t.Errorf("changes are\n%s", text)
 		}

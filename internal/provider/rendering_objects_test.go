@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -208,13 +209,13 @@ func TestAPlanSpeaksOfTheObjectsThatAreCommitted(t *testing.T) {
 			return strings.Join(linesOf(apply(t, w, assigned(url, fleetOf(objectsFleet(charts, pin, replicas, "objects", reconciler)), nil))), "\n")
 		}
 		lines(pin, 3)
-		if got := lines(pin, 4); !strings.Contains(got, `Deployment till: spec.replicas, on store: till-live, by config container "all"`) ||
+		if got := lines(pin, 4); !strings.Contains(got, objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all"))) ||
 			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with other values it says %s", reconciler, got)
 		}
 		if got := lines(next, 4); !strings.Contains(
 			got,
-			`Deployment till: spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
+			objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.2.2")),
 		) ||
 			strings.Contains(got, "objects.yaml") {
 			t.Errorf("%s: with another version it says %s", reconciler, got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
 
@@ -54,7 +55,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		plan := apply(t, w, with(3, nil))
 		if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 			lines,
-			"Deployment till: spec.replicas, on store: till-live, by hand, since commit",
+			objectLine("Deployment till", "spec.replicas", "store/till-live", driftSince("")),
 		) ||
 			strings.Contains(lines, "objects.yaml") ||
 			objects() != text {
@@ -64,7 +65,7 @@ func TestObjectsThroughOtherVerbs(t *testing.T) {
 		apply(t, w, with(4, nil))
 		changed := objects()
 		if plan := apply(t, w, with(4, map[string]any{"rollback_to": first})); objects() != text ||
-			!strings.Contains(strings.Join(linesOf(plan), "\n"), "Deployment till: spec.replicas, on store: till-live, by rollback") {
+			!strings.Contains(strings.Join(linesOf(plan), "\n"), objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, ""))) {
 			t.Errorf("%s: rolled back it is %v, and the objects are %s", reconciler, linesOf(plan), objects())
 		}
 		if diff := git(t, url, "diff", "--stat", first, "dev", "--", "clusters/all/store"); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -44,37 +45,37 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 	}{
 		"a chart with another image": {
 			charts.publish(t, "1.2.2", tillWith("v2")), nil, nil,
-			[]string{`Deployment till: spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`},
+			[]string{objectLine("Deployment till", "spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.2.2"))},
 		},
 		"a chart with other objects and another secret": {
 			charts.publish(t, "1.3.0", tillWith("v1", "name: migrate,", "name: move,", "canary-secret", "canary-other")), nil, nil,
 			[]string{
-				`+ Job move, on store: till-live, by workload "till" (chart 1.2.1 -> 1.3.0)`,
-				`- Job migrate, on store: till-live, by workload "till" (chart 1.2.1 -> 1.3.0)`,
-				`Secret till: stringData.password, on store: till-live, by workload "till" (chart 1.2.1 -> 1.3.0)`,
+				wholeObjectLine(changes.New, "Job move", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
+				wholeObjectLine(changes.Removed, "Job migrate", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
+				objectLine("Secret till", "stringData.password", "store/till-live", byChart("till", "1.2.1", "1.3.0")),
 			},
 		},
 		"a chart with the same objects": {
 			charts.publish(t, "1.4.0", tillFiles), nil, nil,
-			[]string{`final objects: no change, on store: till-live, by workload "till" (chart 1.2.1 -> 1.4.0)`},
+			[]string{noObjectLine("store/till-live", byChart("till", "1.2.1", "1.4.0"))},
 		},
 		"a value": {
 			one, nil, map[string]any{"replicas": 4},
 			[]string{
-				`Deployment till: spec.replicas, on store: till-live, by config container "all"`,
-				`reconciler.yaml: HelmRelease spec.values.replicas, on store: till-live, by config container "all"`,
+				objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all")),
+				fileLine("reconciler.yaml", "HelmRelease spec.values.replicas", "store/till-live", by(changes.ByContainer, "all")),
 			},
 		},
 		"a value that the chart does not use": {
 			one, nil, map[string]any{"unused": "canary-value"},
 			[]string{
-				`final objects: no change, on store: till-live, by config container "all"`,
-				`reconciler.yaml: HelmRelease spec.values.unused (new), on store: till-live, by config container "all"`,
+				noObjectLine("store/till-live", by(changes.ByContainer, "all")),
+				fileLine("reconciler.yaml", "HelmRelease spec.values.unused:new", "store/till-live", by(changes.ByContainer, "all")),
 			},
 		},
 		"another chart and another version of Kubernetes": {
 			charts.publish(t, "1.5.0", tillWith("v2")), map[string]any{"kubernetes_version": "1.34"}, nil,
-			[]string{`Deployment till: metadata.annotations.kubernetes, spec.template.spec.containers[till].image, on store: till-live, by workload "till" (chart 1.2.1 -> 1.5.0), cluster type "store"`},
+			[]string{objectLine("Deployment till", "metadata.annotations.kubernetes, spec.template.spec.containers[till].image", "store/till-live", byChart("till", "1.2.1", "1.5.0"), by(changes.ByClusterType, "store"))},
 		},
 	} {
 		for _, reconciler := range []string{"flux", "argocd", "argocd-hub"} {
@@ -89,7 +90,7 @@ func TestAPlanSaysHowFinalObjectsChange(t *testing.T) {
 					t.Fatal(said)
 				}
 				got := linesOf(plan)
-				want := slices.Concat([]string{"1 host; assignments: 1 changed, 0 added, 0 removed, 1 in all"}, test.want)
+				want := slices.Concat([]string{countLine(changes.Counts{Hosts: 1, Changed: 1, Total: 1})}, test.want)
 				values := map[string]string{
 					"flux": "HelmRelease spec.values", "argocd": "spec.source.helm.valuesObject", "argocd-hub": "spec.template.spec.source.helm.valuesObject",
 				}
@@ -134,10 +135,21 @@ data: {a{{ . }}: canary-{{ $.Chart.Version }}}
 	plan, said := w.Plan(t.Context(), assigned(url, fleetOf(previewed(charts, version("3.2.1"), hosts, nil, nil)), nil))
 	lines := linesOf(plan)
 	text := strings.Join(lines, "\n")
-	const where = `, on store, store-001 and 23 more hosts: 25 assignments, by workload "till" (chart 3.2.0 -> 3.2.1)`
+	everywhere := []string{"store/till-live"}
+	for i := range hosts - 1 {
+		everywhere = append(everywhere, fmt.Sprintf("store-%03d/till-live", i+1))
+	}
+	of := func(keys string, objects ...string) string {
+		line := changedLine(changes.ObjectLine, "", keys, strings.Join(everywhere, ", "), []changes.Cause{byChart("till", "3.2.0", "3.2.1")})
+		line.Files = objects
+		return lineText(line)
+	}
+	var all []string
+	for i := range 30 {
+		all = append(all, fmt.Sprintf("ConfigMap c%d", i))
+	}
 	if said.Err() != nil || len(lines) < 2 || len(lines) >= 20 || strings.Contains(text, "canary") ||
-		lines[1] != `ConfigMap c0, ConfigMap c1 and 28 more objects: metadata.labels["helm.sh/chart"]`+where ||
-		!strings.Contains(text, "ConfigMap c0: data.a0"+where) {
+		lines[1] != of(`metadata.labels["helm.sh/chart"]`, all...) || !strings.Contains(text, of("data.a0", "ConfigMap c0")) {
 		t.Errorf("said is %s, and changes are\n%s", said, text)
 	}
 }
@@ -187,8 +199,8 @@ func TestAPlanGoesOnWithoutTheFormerChart(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(fmt.Sprint(said)), " ")
 	want := []string{
-		`final objects: the former ones are not known: till 1.2.1 of ` + charts.url + ` cannot be fetched or rendered any more, on store: till-live, by workload "till" (chart 1.2.1 -> 1.2.2)`,
-		`reconciler.yaml: HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version, on store: till-live, by workload "till"`,
+		formerUnknownLine("till 1.2.1 of "+charts.url+" cannot be fetched or rendered any more", "store/till-live", byChart("till", "1.2.1", "1.2.2")),
+		fileLine("reconciler.yaml", `HelmRelease metadata.annotations["flotilla.dev/digest"], HelmRelease spec.chart.spec.version`, "store/till-live", by(changes.ByWorkload, "till")),
 	}
 	for _, line := range append(want, "Changes that are known so far") {
 		if !strings.Contains(text, line) {
@@ -286,8 +298,8 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	} {
 		plan, said := w.Plan(t.Context(), test.configuration)
 		want := []string{
-			test.want + `, on store: till-live, by cluster type "store"`,
-			test.want + `, on store-001: till-live, by cluster type "store-001"`,
+			test.want + fileLine("", "", "store/till-live", by(changes.ByClusterType, "store")),
+			test.want + fileLine("", "", "store-001/till-live", by(changes.ByClusterType, "store-001")),
 		}
 		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
 			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/observe"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/verdict"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
@@ -194,7 +195,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 		t.Errorf("nothing to do: %s", said(plan))
 	}
 	plan = r.run("2", "2 1 1")
-	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, "1 host; assignments: 1 changed, ", "waits for clusters to be ready", "false"} {
+	for _, want := range []string{`stage 1 of 3 "canary", 1 of 3 hosts`, countLine(changes.Counts{Hosts: 1, Changed: 1}), "waits for clusters to be ready", "false"} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}
@@ -209,7 +210,7 @@ func TestRolloutGoesFromStageToStageWithEvidence(t *testing.T) {
 	}
 	r.report("canary", verdict.Ready)
 	plan = r.run("2", "2 2 1")
-	if want := `platform-config.yaml: data.VERSION, on region: app-core, by config container "all"`; !strings.Contains(said(plan), want) {
+	if want := fileLine("platform-config.yaml", "data.VERSION", "region/app-core", by(changes.ByContainer, "all")); !strings.Contains(said(plan), want) {
 		t.Errorf("the plan of a later stage does not say %q: %s", want, said(plan))
 	}
 	r.report("canary", verdict.Progressing) // what was proven stays proven
@@ -262,7 +263,7 @@ func TestRolloutRollsBackAutomaticallyInOneCommit(t *testing.T) {
 	if changed := git(t, r.url, "diff", "--stat", before, "dev", "--", "clusters/all/canary", "clusters/all/region", "clusters/all/rest"); changed != "" {
 		t.Errorf("the hosts are not as before:\n%s", changed)
 	}
-	for _, want := range []string{"failed and was rolled back", "platform-config.yaml: data.VERSION, on canary, region: app-core, by rollback to commit " + before[:8]} {
+	for _, want := range []string{"failed and was rolled back", fileLine("platform-config.yaml", "data.VERSION", "canary/app-core, region/app-core", by(changes.ByRollback, before[:8]))} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("the plan does not say %q: %s", want, said(plan))
 		}
@@ -284,7 +285,7 @@ func TestRolloutGoesOnAfterALostState(t *testing.T) {
 	r.run("2", "2 2 1")
 	r.w.Lose(assignment)
 	plan := r.run("2", "2 2 1")
-	for _, want := range []string{"assignments: 0 changed, 0 added, 0 removed, 3 in all", `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
+	for _, want := range []string{countLine(changes.Counts{Total: 3}), `at stage 2 of 3 "region", on 2 of 3 hosts`, "false"} {
 		if !strings.Contains(said(plan), want) {
 			t.Errorf("without a state, the plan does not say %q: %s", want, said(plan))
 		}
@@ -481,7 +482,7 @@ func TestRollbackIsHeldByNoStage(t *testing.T) {
 	first := git(t, r.url, "rev-parse", "dev")
 	r.run("2", "2 1 1")
 	r.further = map[string]any{"rollback_to": first}
-	want := "platform-config.yaml: data.VERSION, on canary: app-core, by rollback to commit " + first[:8]
+	want := fileLine("platform-config.yaml", "data.VERSION", "canary/app-core", by(changes.ByRollback, first[:8]))
 	if plan := r.run("2", "1 1 1"); after(plan)["rolled_out"] != false || !strings.Contains(said(plan), want) {
 		t.Errorf("the plan does not say %q: %s", want, said(plan))
 	}

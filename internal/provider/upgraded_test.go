@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/changes"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
 )
@@ -47,7 +48,7 @@ func TestAPlanNamesTenNewClusterTypesAtOnceAndKeysInsideAnObject(t *testing.T) {
 	plan, _ := mustPlan(t, runner, assigned(url, fleetOf(map[string]any{"cluster_types": types, "config_containers": configured("2s")}), nil))
 	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(
 		lines,
-		`platform-config.yaml: data.HTTP.timeout, on drone/app-core, drone/app-edge, large/app-core, by config container "all"`,
+		fileLine("platform-config.yaml", "data.HTTP.timeout", "drone/app-core, drone/app-edge, large/app-core", by(changes.ByContainer, "all")),
 	) {
 		t.Errorf("the plan says\n%s", lines)
 	}

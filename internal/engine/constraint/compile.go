@@ -100,22 +100,14 @@ var (
 func (r *rule) match(at *fleet.Path, compiles bool, findings *fleet.Findings) {
 	needs := func(attribute, selects string, overs []Over, variables string) {
 		if compiles && !slices.Contains(overs, r.over) {
-			findings.Report(
-				at.Attribute(attribute),
-				"selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out",
-				selects,
-				r.over.phrase(),
-				variables,
-			)
+			findings.Report(at.Attribute(attribute),
+				"selects %s, and the rule is evaluated over %s: name %s in the expression, or leave this out", selects,
+				r.over.phrase(), variables)
 		}
 	}
 	if r.Match.Workspace != "" {
-		needs(
-			"workspace",
-			"workspaces",
-			append([]Over{OverWorkspaces}, withTargets...),
-			"workspace, target, assignment, config, secrets or object",
-		)
+		needs("workspace", "workspaces", append([]Over{OverWorkspaces}, withTargets...),
+			"workspace, target, assignment, config, secrets or object")
 	}
 	for _, selector := range []struct {
 		name     string

@@ -107,12 +107,8 @@ func (d Difference) Lines(results *Results, touched func(Subject) bool) []string
 		lines = append(lines, fmt.Sprintf("constraint %q is not known yet", name))
 	}
 	isNew := func(name string) bool { return slices.Contains(d.New, name) }
-	lines = appendRules(
-		lines,
-		slices.DeleteFunc(slices.Clone(held), func(name string) bool { return !isNew(name) }),
-		"is new, and holds",
-		"are new, and hold",
-	)
+	lines = appendRules(lines, slices.DeleteFunc(slices.Clone(held), func(name string) bool { return !isNew(name) }),
+		"is new, and holds", "are new, and hold")
 	lines = appendRules(lines, slices.DeleteFunc(held, isNew), "has changed, and holds", "have changed, and hold")
 	return appendRules(lines, d.Gone, "is no more", "are no more")
 }

@@ -9,13 +9,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
@@ -34,32 +32,11 @@ func (l *Language) Compile(source string, wanted ...*cel.Type) (*Expression, []s
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	var program cel.Program
-	var err error
-	// Counting costs more than most evaluations, so cheap expressions run without it.
-	if estimate, unknown := l.Env.EstimateCost(compiled, estimator); unknown == nil && estimate.Max <= lightCost {
-		program, err = l.Env.Program(compiled, cel.EvalOptions(cel.OptOptimize))
-	} else {
-		program, err = l.Program(compiled, MaxCost)
-	}
+	program, err := l.Program(compiled, MaxCost)
 	if err != nil {
 		return nil, []string{wording.OneLine(err.Error())}
 	}
 	return &Expression{source: source, ast: compiled, program: program}, nil
-}
-
-const lightCost = 1000
-
-var estimator = &library.CostEstimator{SizeEstimator: unknownSizes{}}
-
-type unknownSizes struct{}
-
-// EstimateSize implements [checker.CostEstimator].
-func (unknownSizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
-
-// EstimateCallCost implements [checker.CostEstimator].
-func (unknownSizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
-	return nil
 }
 
 // Check type-checks an expression without building a program.

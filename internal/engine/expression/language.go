@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
@@ -53,13 +52,8 @@ func New(variables []Variable, more ...cel.EnvOption) (*Language, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true),
 		cel.OptionalTypes(),
-		cel.CostEstimatorOptions(checker.PresenceTestHasCost(false)),
-		cel.ASTValidators(
-			cel.ValidateDurationLiterals(),
-			cel.ValidateTimestampLiterals(),
-			cel.ValidateRegexLiterals(),
-			cel.ValidateHomogeneousAggregateLiterals(),
-		),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals()),
 		library.URLs(),
 		library.Regex(),
 		library.Quantity(),

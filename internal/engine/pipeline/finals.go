@@ -181,10 +181,8 @@ func (u *Unrendered) Messages() []string {
 	for _, problem := range slices.Sorted(maps.Keys(targets)) {
 		names := slices.Compact(slices.Sorted(slices.Values(targets[problem])))
 		noun := wording.OneOrMany(len(names), "deployment target", "deployment targets")
-		messages = append(
-			messages,
-			fmt.Sprintf("%s %s: %s", noun, wording.List(wording.Quoted(names), wording.Named), strings.TrimSuffix(problem, ".")),
-		)
+		messages = append(messages,
+			fmt.Sprintf("%s %s: %s", noun, wording.List(wording.Quoted(names), wording.Named), strings.TrimSuffix(problem, ".")))
 	}
 	return messages
 }

@@ -122,14 +122,9 @@ func (c *clashes) findings() fleet.Findings {
 		path := fleet.TargetPath(target.Workload.Name, target.Target.Name)
 		first, second := describeHost(one.first.Host), describeHost(seconds[0].Host)
 		if one.first.Target == target {
-			findings.Report(
-				path,
+			findings.Report(path,
 				"deployment target %q is assigned to %s and to %s%s, where it would run twice: assign it to one of them",
-				target.Name,
-				first,
-				second,
-				more,
-			)
+				target.Name, first, second, more)
 			continue
 		}
 		findings.Report(path.Attribute("namespace"), "deployment target %q on %s%s would share namespace %q with %q on %s by accident: "+

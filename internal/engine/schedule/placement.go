@@ -47,12 +47,9 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 			}
 		}
 		if !found && len(p.hosts) > 0 {
-			s.warnings.Report(
-				path.Attribute("spread").Index(i).Attribute("key"),
-				"none of the hosts that the policy selects has label %q: the spread has no effect%s",
-				spread.Key,
-				fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts)),
-			)
+			s.warnings.Report(path.Attribute("spread").Index(i).Attribute("key"),
+				"none of the hosts that the policy selects has label %q: the spread has no effect%s", spread.Key,
+				fleet.DidYouMean(spread.Key, s.labelKeys(p.hosts)))
 		}
 		c.domains = append(c.domains, values)
 	}
