@@ -23,11 +23,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 	path := fleet.PathOf("target_policies", p.Name).Attribute("placement")
 	for i, preference := range p.Placement.Prefer {
 		selector := path.Attribute("prefer").Index(i).Attribute("selector")
-		requirements, findings := preference.Selector.Compile()
-		for _, finding := range findings {
-			finding.Path = selector.String() + "." + finding.Path
-			s.findings = append(s.findings, finding)
-		}
+		requirements, _ := preference.Selector.Compile() // the decoder reports findings
 		matches := false
 		for _, host := range p.hosts {
 			if requirements.Matches(s.hosts[host].selectable) {
@@ -35,7 +31,7 @@ func (s *scheduler) newChooser(p *policy) *chooser {
 				c.weights[host] += preference.Weight
 			}
 		}
-		if !matches && len(p.hosts) > 0 && len(findings) == 0 {
+		if !matches && len(p.hosts) > 0 {
 			s.warnings.Report(selector, "none of the hosts that the policy selects has %s: the weight has no effect", requirements)
 		}
 	}

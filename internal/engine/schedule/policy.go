@@ -85,12 +85,8 @@ func (s *scheduler) compile(p *fleet.TargetPolicy) *policy {
 		if selector.selector == nil {
 			continue
 		}
-		requirements, findings := selector.selector.Compile()
+		requirements, _ := selector.selector.Compile() // the decoder reports findings
 		*selector.compiled = requirements
-		for _, finding := range findings {
-			finding.Path = fmt.Sprintf("target_policies[%q].%s.%s", p.Name, selector.name, finding.Path)
-			s.findings = append(s.findings, finding)
-		}
 		if contradiction := requirements.Contradiction(); contradiction != "" && compiled.contradiction == "" {
 			compiled.contradiction = fmt.Sprintf("its %s can never match: %s", selector.name, contradiction)
 		}

@@ -19,7 +19,7 @@ type Decisions struct {
 	Warnings     fleet.Findings // probable mistakes
 }
 
-// Schedule assigns deployment targets to hosts. It reports invalid selectors, missing required workloads, and
+// Schedule assigns deployment targets to hosts. It reports missing required workloads, and
 // conflicts on a cluster. Decisions with findings must not be deployed.
 func Schedule(f *fleet.Fleet) (*Decisions, fleet.Findings) {
 	s := &scheduler{fleet: f, hosts: hostsOf(f), targets: targetsOf(f)}
