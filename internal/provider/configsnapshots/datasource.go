@@ -112,7 +112,6 @@ var missingKeys = table.Definition[string]{
 	table.Text("reason", "Which schema requires it, and why it is not there.", func(reason string) string { return reason }),
 }
 
-// read schedules and hydrates the fleet.
 func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, diagnostics *diag.Diagnostics) {
 	computed := m.compute(c, diagnostics)
 	if computed == nil || diagnostics.HasError() {
@@ -147,7 +146,7 @@ func read(_ context.Context, c *connection.Connection, m *configSnapshotsModel, 
 	}
 }
 
-// compute computes the fleet. For advice it only hydrates it, so that missing values are no errors.
+// compute only hydrates the fleet for advice, so that missing values are no errors.
 func (m *configSnapshotsModel) compute(c *connection.Connection, diagnostics *diag.Diagnostics) *pipeline.Computation {
 	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	if !m.Advise.ValueBool() {

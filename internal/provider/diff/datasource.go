@@ -1,4 +1,4 @@
-// Package diff implements flotilla_diff: the changes that an apply would make to files, as text.
+// Package diff implements flotilla_diff: the changes of an apply as text.
 package diff
 
 import (
@@ -31,7 +31,7 @@ func New() datasource.DataSource {
 	return frame.DataSource[diffModel]{Name: "diff", Schema: definition(), Read: read}.New()
 }
 
-// The length of the text in bytes: default and maximum.
+// Lengths of the text in bytes.
 const (
 	defaultDiff = 256 << 10
 	maxDiff     = 16 << 20
@@ -76,7 +76,6 @@ type diffModel struct {
 	Objects    types.String  `tfsdk:"objects"`
 }
 
-// read renders the fleet, and compares it with the folders on the branch.
 func read(ctx context.Context, c *connection.Connection, m *diffModel, diagnostics *diag.Diagnostics) {
 	repository.CheckOwnerName(m.Name, diagnostics)
 	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
@@ -103,7 +102,7 @@ func read(ctx context.Context, c *connection.Connection, m *diffModel, diagnosti
 	m.Objects = types.StringValue(changes.Unified(finals, owner.Location.Path, limit) + unknown)
 }
 
-// folders returns the folders that differ from the branch, with their files.
+// folders returns the folders that differ from the branch.
 func folders(
 	ctx context.Context,
 	c *connection.Connection,

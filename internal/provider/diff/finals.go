@@ -17,7 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// finals returns the final objects of changed and added folders, each list as one file, and lines about unknown former objects.
+// finals returns the final objects of changed and added folders, each list as one file, and lines about unknown former
+// objects.
 func finals(
 	ctx context.Context, c *connection.Connection, owner delivery.Owner, rendering *pipeline.Rendering, folders []changes.FolderChange,
 ) (shown []changes.FolderChange, unknown string, err error) {
@@ -69,7 +70,7 @@ func finals(
 	return shown, strings.Join(lines, ""), err
 }
 
-// file returns a list of objects in the form that may be shown beside former ones.
+// file writes objects as they may be shown beside former ones.
 func file(all, former []objects.FinalObject) ([]folder.File, error) {
 	type occasional struct {
 		objects.Identity

@@ -104,7 +104,6 @@ var changes = table.Definition[gitops.HistoryChange]{
 	table.TextOrNull("after", "Version of the configuration after; null for none.", func(c gitops.HistoryChange) string { return c.After }),
 }
 
-// read walks the branch back.
 func read(ctx context.Context, c *connection.Connection, m *historyModel, diagnostics *diag.Diagnostics) {
 	at, _ := repository.DecodeLocation(m.GitopsRepo, diagnostics)
 	filter := gitops.HistoryFilter{

@@ -70,7 +70,6 @@ type manifestsModel struct {
 	Images     types.List    `tfsdk:"images"`
 }
 
-// object is a final object of an assignment.
 type object struct {
 	*objects.FinalObject
 	assignment, text string
@@ -109,7 +108,6 @@ var objectsTable = table.Definition[object]{
 	),
 }
 
-// read renders the fleet, and checks the files.
 func read(ctx context.Context, c *connection.Connection, m *manifestsModel, diagnostics *diag.Diagnostics) {
 	var repo *folder.Location
 	repository.CheckOwnerName(m.Name, diagnostics)

@@ -17,8 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/table"
 )
 
-// The results of constraints in flotilla_scheduling. Rules about assignments need only the model. The input of other rules is in
-// an attribute of its own, so that an unknown configuration value does not defer the data source.
+// Rules about assignments need only the model. The input of other rules is in an attribute of its own, so that an
+// unknown configuration value does not defer the data source.
 
 // maxListed bounds the violations of a rule in the state.
 const maxListed = 100
@@ -87,7 +87,6 @@ var violations = table.Definition[constraint.RuleViolation]{
 	table.Text("message", "The message of the rule.", func(v constraint.RuleViolation) string { return v.Message }),
 }
 
-// evaluate evaluates the rules of a fleet that is scheduled.
 func (m *schedulingModel) evaluate(
 	ctx context.Context, c *connection.Connection, value fleet.Value, scheduled *schedule.Decisions, diagnostics *diag.Diagnostics,
 ) types.Map {

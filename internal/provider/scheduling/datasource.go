@@ -73,7 +73,7 @@ type schedulingModel struct {
 	IdleConfigContainers types.List   `tfsdk:"idle_config_containers"`
 }
 
-// assignments lack values that many of them share, because Terraform prints each attribute on a line of its own.
+// assignments lack shared values, because Terraform prints each attribute on a line of its own.
 var assignments = table.Definition[*schedule.Assignment]{
 	table.Text("cluster_type", "Name of the cluster type.", func(a *schedule.Assignment) string { return a.Host.ClusterType.Name }),
 	table.TextOrNull("cluster", "Name of the cluster; null where the host is a cluster type.", func(a *schedule.Assignment) string {
@@ -114,7 +114,6 @@ var idlePolicies = table.Definition[schedule.IdlePolicy]{
 	table.Text("reason", "The reason why it assigns nothing.", func(p schedule.IdlePolicy) string { return p.Reason }),
 }
 
-// read schedules the fleet.
 func read(ctx context.Context, c *connection.Connection, m *schedulingModel, diagnostics *diag.Diagnostics) {
 	value := fleetvalue.DecodeObject(m.Fleet, diagnostics)
 	result, idle, found := pipeline.Schedule(value)
