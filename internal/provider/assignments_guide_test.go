@@ -430,7 +430,7 @@ locals {
 			plan := run("v2", strings.Replace(rollback, given[1], first, 1))
 			if lines := got(change(t, plan, "flotilla_assignment.dev").After, "changes"); !strings.Contains(
 				lines,
-				"by rollback to commit "+first[:8],
+				causeText(by(changes.ByRollback, first[:8])),
 			) {
 				t.Errorf("the plan says %s", lines)
 			}

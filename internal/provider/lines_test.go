@@ -78,7 +78,14 @@ func by(kind changes.CauseKind, name string) changes.Cause {
 	return changes.Cause{Kind: kind, Name: name}
 }
 
-func driftSince(since string) changes.Cause { return by(changes.ByDrift, "by hand, since commit "+since) }
+// causeText is the end of a line.
+func causeText(causes ...changes.Cause) string {
+	return strings.TrimPrefix(fileLine("", "", "a/b", causes...), ", on a: b")
+}
+
+func driftSince(since string) changes.Cause {
+	return by(changes.ByDrift, "by hand, since commit "+since)
+}
 
 func byChart(workload, from, to string) changes.Cause {
 	return changes.Cause{Kind: changes.ByWorkload, Name: workload, Moved: changes.Move{What: "chart", From: from, To: to}}

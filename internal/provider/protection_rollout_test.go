@@ -178,15 +178,15 @@ func TestProtectionNamesTheCauseOfARemoval(t *testing.T) {
 		want    string
 	}{
 		"a host":     {change: relabelled, want: moveLine(changes.RemovalLine, "type-3/a-live, type-3/b-live", by(changes.ByClusterType, "type-3"))},
-		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: `by workload "b" (removed)`},
+		"a workload": {change: func(argument map[string]any) { argument["workloads"] = argument["workloads"].([]any)[:1] }, want: causeText(changes.Cause{Kind: changes.ByWorkload, Name: "b", How: changes.Removed})},
 		"a policy": {change: func(argument map[string]any) {
 			argument["target_policies"] = []any{policy("everywhere", map[string]any{}, map[string]any{"match_labels": map[string]any{"ring": "canary"}})}
-		}, want: `22 assignments, by target policy "everywhere"`},
+		}, want: "22 assignments" + causeText(by(changes.ByPolicy, "everywhere"))},
 		"a roll back": {further: func(a *additions) map[string]any {
 			first := git(a.t, a.url, "rev-list", "--max-parents=0", "dev")
 			apply(a.t, a.w, a.configuration("a", "b", "agent"))
 			return map[string]any{"rollback_to": first}
-		}, want: "12 assignments, by rollback to commit "},
+		}, want: "12 assignments" + causeText(by(changes.ByRollback, ""))},
 		"a move": {further: func(*additions) map[string]any {
 			return map[string]any{"gitops_repo": map[string]any{"url": bare(t), "branch": "dev", "path": "clusters/all"}}
 		}, want: `gitops_repo is now branch "dev" at path "clusters/all" of `},

@@ -49,7 +49,7 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 			})
 			return git(t, url, "rev-parse", "--short=8", "dev")
 		}
-		follower := "reconciler.yaml: " + map[string]string{"flux": "spec.values.objects", "argocd": "spec.source.kustomize.images[0]"}[reconciler] + ", on store: till-live, "
+		follower := map[string]string{"flux": "spec.values.objects", "argocd": "spec.source.kustomize.images[0]"}[reconciler]
 		apply(t, w, with(3, nil))
 		first := git(t, url, "rev-parse", "dev")
 
@@ -64,12 +64,12 @@ func TestAPlanSpeaksOfObjectsWhateverChangesThem(t *testing.T) {
 		plans(
 			with(4, nil),
 			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByContainer, "all")),
-			follower+`by config container "all"`,
+			fileLine("reconciler.yaml", follower, "store/till-live", by(changes.ByContainer, "all")),
 		)
 		plans(
 			with(4, map[string]any{"rollback_to": first}),
 			objectLine("Deployment till", "spec.replicas", "store/till-live", by(changes.ByRollback, first)),
-			follower+"by rollback to commit "+first,
+			fileLine("reconciler.yaml", follower, "store/till-live", by(changes.ByRollback, first)),
 		)
 	}
 }

@@ -282,24 +282,29 @@ func TestAPlanSaysWhatAnUpgradeOfKubernetesChanges(t *testing.T) {
 	}
 	apply(t, w, with("1.33", nil))
 	commits := git(t, filepath.FromSlash(url), "rev-list", "--count", "dev")
+	deployment := func(field string) func(string, ...changes.Cause) string {
+		return func(assignments string, causes ...changes.Cause) string {
+			return objectLine("Deployment till", field, assignments, causes...)
+		}
+	}
 	for _, test := range []struct {
 		configuration providertest.Configuration
-		want          string // on each of the two hosts
+		line          func(assignments string, causes ...changes.Cause) string // on each of the two hosts
 	}{
-		{with("1.34", nil), `Deployment till: metadata.annotations.kubernetes`},
+		{with("1.34", nil), deployment("metadata.annotations.kubernetes")},
 		{
 			with("1.34", map[string]any{"api_versions": []any{"monitoring.coreos.com/v1/ServiceMonitor"}}),
-			`Deployment till: metadata.annotations.monitored`,
+			deployment("metadata.annotations.monitored"),
 		},
 		{
 			with("1.34", map[string]any{"api_versions": []any{"example.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"}}),
-			`final objects: no change`,
+			noObjectLine,
 		},
 	} {
 		plan, said := w.Plan(t.Context(), test.configuration)
 		want := []string{
-			test.want + fileLine("", "", "store/till-live", by(changes.ByClusterType, "store")),
-			test.want + fileLine("", "", "store-001/till-live", by(changes.ByClusterType, "store-001")),
+			test.line("store/till-live", by(changes.ByClusterType, "store")),
+			test.line("store-001/till-live", by(changes.ByClusterType, "store-001")),
 		}
 		if lines := linesOf(plan); said.Err() != nil || !slices.Equal(lines, want) {
 			t.Errorf("said is %s, and changes are\n%s\nwant\n%s", said, strings.Join(lines, "\n"), strings.Join(want, "\n"))
