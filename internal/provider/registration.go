@@ -95,12 +95,12 @@ func (p *flotilla) ListResources(context.Context) []func() list.ListResource {
 // Functions lists the constructors of all functions.
 func (p *flotilla) Functions(context.Context) []func() function.Function {
 	return []func() function.Function{
-		functions.NewAdopt,
-		functions.NewAgentManifests,
-		functions.NewControlPlane,
-		functions.NewFleet,
-		functions.NewMerge,
-		functions.NewRegistrations,
-		functions.NewSelectorMatches,
+		functions.Adopt.New,
+		functions.AgentManifests.New,
+		functions.ControlPlane.New,
+		functions.Fleet.New,
+		functions.Merge.New,
+		functions.Registrations.New,
+		functions.SelectorMatches.New,
 	}
 }

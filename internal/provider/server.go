@@ -29,7 +29,7 @@ type server struct{ troubleshooting.Server }
 
 // CallFunction reads the argument of fleet. If it cannot, the framework reads it and reports the error.
 func (s *server) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
-	if req.Name != functions.FleetName || len(req.Arguments) != 1 || req.Arguments[0] == nil {
+	if req.Name != functions.Fleet.Name || len(req.Arguments) != 1 || req.Arguments[0] == nil {
 		return s.Server.CallFunction(ctx, req)
 	}
 	argument, err := wire.Plain(req.Arguments[0].MsgPack)

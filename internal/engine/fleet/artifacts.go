@@ -11,15 +11,15 @@ import (
 // ArtifactInput is the input of flotilla_artifacts.
 type ArtifactInput struct {
 	Workloads []Workload
-	// Sources maps each workspace to the URL prefixes that its manifests may come from; nil allows any.
+	// Sources has the allowed URL prefixes by workspace; nil allows any.
 	Sources map[string][]string
-	// Environments lists the environments of all deployment targets, sorted.
+	// Environments of all deployment targets are sorted.
 	Environments []string
 	Known        bool
 }
 
-// DecodeArtifactInput decodes workloads and workspaces of one environment, or of all if it is "". If workspaces are
-// given, a workload of another one is an error.
+// DecodeArtifactInput decodes one environment, or all if it is "". If workspaces are given, a workload of another one is
+// an error.
 func DecodeArtifactInput(workloads, workspaces any, environment string) (ArtifactInput, Findings) {
 	d := newDecoder()
 	d.Fleet.Environment, d.EnvironmentKnown = environment, environment != ""
@@ -43,12 +43,11 @@ func DecodeArtifactInput(workloads, workspaces any, environment string) (Artifac
 	return read, d.Findings
 }
 
-// sourceBounds holds the URL prefixes that each workspace allows.
 type sourceBounds struct {
 	isSet    bool
 	sources  map[string][]string // by workspace; nil: any
 	pending  map[string]bool     // unknown sources
-	complete bool                // no workspace is unknown
+	complete bool
 }
 
 func readSourceBounds(d *decoder, root *ObjectReader) sourceBounds {

@@ -32,7 +32,7 @@ func readBase(d *decoder, root *ObjectReader) {
 		format := readText(o, "format")
 		if err := CheckFormat(format); err != nil && format != unknownText {
 			o.Report("format", "%s", err)
-			d.noteUnknownObjects() // references into the base are unchecked
+			d.noteUnknownObjects()
 			return
 		}
 		environment, model := readRequired(o, "environment"), readRequired(o, "model")
@@ -78,7 +78,6 @@ func (d *decoder) isOtherEnvironment(name string) bool {
 	return isSet(name) && d.EnvironmentKnown && name != d.Fleet.Environment
 }
 
-// readEntries reads {known, pending}.
 func readEntries(o *ObjectReader, attribute string) (entries map[string]any, isUnknown bool) {
 	value, path := o.Value(attribute)
 	if o.Require(attribute, "is required"); value == nil {

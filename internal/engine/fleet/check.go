@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// CheckObject checks one object of a collection without its references. Paths are relative to the object.
+// CheckObject checks one object of a collection without its references. Paths are relative to it.
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // any will do

@@ -7,47 +7,40 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/secretservice"
 )
 
-// ClusterType is a set of clusters that run the same workloads with the same values.
+// ClusterType is a set of clusters with the same workloads and values.
 type ClusterType struct {
-	Name string `json:"name"`
-	// Formerly lists former names, the oldest first.
-	Formerly         []string `json:"formerly,omitempty"`
-	Labels           Labels   `json:"labels,omitempty"`
-	Taints           []Taint  `json:"taints,omitempty"`
-	Reconciler       string   `json:"reconciler"`
-	NamespaceService string   `json:"namespace_service"`
-	ConfigType       string   `json:"config_type"`
-	Description      string   `json:"description,omitempty"`
-	// Parameters are for templates; deployment targets override them.
-	Parameters map[string]any `json:"parameters,omitempty"`
-	// SecretService is the template of type "secret"; empty: none.
-	SecretService string `json:"secret_service,omitempty"`
-	// SecretStores are by the names that references use.
-	SecretStores map[string]SecretStore `json:"secret_stores,omitempty"`
-	// Decryption is nil if the agent decrypts nothing.
-	Decryption *Decryption `json:"decryption,omitempty"`
-	// Render is the default of its deployment targets; empty: pointers.
+	Name             string                 `json:"name"`
+	Formerly         []string               `json:"formerly,omitempty"`
+	Labels           Labels                 `json:"labels,omitempty"`
+	Taints           []Taint                `json:"taints,omitempty"`
+	Reconciler       string                 `json:"reconciler"`
+	NamespaceService string                 `json:"namespace_service"`
+	ConfigType       string                 `json:"config_type"`
+	Description      string                 `json:"description,omitempty"`
+	Parameters       map[string]any         `json:"parameters,omitempty"`
+	SecretService    string                 `json:"secret_service,omitempty"`
+	SecretStores     map[string]SecretStore `json:"secret_stores,omitempty"`
+	Decryption       *Decryption            `json:"decryption,omitempty"`
+	// Render may be empty for pointers.
 	Render string `json:"render,omitempty"`
-	// KubernetesVersion and APIVersions are for charts: "1.34" or "v1.34.2", empty for the version of Helm's library;
-	// "<group>/<version>" or "<group>/<version>/<kind>", sorted, in addition to those of Kubernetes.
+	// KubernetesVersion may be empty: the version of Helm's library. APIVersions are sorted.
 	KubernetesVersion string   `json:"kubernetes_version,omitempty"`
 	APIVersions       []string `json:"api_versions,omitempty"`
 }
 
 // SecretStore describes a store on the clusters of a cluster type.
 type SecretStore struct {
-	// Name and Kind identify the object of external-secrets; empty: the name in references, "ClusterSecretStore".
-	Name string `json:"name,omitempty"`
-	Kind string `json:"kind,omitempty"`
-	// Provider and Parameters configure a SecretProviderClass of secrets-store-csi.
+	// Name and Kind have defaults: the name in references, "ClusterSecretStore".
+	Name       string            `json:"name,omitempty"`
+	Kind       string            `json:"kind,omitempty"`
 	Provider   string            `json:"provider,omitempty"`
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // Decryption configures SOPS decryption by an agent.
 type Decryption struct {
-	Secret         string `json:"secret,omitempty"`          // name in the agent's namespace; empty: none
-	ServiceAccount string `json:"service_account,omitempty"` // for keys of a cloud; empty: the agent's own
+	Secret         string `json:"secret,omitempty"`
+	ServiceAccount string `json:"service_account,omitempty"`
 }
 
 var clusterTypeKind = defineKind(Table{

@@ -2,7 +2,7 @@ package fleet
 
 import "encoding/json"
 
-// ConfigContainer is a labelled set of configuration values. The values are in [Config].
+// ConfigContainer is a labelled set of configuration values, which are in [Config].
 type ConfigContainer struct {
 	Name     string      `json:"name"`
 	Labels   Labels      `json:"labels,omitempty"`

@@ -1,6 +1,6 @@
 package fleet
 
-// ConfigSchema is a JSON Schema for the values of every assignment with its labels.
+// ConfigSchema is a JSON Schema for assignments with its labels.
 type ConfigSchema struct {
 	Name   string `json:"name"`
 	Labels Labels `json:"labels,omitempty"`

@@ -18,7 +18,6 @@ import (
 // The list is sorted, and empty for the default, ["configmap"].
 type ConfigAs []string
 
-// configForms ends with ":" the forms that take a name or a key.
 var configForms = []string{"configmap", "configmap:", "values", "values:", "substitute", "secret", "secret:"}
 
 // ConfigMap reports whether the ConfigMap is written, and its name; "" is the default.
@@ -29,7 +28,7 @@ func (c ConfigAs) ConfigMap() (name string, written bool) {
 	return c.form("configmap")
 }
 
-// Secret reports the same for the Secret. A ConfigMap implies it: references are part of the configuration.
+// Secret is the same for the Secret. A ConfigMap implies it: references are part of the configuration.
 func (c ConfigAs) Secret() (name string, written bool) {
 	if name, written = c.form("secret"); written {
 		return name, true
@@ -62,7 +61,7 @@ func (c ConfigAs) form(name string) (rest string, found bool) {
 	return "", false
 }
 
-// longestKeys bounds "values:<key>": nested keys grow the output quadratically.
+// Nested keys grow the output quadratically.
 const longestKeys = 253
 
 func readConfigAs(o *ObjectReader, attribute string) ConfigAs {

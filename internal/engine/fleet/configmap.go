@@ -44,7 +44,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	return text, nil
 }
 
-// checkConfigMapValue returns the error of [ReadConfigMapValue], and reads only values that can fail.
+// checkConfigMapValue reads only values that can fail.
 func checkConfigMapValue(text string) error {
 	if len(text) > maxExpanded || mayBeCollection(text) && (valuesAtMost(text) > maxValues || mayHaveAliases(text)) {
 		_, err := ReadConfigMapValue(text)
@@ -65,10 +65,9 @@ func largeJSON(text string) (any, bool) {
 	return asYAML(value), true
 }
 
-// jsonEscape matches escapes of JSON that YAML lacks.
 var jsonEscape = regexp.MustCompile(`\\/|\\u[dD][89a-fA-F]`)
 
-// asYAML modifies the value: numbers get the form of the YAML parser.
+// asYAML modifies the value: numbers as from the YAML parser.
 func asYAML(value any) any {
 	switch value := value.(type) {
 	case json.Number:

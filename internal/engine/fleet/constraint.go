@@ -9,35 +9,32 @@ import (
 	"unicode/utf8"
 )
 
-// The modes of a constraint.
 const (
-	Enforce = "enforce" // a violation fails the plan
-	Inform  = "inform"  // a violation is only reported
+	Enforce = "enforce"
+	Inform  = "inform"
 )
 
 // Constraint is a rule in CEL. It affects neither scheduling nor content, so it is not part of the model.
 type Constraint struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // of type bool
-	// MessageExpression takes precedence over Message; the expression itself is the fallback.
+	// MessageExpression takes precedence; the expression is the fallback.
 	Message           string          `json:"message,omitempty"`
 	MessageExpression string          `json:"message_expression,omitempty"`
 	Mode              string          `json:"mode,omitempty"` // empty: enforce
 	Match             ConstraintMatch `json:"match,omitzero"`
 }
 
-// ConstraintMatch limits the subjects of a constraint: all fields must match. Fields that do not apply to them are
-// errors.
+// ConstraintMatch limits the subjects of a constraint. Fields that do not apply are errors.
 type ConstraintMatch struct {
 	Workspace                string    `json:"workspace,omitempty"`
 	WorkloadSelector         *Selector `json:"workload_selector,omitempty"`
 	DeploymentTargetSelector *Selector `json:"deployment_target_selector,omitempty"`
 	ClusterTypeSelector      *Selector `json:"cluster_type_selector,omitempty"`
 	ClusterSelector          *Selector `json:"cluster_selector,omitempty"`
-	Kinds                    []string  `json:"kinds,omitempty"` // "Deployment", "apps/Deployment" or "apps/v1/Deployment"
+	Kinds                    []string  `json:"kinds,omitempty"`
 }
 
-// maxConstraintMessage is in characters.
 const maxConstraintMessage = 1024
 
 // https://kubernetes.io/docs/reference/using-api/api-concepts

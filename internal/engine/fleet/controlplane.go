@@ -14,11 +14,11 @@ import (
 
 const kalypsoGroup = "scheduler.kalypso.io"
 
-// fluxNameLabel is set by Flux. Kalypso's value is "<environment>-<registration>".
+// Kalypso's value is "<environment>-<registration>".
 const fluxNameLabel = reconciler.AppliedByFlux
 
-// DecodeControlPlane decodes the documents of provider::flotilla::control_plane: Kalypso's kinds and the JSON models.
-// The fleet merges values as Kalypso does.
+// DecodeControlPlane decodes documents with Kalypso's kinds and the JSON models. The fleet merges values as Kalypso
+// does.
 func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	d := newDecoder()
 	root := &ObjectReader{reader: &d.Reader, fields: map[string]any{"environment": environment}}
@@ -39,12 +39,11 @@ func DecodeControlPlane(environment, documents any) (*Decoded, Findings) {
 	return d.result()
 }
 
-// controlPlane decodes documents, and keeps data for decisions that need all of them.
 type controlPlane struct {
 	*decoder
 	readers       map[string]func(*controlPlane, *ObjectReader) // by "<group>/<kind>"
 	registrations map[string]string                             // workload → workspace
-	needsDefault  bool                                          // a Cluster has no cluster type
+	needsDefault  bool
 	appConfigs    []appConfig
 
 	// following is nil for documents of the control plane itself.
@@ -149,7 +148,7 @@ func documentReaders() map[string]func(*controlPlane, *ObjectReader) {
 		kalypsoGroup + "/Template":             readKalypsoTemplate,
 		kalypsoGroup + "/ConfigSchema":         readKalypsoSchema,
 		kalypsoGroup + "/Environment":          nil, // see flotilla_environment
-		kalypsoGroup + "/GitOpsRepo":           nil, // see gitops_repo of flotilla_assignment
+		kalypsoGroup + "/GitOpsRepo":           nil,
 		kalypsoGroup + "/BaseRepo":             nil, // already read
 		"v1/ConfigMap":                         readConfigMap,
 		"/Application":                         readModelApplication,
@@ -178,7 +177,6 @@ func readMetadata(o *ObjectReader, check func(string) string) (name string, labe
 	return name, labels
 }
 
-// readSpec refuses unknown attributes in spec and beside it.
 func readSpec(o *ObjectReader, decode func(*ObjectReader)) {
 	o.Require("spec", "is required")
 	if s := o.Object("spec"); s != nil {
@@ -192,14 +190,14 @@ func metadataName(o *ObjectReader) *Path {
 	return o.path.Attribute("metadata").Attribute("name")
 }
 
-// appConfigPrefix starts the names of ConfigMaps of Azure App Configuration's provider. Their keys contain labels.
+// Azure App Configuration's provider writes labels into keys.
 const appConfigPrefix = "azure-app-config"
 
 // readConfigMap makes one config container, or several if keys contain labels.
 func readConfigMap(p *controlPlane, o *ObjectReader) {
 	metadata, _ := o.fields["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	platform := fmt.Sprint(labels["platform-config"]) // a bool is reported later
+	platform := fmt.Sprint(labels["platform-config"])
 	name, _ := metadata["name"].(string)
 	if platform != "true" && !strings.HasPrefix(name, appConfigPrefix) {
 		return
@@ -241,8 +239,8 @@ type appConfig struct {
 	data map[string]any
 }
 
-// readAppConfigs creates a container for each set of labels. Its priority exceeds that of other ConfigMaps; then the
-// later name wins, then the longer text of labels.
+// readAppConfigs creates a container for each set of labels. Its priority exceeds that of ConfigMaps; then the later
+// name wins, then the longer labels.
 func (p *controlPlane) readAppConfigs() {
 	slices.SortFunc(p.appConfigs, func(a, b appConfig) int { return cmp.Compare(a.name, b.name) })
 	for i, config := range p.appConfigs {

@@ -11,7 +11,7 @@ import (
 // Decoded is a fleet with parts that may be unknown.
 type Decoded struct {
 	Fleet *Fleet
-	// Known reports whether the fleet is final even if other parts of the input are unknown.
+	// Known: the fleet is final even if other parts of the input are unknown.
 	Known            bool
 	Environment      string
 	EnvironmentKnown bool
@@ -71,7 +71,6 @@ type collection struct {
 	decode func(*decoder, *ObjectReader) belonging
 }
 
-// collections is in decoding order.
 var collections = []collection{
 	{"workspaces", decodeWorkspace},
 	{"cluster_types", decodeClusterType},
@@ -84,7 +83,6 @@ var collections = []collection{
 	{"templates", decodeTemplate},
 }
 
-// decoder builds a fleet and collects findings.
 type decoder struct {
 	Reader
 	Decoded
@@ -92,7 +90,6 @@ type decoder struct {
 	targetEnvironments map[string]bool
 }
 
-// crossReferences checks references and names after all objects were read.
 type crossReferences struct {
 	reader  *Reader
 	decoded *Decoded
@@ -130,8 +127,8 @@ func newDecoder() *decoder {
 type belonging int
 
 const (
-	notInEnvironment   belonging = iota
-	maybeInEnvironment           // kept; the environment is unknown
+	notInEnvironment belonging = iota
+	maybeInEnvironment
 	inEnvironment
 )
 
@@ -184,7 +181,7 @@ type Element struct {
 	Value any
 }
 
-// Elements returns the elements of a list, or of a map in key order.
+// Elements returns the elements in order.
 func Elements(path *Path, value any) (elements []Element, are bool) {
 	switch value := value.(type) {
 	case []any:
@@ -250,7 +247,6 @@ func (c *crossReferences) registerAt(key objectKey, path, name *Path) {
 	c.paths[key] = path
 }
 
-// allFindings returns the findings sorted by path, without duplicates.
 func (d *decoder) allFindings() Findings {
 	slices.SortStableFunc(d.Findings, func(a, b Finding) int { return strings.Compare(a.Path, b.Path) })
 	seen := make(map[Finding]bool, len(d.Findings))

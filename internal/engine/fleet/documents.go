@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// maxDocuments is per text: the smallest document takes kilobytes of memory.
+// maxDocuments is per text: each takes kilobytes of memory.
 const maxDocuments = 4_000
 
 func readDocumentsOf(d *decoder, path *Path, text string) []Document {
@@ -15,7 +15,7 @@ func readDocumentsOf(d *decoder, path *Path, text string) []Document {
 	return documents
 }
 
-// ReadObjects returns the objects among the YAML documents of a text, up to the first error.
+// ReadObjects returns the objects in a text, up to the first error.
 func ReadObjects(text string) ([]map[string]any, error) {
 	documents, err := ReadYAMLDocuments(text, func(string) bool { return false })
 	objects := make([]map[string]any, 0, len(documents))
@@ -29,7 +29,7 @@ func ReadObjects(text string) ([]map[string]any, error) {
 
 // YAMLText is one named text with its YAML documents.
 type YAMLText struct {
-	Name      string // its key in a map, such as a file name, else its index
+	Name      string // its key or index
 	Documents []Document
 	Problems  []string
 }
@@ -40,8 +40,8 @@ type Document struct {
 	Value        any
 }
 
-// ReadTexts parses a list or map of YAML texts, sorted by key. An invalid document is a problem of its text; another
-// element is a finding below `documents`. known is false if any element is unknown.
+// ReadTexts parses YAML texts, sorted by key. An invalid document is a problem of its text. known is false if any
+// element is unknown.
 func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) {
 	p := &controlPlane{decoder: newDecoder()}
 	known = documents != Unknown{}
@@ -60,7 +60,6 @@ func ReadTexts(documents any) (texts []YAMLText, known bool, findings Findings) 
 	return texts, known, p.Findings
 }
 
-// readDocuments returns problems with the number of the document, cannot, and the reason.
 func readDocuments(text string, unmarshal func([]byte, any) error, cannot string) (documents []Document, problems []string) {
 	parts := SplitYAML(text)
 	if len(parts) > maxDocuments {

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// In the value of provider::flotilla::fleet, entries are {known, pending} instead of a map: Terraform and the plugin
-// framework walk each entry of a map many times, which dominates plans with thousands of entries. known is one JSON
-// text, unknown if other entries may exist; pending has the unknown entries.
+// Entries are {known, pending} in Terraform. A map would dominate plans with thousands of entries: Terraform and the
+// framework walk each many times. known is one JSON text, unknown if other entries may exist; pending has the unknown
+// ones.
 
 // EncodeEntries encodes entries of canonical JSON as one text.
 func EncodeEntries(entries map[string]string) (string, error) {

@@ -118,7 +118,7 @@ func (r *Reader) checkEnvironment(path *Path, name string) {
 	r.checkEnvironmentOf(path, "", name)
 }
 
-// checkEnvironmentOf reports a name that environments lacks. before names the object that has it.
+// checkEnvironmentOf names the object that has the name in before.
 func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	if r.allEnvironments == nil || !isSet(name) || slices.Contains(r.allEnvironments, name) {
 		return
@@ -126,7 +126,6 @@ func (r *Reader) checkEnvironmentOf(path *Path, before, name string) {
 	r.Report(path, "%sno environment is called %q%s", before, name, DidYouMean(name, r.allEnvironments))
 }
 
-// environmentLabel is reserved for an assignment's environment.
 const environmentLabel = "environment"
 
 func checkEnvironmentLabel(o *ObjectReader, attribute string, labels map[string]string) {

@@ -12,7 +12,7 @@ import (
 
 // Finding is a mistake in the input.
 type Finding struct {
-	Path    string // as in HCL: workloads["hello"].labels["a b"]; empty: the whole input
+	Path    string // workloads["hello"].labels["a b"]; empty: the whole input
 	Message string // without the path
 }
 
@@ -54,7 +54,7 @@ func (f *Findings) Report(path *Path, format string, arguments ...any) {
 // `clusters["a"].labels, clusters["b"].labels and 3 more`. Beyond [MaxAlike] messages that differ only in quoted text,
 // one finding has all other paths.
 func (f Findings) Group() Findings {
-	paths := make(map[Finding][]string, len(f)) // by the finding without keys
+	paths := make(map[Finding][]string, len(f))
 	of := func(finding Finding) Finding {
 		return Finding{keysInPaths.ReplaceAllString(finding.Path, "[]"), finding.Message}
 	}
@@ -120,7 +120,7 @@ func (p *Path) Index(index int) *Path {
 	return &Path{parent: p, step: "[" + strconv.Itoa(index) + "]"}
 }
 
-// elementPaths identifies elements by name if that is known and unique, else by index.
+// elementPaths uses names that are known and unique, else indices.
 func elementPaths(p *Path, list []any) []*Path {
 	count := make(map[string]int, len(list))
 	for _, element := range list {

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Fleet has all objects of one environment, sorted by name. Its JSON is the model; configuration values are in [Config],
-// manifests in [Value].
+// Fleet has the objects of one environment, sorted by name. Its JSON is the model; other values are in [Config] and
+// [Value].
 type Fleet struct {
 	Environment      string               `json:"environment"`
 	Workspaces       []Workspace          `json:"workspaces,omitempty"`
@@ -33,8 +33,7 @@ type Fleet struct {
 	Hydration        *Hydration           `json:"hydration,omitempty"`
 }
 
-// Config maps each known config container to the canonical JSON of its data. Secrets are in separate entries:
-// [SecretsEntry].
+// Config has the canonical JSON of data by config container. Secrets have entries of their own.
 type Config map[string]string
 
 // Labels are the labels of an object.
@@ -92,7 +91,6 @@ func encode(value any) (string, error) {
 // maxModel is in bytes: ten times a fleet of 1,000,000 assignments.
 const maxModel = 512 << 20
 
-// parseStrictly refuses unknown attributes.
 func parseStrictly(text string, into any) error {
 	if len(text) > maxModel {
 		return fmt.Errorf("is larger than %d MiB", maxModel>>20)

@@ -7,21 +7,21 @@ import (
 // Format is the version of [Value] in Terraform.
 const Format = "1"
 
-// Value is the value of provider::flotilla::fleet: the model, which decides the assignments, and entries that affect
-// only content. An unknown value makes only its entry unknown, which is absent, and the folders that it affects.
+// Value is the model, which decides the assignments, and entries that affect only content. An unknown value makes only
+// its entry unknown, which is absent.
 type Value struct {
 	Format      string
 	Environment string
-	Model       string            // canonical JSON; empty while unknown
-	Config      Config            // by config container
-	Manifests   map[string]string // canonical JSON by full name
-	Constraints map[string]string // canonical JSON by name
+	Model       string // canonical JSON; empty while unknown
+	Config      Config // by config container
+	Manifests   map[string]string
+	Constraints map[string]string
 }
 
 // Known reports whether the model is known, which every computation needs.
 func (v Value) Known() bool { return v.Model != "" }
 
-// Fleet decodes the value. Unknown manifests are pending; unknown config containers have no entry.
+// Fleet decodes the value. Unknown manifests are pending; unknown containers have no entry.
 func (v Value) Fleet() (*Fleet, Config, error) {
 	if err := CheckFormat(v.Format); err != nil {
 		return nil, nil, err
@@ -59,7 +59,7 @@ func (f *Fleet) adoptManifests(entries map[string]string) error {
 	return nil
 }
 
-// Value encodes the known parts. Each map is nil unless all names of its entries are known.
+// Value encodes the known parts. A map is nil unless all names of its entries are known.
 func (d *Decoded) Value() (Value, error) {
 	value := Value{Format: Format}
 	if d.ContainersKnown {

@@ -8,11 +8,11 @@ import (
 
 // Form is the syntax of a text, for readers and JSON Schemas.
 type Form struct {
-	Pattern string // for Go and JSON Schema
-	Longest int    // in bytes; 0: bounded by Pattern
+	Pattern string
+	Longest int // in bytes; 0: bounded by Pattern
 
 	compiled *regexp.Regexp
-	wrong    string // the problem of other texts
+	wrong    string
 }
 
 func newForm(pattern string, longest int, wrong string) *Form {

@@ -8,7 +8,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
 )
 
-// The name of the value follows.
 const (
 	valueAdvice = "plain values are committed as they are: give a reference to it in secrets of a config container, " +
 		"or an encrypted file; if it is none, "
@@ -16,7 +15,7 @@ const (
 	toAllowPlain    = "add allow_plain = [%q]"
 )
 
-// checkPlain reports credentials, except names in allowed such as database.password. Findings never contain a value.
+// checkPlain reports credentials, except names such as database.password in allowed. Findings never contain a value.
 func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice string) {
 	d.checkNamed(path, "", data, allowed, advice)
 }

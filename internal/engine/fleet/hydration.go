@@ -2,7 +2,7 @@ package fleet
 
 import "cmp"
 
-// Hydration configures how config containers merge. Empty fields have the defaults of hydrationKind.
+// Hydration configures how config containers merge. Empty fields have defaults.
 type Hydration struct {
 	Precedence string `json:"precedence,omitempty"`
 	OnConflict string `json:"on_conflict,omitempty"`

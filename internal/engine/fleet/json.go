@@ -12,12 +12,12 @@ import (
 
 // Bounds against texts from repositories and servers.
 const (
-	maxDepth  = 1000 // levels of nesting
+	maxDepth  = 1000
 	maxDigits = 1000 // of a number
 )
 
-// ParseJSON parses one JSON value. Trailing text and duplicate keys are errors. It accepts what encoding/json does, in a
-// fraction of the memory.
+// ParseJSON parses one JSON value like encoding/json, in a fraction of the memory. Trailing text and duplicate keys are
+// errors.
 func ParseJSON(text string) (any, error) {
 	tokens := newTokens(text)
 	value, err := nextValue(tokens, 0)
@@ -61,7 +61,7 @@ func syntaxError(text string) error {
 	return err
 }
 
-// endsEarly reports a truncated text: encoding/json reads a space after every text.
+// encoding/json reads a space after every text.
 func endsEarly(text, message string) bool {
 	return strings.HasPrefix(message, "unexpected end") ||
 		strings.HasPrefix(message, "invalid character ' '") && !strings.HasSuffix(text, " ")

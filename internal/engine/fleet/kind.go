@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// kind defines one kind of objects: each row has a field of T, its attribute and its reader.
+// kind defines one kind of objects. Each row has a field of T, its attribute and its reader.
 type kind[T any] struct {
 	Table
 	fields []kindField
-	check  func(o *ObjectReader, object *T) // may be nil
+	check  func(o *ObjectReader, object *T)
 }
 
 type kindField struct {
@@ -42,7 +42,6 @@ func defineKind[T any](table Table, rows func(probe *T) []row) *kind[T] {
 	return k
 }
 
-// checkedBy adds a check across attributes.
 func (k *kind[T]) checkedBy(check func(o *ObjectReader, object *T)) *kind[T] {
 	k.check = check
 	return k
@@ -84,7 +83,7 @@ func spreadAttribute[T any](object *T, a Attribute, read func(o *ObjectReader, o
 	return row{a, object, func(o *ObjectReader, _ string, object any) { read(o, object.(*T)) }}
 }
 
-// unstoredAttribute is read by the decoder of the kind.
+// unstoredAttribute is read by the kind's decoder.
 func unstoredAttribute(a Attribute) row { return row{Attribute: a} }
 
 func namedAttribute(field *string, form *Form, meaning string) row {
@@ -93,7 +92,7 @@ func namedAttribute(field *string, form *Form, meaning string) row {
 	})
 }
 
-// textAttribute is read by its properties: required, allowed values, form and default.
+// textAttribute is read by its properties.
 func textAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, func(o *ObjectReader, name string) string {
 		text, given := readText(o, name), o.fields[name]
@@ -118,7 +117,6 @@ func choiceAttribute(field *string, a Attribute) row {
 	return storedAttribute(field, a, readOneOfOrNone)
 }
 
-// textsAttribute is sorted.
 func textsAttribute(field *[]string, a Attribute) row {
 	a.Type = TextsType
 	if a.Form == nil {
@@ -162,13 +160,11 @@ func wholeAttribute(field *int, a Attribute) row {
 	return storedAttribute(field, a, (*ObjectReader).Int)
 }
 
-// objectAttribute is nil if absent.
 func objectAttribute[P any](field **P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) *P { return ReadObject(o, name, of.decodeNew) })
 }
 
-// partAttribute is zero if absent.
 func partAttribute[P any](field *P, of *kind[P], a Attribute) row {
 	a.Type, a.Of = ObjectType, &of.Table
 	return storedAttribute(field, a, func(o *ObjectReader, name string) P { return ReadObject(o, name, of.decode) })

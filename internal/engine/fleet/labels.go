@@ -13,7 +13,6 @@ func readName(o *ObjectReader, check func(string) string) string {
 	return checkText(o, "name", readRequired(o, "name"), check)
 }
 
-// maxLabelName bounds DNS labels and values of labels.
 const maxLabelName = 63
 
 // CheckLabelName returns the problem of a DNS label, or "".
@@ -63,7 +62,7 @@ func isLower(text string) bool {
 	return true
 }
 
-// arePlain reports certainly valid labels without Kubernetes' regular expressions.
+// arePlain avoids Kubernetes' regular expressions for most labels.
 func arePlain(labels map[string]string) bool {
 	for key, value := range labels {
 		if !IsPlainLabel(key) || value != "" && !IsPlainLabel(value) {
@@ -73,7 +72,7 @@ func arePlain(labels map[string]string) bool {
 	return true
 }
 
-// IsPlainLabel reports whether a text is certainly a valid value, and a valid key without prefix.
+// IsPlainLabel reports a certainly valid value, which is also a valid key.
 func IsPlainLabel(text string) bool {
 	if text == "" || len(text) > maxLabelName {
 		return false

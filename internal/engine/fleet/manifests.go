@@ -12,10 +12,10 @@ import (
 type Manifests struct {
 	folder.Manifests
 	Type       string         `json:"type,omitempty"`
-	Parameters map[string]any `json:"parameters,omitempty"` // for templates
-	// ConfigAs, Render and AllowPlain belong to the deployment target. They, too, affect only content.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// ConfigAs, Render and AllowPlain belong to the deployment target.
 	ConfigAs   ConfigAs `json:"config_as,omitempty"`
-	Render     string   `json:"render,omitempty"`      // one of [Renderings]; empty: the cluster type's
+	Render     string   `json:"render,omitempty"`
 	AllowPlain []string `json:"allow_plain,omitempty"` // sorted
 }
 
@@ -89,11 +89,11 @@ func readManifests(o *ObjectReader) Manifests {
 	return m
 }
 
-// checkManifests follows https://fluxcd.io/flux/components/source/.
+// https://fluxcd.io/flux/components/source/
 func checkManifests(o *ObjectReader, m *Manifests) {
 	texts := []struct {
 		attribute, text string
-		check           func(string) string // nil: any
+		check           func(string) string
 	}{
 		{"branch", m.Branch, checkRef}, {"tag", m.Tag, checkTag(m.Storage)}, {"commit", m.Commit, nil}, {"path", m.Path, checkSourcePath},
 		{"chart", m.Chart, checkChart}, {"version", m.Version, checkVersion}, {"digest", m.Digest, checkDigest},
@@ -134,7 +134,7 @@ func checkManifests(o *ObjectReader, m *Manifests) {
 	}
 	if problem := checkManifestsRepo(m.Storage, m.Repo, m.Chart); problem != "" {
 		o.Report("repo", "%s", problem)
-	} else if folder.CheckText(m.Repo) != nil { // its error would repeat a possible secret
+	} else if folder.CheckText(m.Repo) != nil { // the error would repeat a possible secret
 		o.Report("repo", "has a character that is not shown, or is longer than %d bytes", folder.MaxText)
 	}
 }

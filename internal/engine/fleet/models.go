@@ -108,7 +108,6 @@ func readModelPolicy(p *controlPlane, o *ObjectReader) {
 	p.Fleet.TargetPolicies = append(p.Fleet.TargetPolicies, policy)
 }
 
-// readModelSelector maps keys to the reserved labels in attributes.
 func readModelSelector(o *ObjectReader, attribute string, attributes map[string]string) *Selector {
 	wanted := readWantedLabels(o, attribute)
 	if _, isMap := o.fields[attribute].(map[string]any); !isMap {
@@ -141,7 +140,6 @@ func readModelSelector(o *ObjectReader, attribute string, attributes map[string]
 	return selector
 }
 
-// finishModel ignores attributes that such systems add.
 func finishModel(o *ObjectReader) {
 	o.Finish("apiVersion", "_id", "id", "description", "cost_center", "onboard_status",
 		"created_at", "created_by", "created_on", "updated_at", "updated_by", "updated_on", "deleted_at")

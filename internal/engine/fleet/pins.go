@@ -4,7 +4,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 )
 
-// pinManifests pins manifests by artifacts. While that is unknown, all manifests are.
+// While artifacts are unknown, so are all manifests.
 func pinManifests(d *decoder, root *ObjectReader) {
 	value, path := root.Value("artifacts")
 	var pins artifact.Resolved

@@ -1,16 +1,16 @@
 package fleet
 
-// Placement chooses among the hosts of a target policy, for each deployment target separately.
+// Placement chooses among the hosts of a target policy, for each deployment target.
 type Placement struct {
 	NumberOfHosts int          `json:"number_of_hosts"` // at least 1
 	Prefer        []Preference `json:"prefer,omitempty"`
 	Spread        []Spread     `json:"spread,omitempty"`
 }
 
-// Preference adds its weight to matching hosts. More weight is chosen first.
+// Preference adds weight to hosts. More weight is chosen first.
 type Preference struct {
 	Selector *Selector `json:"selector"`
-	Weight   int       `json:"weight"` // from -1000 to 1000
+	Weight   int       `json:"weight"`
 }
 
 // Spread keeps the numbers of chosen hosts per value of a label at most MaxSkew apart while hosts are left. Hosts

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readQuantities reads texts or numbers by resource name.
 func readQuantities(o *ObjectReader, attribute string) map[string]string {
 	given, isMap := o.value(attribute, QuantitiesType).(map[string]any)
 	if !isMap {
@@ -46,7 +45,7 @@ func checkQuantityNames(o *ObjectReader, attribute string, check func(name strin
 	}
 }
 
-// quotaResources are without a slash. https://kubernetes.io/docs/concepts/policy/resource-quotas/
+// https://kubernetes.io/docs/concepts/policy/resource-quotas/
 var quotaResources = []string{
 	"configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory", "memory",
 	"persistentvolumeclaims", "pods", "replicationcontrollers", "requests.cpu", "requests.ephemeral-storage", "requests.memory",
@@ -69,7 +68,7 @@ var countedResources = map[string][]string{
 	"rbac.authorization.k8s.io": {"rolebindings", "roles"},
 }
 
-// checkQuotaName is stricter than Kubernetes, which accepts some names that limit nothing.
+// Kubernetes accepts some names that limit nothing.
 func checkQuotaName(name string) string {
 	before, after, hasSlash := strings.Cut(name, "/")
 	switch {

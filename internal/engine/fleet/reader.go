@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Reader decodes objects strictly: a misspelt attribute or a wrong type is a finding at its path. Unknown values are
-// skipped and noted. The zero value is ready to use.
+// Reader decodes objects strictly: a misspelt attribute or a wrong type is a finding. Unknown values are skipped and
+// noted. The zero value is ready.
 type Reader struct {
 	Findings Findings
-	// Unknown reports whether a requested value is unknown.
+	// Unknown: a requested value is.
 	Unknown bool
 
-	more int // beyond the limit
-	// allEnvironments is nil if the input does not list them.
+	more            int // beyond the limit
 	allEnvironments []string
 }
 
@@ -33,7 +32,7 @@ func (r *Reader) Report(path *Path, format string, arguments ...any) {
 	r.Findings.Report(path, format, arguments...)
 }
 
-// Object starts to read an object. It returns nil if the value is unknown, or no object, which is a finding.
+// Object starts to read an object. It returns nil if the value is unknown, or no object (a finding).
 func (r *Reader) Object(table *Table, path *Path, value any) *ObjectReader {
 	o, isUnknown := r.object(table, path, value)
 	r.Unknown = r.Unknown || isUnknown
@@ -52,14 +51,13 @@ func (r *Reader) object(table *Table, path *Path, value any) (o *ObjectReader, i
 	return nil, false
 }
 
-// List reads a list of objects. Findings identify an object by its name if that is unique, else by index.
+// List reads objects. Findings identify them by unique names, else by index.
 func (r *Reader) List(table *Table, path *Path, value any) []*ObjectReader {
 	root := &ObjectReader{reader: r}
 	return readChildren(root, table, path, readElements(root, path, value, "a list of objects"))
 }
 
-// ObjectReader reads the attributes of one object. null means absent. An unknown attribute makes the object and its
-// parents unknown.
+// ObjectReader reads one object. null means absent. An unknown attribute makes the object and its parents unknown.
 type ObjectReader struct {
 	reader  *Reader
 	table   *Table        // nil for foreign kinds
@@ -107,7 +105,7 @@ func (o *ObjectReader) Report(name, format string, arguments ...any) {
 // Value returns an attribute without checks, and its path.
 func (o *ObjectReader) Value(name string) (any, *Path) { return o.get(name), o.At(name) }
 
-// get panics if the table has another type.
+// It panics if the table has another type.
 func (o *ObjectReader) get(name string, types ...Type) any {
 	if o.table != nil {
 		o.table.find(name).must(types)
@@ -218,7 +216,7 @@ func readText(o *ObjectReader, name string) string {
 	return text
 }
 
-// ReadTextOrDefault returns the table's default for an absent or unknown text.
+// ReadTextOrDefault is [ObjectReader.Text] with the table's default.
 func ReadTextOrDefault(o *ObjectReader, name string) string {
 	return cmp.Or(o.Text(name), o.table.defaultText(name))
 }
@@ -276,7 +274,7 @@ func readOneOfThese(o *ObjectReader, name, byDefault string, allowed ...string) 
 	return text
 }
 
-// Bool returns the table's default if the attribute is absent, and false if it is unknown or wrong.
+// Bool returns the default if the attribute is absent, and false if it is unknown or wrong.
 func (o *ObjectReader) Bool(name string) bool {
 	switch value := o.value(name, BoolType).(type) {
 	case nil:
@@ -306,7 +304,7 @@ func ReadBoolOrObject(o *ObjectReader, name string, is *bool) *ObjectReader {
 	return nil
 }
 
-// Int reads a whole number within the table's bounds, or else returns the default or 0.
+// Int reads a number within the table's bounds, or else returns the default or 0.
 func (o *ObjectReader) Int(name string) int {
 	attribute := o.table.find(name)
 	switch value := o.value(name, WholeType).(type) {

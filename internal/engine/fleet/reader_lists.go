@@ -18,7 +18,7 @@ func readElements(o *ObjectReader, path *Path, value any, what string) []any {
 	return nil
 }
 
-// Texts reads a list of strings: nil if absent, without unknown and wrong ones.
+// Texts reads a list of strings, without unknown and wrong ones; nil if absent.
 func (o *ObjectReader) Texts(name string) []string {
 	texts := readTextList(o, name, true)
 	if texts == nil && o.fields[name] != nil {
@@ -56,7 +56,6 @@ func readSortedTexts(o *ObjectReader, name string) []string {
 	return slices.Compact(texts)
 }
 
-// readCheckedTexts sorts. check returns a problem or "".
 func readCheckedTexts(o *ObjectReader, name string, check func(string) string) []string {
 	texts := readSortedTexts(o, name)
 	EachText(o, name, func(path *Path, text string) {
@@ -175,7 +174,7 @@ func ReadList[T any](o *ObjectReader, name string, read func(*ObjectReader) T) [
 	return all
 }
 
-// ReadObject reads an object, and reports attributes that read ignores. It returns the zero value if absent or unknown.
+// ReadObject is [ReadList] for one object; zero if absent or unknown.
 func ReadObject[T any](o *ObjectReader, name string, read func(*ObjectReader) T) (made T) {
 	if part := o.Object(name); part != nil {
 		made = read(part)

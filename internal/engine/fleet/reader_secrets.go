@@ -26,7 +26,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 		if len(validation.IsConfigMapKey(key)) > 0 {
 			o.reader.Report(path, `is not a key of a Secret: letters, digits, "-", "_" and ".", at most 253 of them`)
 		}
-		if value, twice := data[key]; twice && value != nil && element != nil { // null removes another container's key
+		if value, twice := data[key]; twice && value != nil && element != nil {
 			o.reader.Report(path, "is a key of data, too, but a key is either a value or a secret: remove one of the two")
 		}
 		switch element.(type) {
@@ -37,7 +37,7 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 				references[key] = secretReferenceKind.decodeNew(r)
 				r.Finish()
 			}
-		default: // may be the secret itself: not repeated
+		default:
 			o.reader.Report(path, "must be a reference to a secret in a store, an object {store, key} with property and version where they are "+
 				"needed, not %s: the secret itself belongs into the store", kindOf(element))
 		}
@@ -45,7 +45,6 @@ func readSecretReferences(o *ObjectReader, attribute string) map[string]*SecretR
 	return references
 }
 
-// eachInMap calls do for each element of a known map, in order.
 func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path *Path, element any)) {
 	switch given := o.value(attribute, ObjectMapType).(type) {
 	case nil:
@@ -59,7 +58,6 @@ func eachInMap(o *ObjectReader, attribute, what string, do func(key string, path
 	}
 }
 
-// goesUp finds "." and "..", possibly URL-encoded.
 func goesUp(path string) bool {
 	path = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", `\`, "/").Replace(path)
 	for part := range strings.SplitSeq(path, "/") {
@@ -76,7 +74,7 @@ func checkStoreName(o *ObjectReader, path *Path, name string) {
 	}
 }
 
-// checkShown refuses a text that plans cannot show, without repeating it.
+// checkShown never repeats the text.
 func checkShown(o *ObjectReader, attribute, text string) {
 	if isSet(text) && folder.CheckText(text) != nil {
 		o.Report(attribute, "has a character that is not shown, or is longer than %d bytes", folder.MaxText)

@@ -20,7 +20,6 @@ var kindNames = map[string]string{
 	deploymentTargets: "deployment target",
 }
 
-// refer adds a reference to check at the end.
 func (c *crossReferences) refer(path *Path, collection, name string) {
 	if isSet(name) && c.decoded.EnvironmentKnown {
 		c.references = append(c.references, reference{path: path, collection: collection, name: name})
@@ -207,7 +206,7 @@ func (c *crossReferences) checkCycles() {
 	visit = func(name string) {
 		if start := slices.Index(trail, name); start >= 0 {
 			circle := append(slices.Clone(trail[start:]), name)
-			if len(circle) > 2 { // others report a self-reference
+			if len(circle) > 2 {
 				c.reader.Report(workloads[name].path.Attribute("requires"),
 					"workloads require each other in a circle: %s", strings.Join(circle, " → "))
 			}

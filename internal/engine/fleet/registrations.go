@@ -16,7 +16,7 @@ type Registration struct {
 	Labels    Labels
 	Workspace string // may be empty
 	Source    Source
-	// Sources are the URL prefixes of the workspace; nil allows any. SourcesKnown is false while they are unknown.
+	// Sources are of the workspace; nil allows any.
 	Sources      []string
 	SourcesKnown bool
 }
@@ -58,7 +58,6 @@ func DecodeRegistrations(documents, options any) (registrations map[string]Regis
 	return p.found, !p.pendingTexts, p.allFindings()
 }
 
-// location normalizes a source for comparison.
 func (s Source) location() Source {
 	at := strings.TrimSuffix(strings.TrimRight(s.URL, "/"), ".git")
 	if parsed, err := url.Parse(at); err == nil && parsed.Scheme != "" && parsed.Host != "" {
@@ -98,7 +97,7 @@ func (p *registrationReader) read(at *Path, document Document) {
 	apiVersion, _ := fields["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	if group != kalypsoGroup || fields["kind"] != "WorkloadRegistration" {
-		return // control_plane reports other kinds
+		return
 	}
 	o, _ := p.object(nil, at, document.Value)
 	step := fmt.Sprintf(" document %d (line %d, WorkloadRegistration %.80q)", document.Number, document.Line, documentName(o))
@@ -140,7 +139,7 @@ func (p *registrationReader) register(o *ObjectReader) {
 	p.found[registration.Name] = registration
 }
 
-// bound sets the sources of a registration, and checks its URL. at is the path of its spec.
+// at is the path of the spec.
 func (p *registrationReader) bound(registration *Registration, at *Path) {
 	sources, ok := p.bounds.sources[registration.Workspace]
 	registration.Sources, registration.SourcesKnown = sources, !p.bounds.isSet || ok && !p.bounds.pending[registration.Workspace]

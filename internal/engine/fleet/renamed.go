@@ -6,7 +6,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// FirstName returns the oldest name, which everything on clusters keeps, so that a rename removes nothing.
+// FirstName returns the oldest name, which clusters keep: a rename removes nothing.
 func (c *ClusterType) FirstName() string {
 	if len(c.Formerly) > 0 {
 		return c.Formerly[0]
@@ -93,7 +93,6 @@ func (c *crossReferences) checkFormerNames() {
 	}
 }
 
-// nameNow returns the current name, or "".
 func (c *crossReferences) nameNow(name string) string {
 	for _, one := range c.formerNames {
 		if one.name == name {

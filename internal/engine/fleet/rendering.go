@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	RenderPointers = "pointers" // reconciler objects point to the manifests
-	RenderPreview  = "preview"  // also rendered at plan for rules
-	RenderObjects  = "objects"  // folders have the final objects
+	RenderPointers = "pointers"
+	RenderPreview  = "preview"
+	RenderObjects  = "objects"
 )
 
 // Renderings is in order of strength.
@@ -16,8 +16,7 @@ var Renderings = []string{RenderPointers, RenderPreview, RenderObjects}
 
 var weakerRenderings = Renderings[:len(Renderings)-1]
 
-// WeakensRendering reports whether a deployment target is rendered less than its cluster type demands and its workspace
-// allows.
+// WeakensRendering reports less rendering than the cluster type demands and the workspace allows.
 func WeakensRendering(clusterType *ClusterType, target *DeploymentTarget, workspace *Workspace) bool {
 	strength := func(render string) int { return slices.Index(Renderings, render) }
 	demanded := cmp.Or(clusterType.Render, RenderPointers)
@@ -30,7 +29,7 @@ func RenderingOf(clusterType *ClusterType, target *DeploymentTarget) string {
 	return cmp.Or(target.Manifests.Render, clusterType.Render, RenderPointers)
 }
 
-// readAside does not mark the object as unknown, and reports whether all values were known.
+// readAside reports whether all values were known, without marking the object.
 func readAside(o *ObjectReader, read func()) (known bool) {
 	unknown := o.unknown
 	o.unknown = false

@@ -28,7 +28,7 @@ var secretReferenceKind = defineKind(Table{
 		textAttribute(&r.Property, Attribute{Meaning: "A part of the secret, where the store has such."}),
 		textAttribute(&r.Version, Attribute{Meaning: "One of the secret's versions, where the store has such. Unset: the newest."}),
 	}
-}).checkedBy(func(o *ObjectReader, r *SecretReference) { // a message never repeats a text: it may be the secret itself
+}).checkedBy(func(o *ObjectReader, r *SecretReference) { // messages never repeat a text
 	checkStoreName(o, o.At("store"), r.Store)
 	checkShown(o, "key", r.Key)
 	checkShown(o, "property", r.Property)
@@ -40,14 +40,13 @@ var secretReferenceKind = defineKind(Table{
 
 // ContainerSecrets are the secrets of a config container.
 type ContainerSecrets struct {
-	// References share the keys of data. nil removes another container's key.
+	// References share the keys of data. nil removes a key.
 	References map[string]*SecretReference `json:"secrets,omitempty"`
 	// Encrypted are files of one YAML document each.
 	Encrypted []string `json:"encrypted,omitempty"`
 }
 
-// SecretsEntry returns the name of a container's secrets in [Config]. Names of containers have no "/", or begin with
-// [appConfigPrefix].
+// SecretsEntry returns a name in [Config]. Names of containers have no "/", or begin with [appConfigPrefix].
 func SecretsEntry(container string) string { return "secrets/" + container }
 
 // UnknownEntry stands for unknown secrets.
@@ -88,8 +87,7 @@ func (c Config) SetSecrets(container *ConfigContainer, secrets ContainerSecrets)
 	return nil
 }
 
-// ParseEncrypted checks that an encrypted file has one YAML document without plain values. The error has no value and no
-// location.
+// ParseEncrypted refuses plain values, and more than one YAML document. The error has no value.
 func ParseEncrypted(text string) (encrypted.File, error) {
 	document, err := ParseYAML(text)
 	if err != nil {
@@ -112,7 +110,7 @@ func ParseEncrypted(text string) (encrypted.File, error) {
 	return file, nil
 }
 
-// withoutContent cuts an error after the line number: the rest may contain a value.
+// The rest may contain a value.
 func withoutContent(err error) string {
 	var bound *BoundError
 	if errors.As(err, &bound) {

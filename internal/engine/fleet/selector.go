@@ -127,12 +127,12 @@ func (s *Selector) Compile() (Requirements, Findings) {
 
 const selectorSpace = " \t\r\n"
 
-// parseExpression parses one requirement at a time: Kubernetes' parser reports no position.
+// Kubernetes' parser reports no position.
 func parseExpression(expression string) (labels.Requirements, error) {
 	if strings.Trim(expression, selectorSpace) == "" {
 		return nil, nil
 	}
-	if before, _, found := strings.Cut(expression, "\x00"); found { // the parser stops here
+	if before, _, found := strings.Cut(expression, "\x00"); found {
 		return nil, fmt.Errorf("at character %d: a NUL character", utf8.RuneCountInString(before)+1)
 	}
 	var all labels.Requirements
@@ -169,7 +169,6 @@ func parseExpression(expression string) (labels.Requirements, error) {
 	return all, nil
 }
 
-// requirementMessage removes Go details.
 func requirementMessage(err error) string {
 	var fieldError *field.Error
 	if errors.As(err, &fieldError) {
@@ -302,7 +301,7 @@ func readSelectorNamed(o *ObjectReader, name string, names selectorAttributes) *
 	return selector
 }
 
-// readWantedLabels refuses null: without the label, more would match.
+// Without the label, more would match.
 func readWantedLabels(o *ObjectReader, attribute string) map[string]string {
 	if fields, ok := o.fields[attribute].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -320,7 +319,7 @@ func readLabelValues(o *ObjectReader, attribute string) []string {
 	return slices.Compact(values)
 }
 
-// isPlain reports most valid selectors without compiling them.
+// isPlain avoids compiling most selectors.
 func (s *Selector) isPlain() bool {
 	for _, expression := range s.MatchExpressions {
 		if operator := expression.Operator; operator != "In" && operator != "NotIn" {
@@ -347,7 +346,7 @@ func checkSelector(o *ObjectReader, selector *Selector, names selectorAttributes
 			attribute += "[" + rest
 		}
 		finding.Path = o.path.String() + "." + attribute
-		if !slices.ContainsFunc(said, func(f Finding) bool { return f.Path == finding.Path }) { // such as "is required"
+		if !slices.ContainsFunc(said, func(f Finding) bool { return f.Path == finding.Path }) {
 			o.reader.Findings = append(o.reader.Findings, finding)
 		}
 	}

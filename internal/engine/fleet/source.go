@@ -14,7 +14,7 @@ import (
 
 // Messages never repeat a URL: it may contain a secret.
 
-// repoSchemes is by storage. Git's form "user@host:path" has none.
+// Git's form "user@host:path" has no scheme.
 var repoSchemes = map[string][]string{
 	"git":  {"https", "http", "ssh"},
 	"helm": {"https", "http", "oci"},
@@ -95,7 +95,7 @@ func checkDigest(digest string) string {
 	return `is not a digest: "sha256:" and 64 hexadecimal digits in lower case`
 }
 
-// scpLike is Git's short form for ssh. https://git-scm.com/docs/git-clone#_git_urls
+// https://git-scm.com/docs/git-clone#_git_urls
 var scpLike = regexp.MustCompile(`^(?:[\w.+-]+@)?[\w.-]{2,}:[^:/][^:]*$|^(?:[\w.+-]+@)?[\w.-]{2,}:/[^/:][^:]*$`)
 
 func checkRef(name string) string {
@@ -157,7 +157,7 @@ func checkSourcePrefix(prefix string) string {
 	return ""
 }
 
-// wildcards have a meaning in an Argo CD project.
+// They have a meaning in an Argo CD project.
 const wildcards = "*?{}[]"
 
 func checkChart(chart string) string {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Table lists the attributes of an object. Readers, documentation, JSON Schemas and resource schemas follow from it. A
-// reader panics if the table lacks an attribute or has another type; attributes that no reader asks for are refused.
+// Table lists the attributes of an object. Readers, documentation, JSON Schemas and resource schemas follow from it.
+// Readers panic if they differ from it; attributes without a reader are refused.
 type Table struct {
 	Name       string // singular: "cluster type"
 	Meaning    string // Markdown
 	Attributes []Attribute
-	// Some lists attributes. At least one must be set, exactly one if One is true.
+	// Some lists attributes. One must be set, or exactly one if One is true.
 	Some []string
 	One  bool
 	// Apart lists pairs that exclude each other.
@@ -30,7 +30,7 @@ type Attribute struct {
 	Allowed  []string // nil: any
 	Form     *Form    // of texts; nil: any
 	Keys     *Form    // of map keys; nil: any
-	// Least and Most bound a whole number.
+	// Least and Most bound whole numbers.
 	Least, Most int
 	Meaning     string // Markdown
 	Of          *Table // of nested objects
@@ -64,7 +64,7 @@ const (
 	TextOrObjectType
 	BoolOrObjectType
 	TextOrTextMapType
-	CollectionType // a list or map of objects
+	CollectionType
 	NamesOrObjectsType
 	TextsInAnyFormType
 	AnyType
@@ -177,7 +177,7 @@ func (a *Attribute) DefaultText() string {
 	}
 	text, err := json.Marshal(a.Default)
 	if err != nil {
-		panic(err) // no default is of another type
+		panic(err)
 	}
 	return string(text)
 }
@@ -222,5 +222,4 @@ func (a *Attribute) TypeText() string {
 	return text
 }
 
-// maxWhole is the default upper bound.
 const maxWhole = 1<<31 - 1

@@ -8,8 +8,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Toleration lets a policy assign to tainted hosts. An empty Key with Exists tolerates every taint, an empty Effect
-// every effect.
+// Toleration lets a policy assign to tainted hosts. An empty Key with Exists, or an empty Effect, tolerates all.
 type Toleration struct {
 	Key      string `json:"key,omitempty"`
 	Operator string `json:"operator"` // "Equal" or "Exists"

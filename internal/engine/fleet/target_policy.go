@@ -1,6 +1,6 @@
 package fleet
 
-// TargetPolicy selects deployment targets, and the cluster types or clusters to deploy them to.
+// TargetPolicy assigns deployment targets to cluster types or clusters.
 type TargetPolicy struct {
 	Name                     string       `json:"name"`
 	Workspace                string       `json:"workspace,omitempty"` // empty: any
@@ -9,8 +9,8 @@ type TargetPolicy struct {
 	ClusterTypeSelector      *Selector    `json:"cluster_type_selector,omitempty"`
 	ClusterSelector          *Selector    `json:"cluster_selector,omitempty"`
 	Tolerations              []Toleration `json:"tolerations,omitempty"`
-	Placement                *Placement   `json:"placement,omitempty"` // nil: every selected host
-	Effect                   string       `json:"effect"`              // "schedule" or "exclude"
+	Placement                *Placement   `json:"placement,omitempty"`
+	Effect                   string       `json:"effect"` // "schedule" or "exclude"
 }
 
 var targetPolicyKind = defineKind(Table{

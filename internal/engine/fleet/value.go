@@ -24,7 +24,7 @@ func IsKnown(value any) bool {
 	return !deep.Holds(value, func(part any) bool { return part == Unknown{} })
 }
 
-// CanonicalJSON returns sorted keys, no white space, no needless escapes, and numbers as [CanonicalNumber] does.
+// CanonicalJSON has sorted keys, no white space, no needless escapes, and canonical numbers.
 func CanonicalJSON(value any) (string, error) {
 	var buffer bytes.Buffer
 	if err := writeCanonical(&buffer, value); err != nil {
@@ -108,8 +108,7 @@ func isPlainJSON(text string) bool {
 	return true
 }
 
-// Canonical returns a deep copy with canonical numbers, so that equal values are deeply equal. Unknown values are
-// errors.
+// Canonical returns a deep copy with canonical numbers. Equal values are deeply equal; unknown values are errors.
 func Canonical(value any) (any, error) {
 	switch value := value.(type) {
 	case nil, bool, string:
@@ -142,14 +141,12 @@ func Canonical(value any) (any, error) {
 
 const numberPrecision = 512
 
-// Binary exponents beyond maxPlainExponent are written as such, beyond maxExponent refused: "1e999999999" must not take
-// gigabytes.
+// Larger binary exponents are written as such, or refused: "1e999999999" must not take gigabytes.
 const (
 	maxPlainExponent = 2048
 	maxExponent      = 32768
 )
 
-// outOfRange is neither a number nor a label.
 const outOfRange json.Number = "out of the range of numbers"
 
 // CanonicalNumber returns the shortest decimal text, usually without exponent: "1.50" and "15e-1" are both "1.5".
@@ -174,7 +171,7 @@ func CanonicalNumber(number json.Number) (json.Number, error) {
 	return canonical, nil
 }
 
-// FormatNumber is [CanonicalNumber] for a parsed number. A number out of range has no valid form.
+// FormatNumber is [CanonicalNumber] for a parsed number; out of range, the result is invalid.
 func FormatNumber(number *big.Float) json.Number {
 	exponent := number.MantExp(nil)
 	switch size := max(exponent, -exponent); {

@@ -9,7 +9,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Workload is an application or a platform service with its deployment targets of this environment.
+// Workload is an application or a platform service with the deployment targets of one environment.
 type Workload struct {
 	Name              string             `json:"name"`
 	Workspace         string             `json:"workspace,omitempty"`
@@ -24,7 +24,7 @@ type DeploymentTarget struct {
 	Labels        Labels   `json:"labels,omitempty"`
 	Namespace     string   `json:"namespace,omitempty"`      // empty: "<environment>-<host>-<target>"
 	ConfigSchemas []string `json:"config_schemas,omitempty"` // JSON Schemas
-	// Manifests affect only content, so they are not part of the model.
+	// Manifests are not part of the model.
 	Manifests        Manifests `json:"-"`
 	ManifestsPending bool      `json:"-"`
 }
@@ -90,7 +90,7 @@ var deploymentTargetKind = defineKind(Table{
 	}
 }).checkedBy(func(o *ObjectReader, t *DeploymentTarget) { checkText(o, "namespace", t.Namespace, checkNotReserved) })
 
-// contentAttribute affects only content. An unknown value makes only the target's manifests unknown.
+// contentAttribute affects only content. While it is unknown, so are the manifests.
 func contentAttribute(t *DeploymentTarget, a Attribute, read func(o *ObjectReader, m *Manifests)) row {
 	return spreadAttribute(t, a, func(o *ObjectReader, t *DeploymentTarget) {
 		readContent(t, readAside(o, func() { read(o, &t.Manifests) }))
@@ -184,7 +184,7 @@ func decodeDeploymentTarget(d *decoder, path *Path, name string, value any) (_ *
 	return &target, belongs, o.unknown
 }
 
-// checkNotReserved protects namespaces of Kubernetes and of agents from a workspace's quota and policies.
+// checkNotReserved protects agents and Kubernetes from a workspace's quota and policies.
 func checkNotReserved(name string) string {
 	switch agent := reconciler.InNamespace(name); {
 	case agent != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// Workspace is a team: its workloads, the groups that may use its namespaces, and its quota.
+// Workspace is a team.
 type Workspace struct {
 	Name              string            `json:"name"`
 	ContributorGroups []string          `json:"contributor_groups,omitempty"`
@@ -16,16 +16,15 @@ type Workspace struct {
 	Environments      []string          `json:"environments,omitempty"` // empty: all
 	ResourceQuota     map[string]string `json:"resource_quota,omitempty"`
 	LimitRange        []Limit           `json:"limit_range,omitempty"`
-	NetworkPolicy     string            `json:"network_policy,omitempty"`  // "isolated", or empty
-	ServiceAccount    string            `json:"service_account,omitempty"` // impersonated by reconcilers; empty: none
-	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"`  // nil: "default"
+	NetworkPolicy     string            `json:"network_policy,omitempty"` // "isolated", or empty
+	ServiceAccount    string            `json:"service_account,omitempty"`
+	ArgocdProject     *ArgocdProject    `json:"argocd_project,omitempty"` // nil: "default"
 	// Secrets, Sources and Parameters bound the use of shared resources; nil: not set.
-	Secrets    []string `json:"secrets,omitzero"`    // names in the namespace of reconciler objects
-	Sources    []string `json:"sources,omitzero"`    // URL prefixes: see package access
-	Parameters []string `json:"parameters,omitzero"` // paths of fields: "helm_release.valuesFrom"
-	// LeastRender is the weakest rendering below the cluster type's; empty: none.
-	LeastRender string `json:"least_render,omitempty"`
-	Labels      Labels `json:"labels,omitempty"`
+	Secrets     []string `json:"secrets,omitzero"`
+	Sources     []string `json:"sources,omitzero"`
+	Parameters  []string `json:"parameters,omitzero"`
+	LeastRender string   `json:"least_render,omitempty"`
+	Labels      Labels   `json:"labels,omitempty"`
 }
 
 // Limit has quantities by resource, as in a LimitRange.
@@ -44,7 +43,7 @@ var LimitTypes = []string{"Container", "Pod", "PersistentVolumeClaim"}
 // ArgocdProject is the project of a workspace's Applications.
 type ArgocdProject struct {
 	Name   string `json:"name"`
-	Render bool   `json:"render,omitempty"` // Flotilla writes the AppProject
+	Render bool   `json:"render,omitempty"`
 }
 
 // IsConfined reports whether workloads may use only allowed resources.
@@ -160,7 +159,6 @@ func decodeWorkspace(d *decoder, o *ObjectReader) belonging {
 	return inEnvironment
 }
 
-// readArgocdProject reads a name, or {name, render}.
 func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	project := ArgocdProject{}
 	if _, isObject := o.fields[attribute].(map[string]any); isObject {
@@ -177,7 +175,7 @@ func readArgocdProject(o *ObjectReader, attribute string) *ArgocdProject {
 	return &project
 }
 
-// allowedAttribute bounds workloads: an empty list allows nothing, nil is not set.
+// An empty list allows nothing, nil is not set.
 func allowedAttribute(field *[]string, check func(string) string, a Attribute) row {
 	a.Type = TextsType
 	return storedAttribute(field, a, func(o *ObjectReader, name string) []string {

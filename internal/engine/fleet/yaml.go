@@ -13,18 +13,18 @@ import (
 	nodes "go.yaml.in/yaml/v3"
 )
 
-// YAML is read as by Kubernetes: YAML 1.1, limited to JSON's values. Bounds are checked before parsing, since a few
-// bytes of a tenant's YAML can expand to gigabytes.
+// YAML is read as by Kubernetes: YAML 1.1, limited to JSON's values. Bounds are checked first: a few bytes of a tenant's
+// YAML can expand to gigabytes.
 const (
-	// maxDocument is the largest object that Kubernetes stores, in bytes.
+	// maxDocument is Kubernetes' largest object, in bytes.
 	maxDocument = 3 << 19
-	// maxExpanded bounds a document with expanded aliases: the largest ConfigMap, in bytes.
+	// maxExpanded is with aliases: the largest ConfigMap, in bytes.
 	maxExpanded = 1 << 20
-	// maxValues bounds keys and values, which take a few hundred bytes each.
+	// maxValues bounds keys and values, of a few hundred bytes each.
 	maxValues = 100_000
 )
 
-// ParseYAML parses one document. Duplicate keys are errors; a text beyond the bounds is a [*BoundError].
+// ParseYAML parses one document. Duplicate keys are errors; beyond the bounds, the error is a [*BoundError].
 func ParseYAML(text string) (any, error) {
 	var only *YAMLDocument
 	for _, part := range SplitYAML(text) {
@@ -72,8 +72,7 @@ func tooLarge(format string, arguments ...any) error {
 	return &BoundError{fmt.Sprintf(format, arguments...)}
 }
 
-// CheckYAML checks the bounds without decoding. The error is a [*BoundError], or a syntax error in a document with
-// aliases.
+// CheckYAML does not decode. The error is a [*BoundError], or a syntax error in a document with aliases.
 func CheckYAML(text string) error {
 	if len(text) > maxDocument {
 		return tooLarge("is larger than %s, which is the most that Kubernetes stores as one object", sizeText(maxDocument))
@@ -118,13 +117,13 @@ func sizeText(bytes int) string {
 	return strconv.FormatFloat(float64(bytes)/(1<<20), 'f', -1, 64) + " MiB"
 }
 
-// valuesAtMost counts characters that can begin a key or value. It skips block scalars, which hold whole files.
+// valuesAtMost counts beginnings of keys and values. Block scalars hold whole files and do not count.
 func valuesAtMost(text string) int {
 	if len(text)*2 <= maxValues {
 		return 0
 	}
 	c := counter{}
-	scalar := -1 // lines of the block scalar are indented more
+	scalar := -1 // lines are indented more
 	for line := range strings.Lines(text) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if scalar >= 0 && (indent > scalar || strings.TrimSpace(line) == "") {
@@ -141,16 +140,15 @@ func valuesAtMost(text string) int {
 	return c.count + 1
 }
 
-// blockScalar matches the line before a block scalar.
 var blockScalar = regexp.MustCompile(`^(?: *(?:- +)*()(?:"[^"\\]*"|'[^']*'|[\w./-]+) *: +| *(?:- +)*()- +)[|>][+-]? *\r?\n$`)
 
 type counter struct {
 	count int
-	flow  bool // a bracket was seen
+	flow  bool
 }
 
 func (c *counter) line(line string) {
-	begins := true // only indicators so far
+	begins := true
 	for i := 0; i < len(line); i++ {
 		ends := i+1 == len(line) || line[i+1] <= ' ' || line[i+1] >= utf8.RuneSelf
 		switch char := line[i]; {
@@ -193,7 +191,6 @@ func indicator(text string, c byte) int {
 	}
 }
 
-// expansion measures a document with expanded aliases.
 type expansion struct {
 	sizes map[*nodes.Node]size
 	open  []*nodes.Node // being measured
@@ -229,7 +226,7 @@ func (e *expansion) measure(node *nodes.Node) (size, error) {
 	return all, nil
 }
 
-// jsonable converts to JSON's types. Keys become texts as in Kubernetes.
+// Keys become texts as in Kubernetes.
 func jsonable(value any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
@@ -316,7 +313,7 @@ func keyText(key any) (string, error) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
-// yamlProblem formats a parser error as ", line 7: …", counted from firstLine.
+// Lines count from firstLine.
 func yamlProblem(err error, firstLine int) string {
 	message := err.Error()
 	match := yamlLine.FindStringSubmatch(message)

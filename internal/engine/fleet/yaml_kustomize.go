@@ -10,8 +10,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/reconciler"
 )
 
-// unmarshalAsApplied decodes an object as its agent does: Flux, which builds every folder, as kustomize, all others as
-// kubectl.
+// Flux builds every folder with kustomize; others decode as kubectl.
 func unmarshalAsApplied(text []byte, into any) error {
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -25,7 +24,7 @@ func unmarshalAsApplied(text []byte, into any) error {
 	return yaml.UnmarshalStrict(text, into)
 }
 
-// unmarshalAsKustomize decodes yes, no, on, off, y, n and dates as texts. Flux builds control planes so.
+// Here yes, no, on, off, y, n and dates are texts.
 func unmarshalAsKustomize(text []byte, into any) error {
 	var document nodes.Node
 	if err := nodes.Unmarshal(text, &document); err != nil {
@@ -37,7 +36,6 @@ func unmarshalAsKustomize(text []byte, into any) error {
 	return document.Decode(into)
 }
 
-// prepareNode turns dates into texts, and refuses duplicate keys.
 func prepareNode(node *nodes.Node) error {
 	if node.ShortTag() == "!!timestamp" {
 		node.Tag = "!!str"

@@ -53,7 +53,7 @@ func hasLine(text, beginning string) bool {
 	return strings.HasPrefix(text, beginning) || strings.Contains(text, "\n"+beginning)
 }
 
-// maxPlain is in bytes: beyond it, there are bounds to check.
+// Beyond it, in bytes, there are bounds to check.
 const maxPlain = maxValues / 2
 
 // readPlainYAML parses block maps and lists, simple quoted texts, literal blocks, and unambiguous words and numbers.
@@ -77,7 +77,7 @@ func readPrintable(text string) (value any, ok bool) {
 	return value, !r.unsupported && r.done
 }
 
-// plainReader's line is neither empty nor a comment.
+// The line is neither empty nor a comment.
 type plainReader struct {
 	rest        string
 	indent      int
@@ -138,7 +138,7 @@ func (r *plainReader) list(indent int) any {
 		switch _, _, isMember := member(rest); {
 		case rest[0] == ' ' || isItem(rest):
 			r.unsupported = true
-		case isMember: // a map starts on this line
+		case isMember:
 			r.indent, r.line = indent+2, rest
 			list = append(list, r.block(indent+2))
 		default:
@@ -175,7 +175,7 @@ func (r *plainReader) object(indent int) any {
 	return object
 }
 
-// readBelow reads the block below a line. Lists in maps need no indent.
+// Lists in maps need no indent.
 func (r *plainReader) readBelow(indent int, inMap bool) any {
 	r.next()
 	switch {
@@ -193,7 +193,7 @@ func (r *plainReader) scalar(text string, indent int) any {
 	}
 	value, ok := plainScalar(text)
 	r.next()
-	if !ok || !r.done && r.indent > indent { // the text goes on
+	if !ok || !r.done && r.indent > indent {
 		r.unsupported = true
 	}
 	return value
@@ -301,7 +301,7 @@ func plainScalar(text string) (any, bool) {
 	return text, true
 }
 
-// isOddWord reports a word that some parser does not read as text.
+// Some parser does not read these as text.
 func isOddWord(word string) bool {
 	switch len(word) {
 	case 1, 2, 3, 4, 5:

@@ -17,12 +17,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// NewAdopt returns the function.
-func NewAdopt() function.Function {
-	return frame.Function{Name: "adopt", Definition: adoptDefinition, Run: runAdopt}.New()
-}
-
-var adoptDefinition = function.Definition{
+// Adopt is provider::flotilla::adopt.
+var Adopt = frame.Function{Name: "adopt", Run: runAdopt, Definition: function.Definition{
 	Summary: "Makes a fleet of the objects of reconcilers that are there",
 	MarkdownDescription: "Reads the YAML that clusters follow today: Argo CD's Applications and ApplicationSets, Flux' sources, " +
 		"Kustomizations and HelmReleases, Rancher Fleet's GitRepos, HelmOps and Bundles, and Config Sync's RootSyncs and RepoSyncs. It " +
@@ -52,13 +48,9 @@ var adoptDefinition = function.Definition{
 				"has them; or a list of texts. Files whose names end in neither `.yaml`, `.yml` nor `.json` are passed over.",
 		},
 	},
-	// OpenTofu treats an untyped null as unknown.
-	VariadicParameter: function.DynamicParameter{
-		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, adopt.OptionsTable),
-	},
-	Return: function.DynamicReturn{},
-}
+	VariadicParameter: options(schemas.Setting("The options, which may be left out.", fleet.ObjectType, adopt.OptionsTable)),
+	Return:            function.DynamicReturn{},
+}}
 
 // adoptTime bounds rendering. Objects not rendered by then are listed.
 const adoptTime = time.Minute

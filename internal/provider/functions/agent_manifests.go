@@ -15,12 +15,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// NewAgentManifests returns the function.
-func NewAgentManifests() function.Function {
-	return frame.Function{Name: "agent_manifests", Definition: agentManifestsDefinition, Run: runAgentManifests}.New()
-}
-
-var agentManifestsDefinition = function.Definition{
+// AgentManifests is provider::flotilla::agent_manifests.
+var AgentManifests = frame.Function{Name: "agent_manifests", Run: runAgentManifests, Definition: function.Definition{
 	Summary: "Writes the objects that a cluster's agent needs to follow its folders",
 	MarkdownDescription: "Returns the objects that `flotilla_agent` would apply, as a list of YAML documents in the order that " +
 		"they have to be applied: definitions of kinds, namespaces, the rest. For cloud-init, Azure Arc and templates of clusters, where " +
@@ -32,7 +28,7 @@ var agentManifestsDefinition = function.Definition{
 		},
 	},
 	Return: function.ListReturn{ElementType: types.StringType},
-}
+}}
 
 // runAgentManifests returns all problems in the one error of a function.
 func runAgentManifests(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {

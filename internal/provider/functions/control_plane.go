@@ -12,12 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// NewControlPlane returns the function.
-func NewControlPlane() function.Function {
-	return frame.Function{Name: "control_plane", Definition: controlPlaneDefinition, Run: runControlPlane}.New()
-}
-
-var controlPlaneDefinition = function.Definition{
+// ControlPlane is provider::flotilla::control_plane.
+var ControlPlane = frame.Function{Name: "control_plane", Run: runControlPlane, Definition: function.Definition{
 	Summary: "Makes a fleet of YAML documents",
 	MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's " +
 		"kinds (`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
@@ -39,7 +35,7 @@ var controlPlaneDefinition = function.Definition{
 		},
 	},
 	Return: fleetvalue.Return(),
-}
+}}
 
 func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var environment, documents attr.Value // the framework copies other types twice

@@ -18,16 +18,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// FleetName is the name of the function.
-const FleetName = "fleet"
-
-// NewFleet returns the function.
-func NewFleet() function.Function {
-	return frame.Function{Name: FleetName, Definition: fleetDefinition, Run: runFleet}.New()
-}
-
-// fleetDefinition accepts unknown values: a fleet is planned before it is complete.
-var fleetDefinition = function.Definition{
+// Fleet is provider::flotilla::fleet.
+var Fleet = frame.Function{Name: "fleet", Run: runFleet, Definition: function.Definition{
 	Summary: "Makes a fleet: everything of one environment, checked",
 	MarkdownDescription: "Takes an object that holds everything of one environment, checks it, and returns the fleet that data " +
 		"sources and `flotilla_assignment` take: `{format, environment, model, config, manifests, constraints}`.\n\nThe object's keys " +
@@ -55,7 +47,7 @@ var fleetDefinition = function.Definition{
 		},
 	},
 	Return: fleetvalue.Return(),
-}
+}}
 
 func runFleet(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	input, read := largevalue.ArgumentOf(ctx)
@@ -79,6 +71,12 @@ func runFleet(ctx context.Context, req function.RunRequest) (any, *function.Func
 func wrong(findings fleet.Findings, arguments ...string) *function.FuncError {
 	at := slices.IndexFunc(arguments, func(name string) bool { return strings.HasPrefix(findings[0].Path, name) })
 	return function.NewArgumentFuncError(int64(max(at, 0)), "\n"+findings.Error())
+}
+
+// options is an object that may be left out. It may be null, unlike other parameters: OpenTofu treats an untyped null as
+// unknown.
+func options(meaning string) function.DynamicParameter {
+	return function.DynamicParameter{Name: "options", AllowUnknownValues: true, AllowNullValue: true, MarkdownDescription: meaning}
 }
 
 // optional returns the options behind other arguments, or nil.

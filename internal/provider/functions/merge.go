@@ -13,12 +13,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// NewMerge returns the function.
-func NewMerge() function.Function {
-	return frame.Function{Name: "merge", Definition: mergeDefinition, Run: runMerge}.New()
-}
-
-var mergeDefinition = function.Definition{
+// Merge is provider::flotilla::merge.
+var Merge = frame.Function{Name: "merge", Run: runMerge, Definition: function.Definition{
 	Summary: "Merges objects deeply",
 	MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
 		"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
@@ -26,13 +22,9 @@ var mergeDefinition = function.Definition{
 	Parameters: []function.Parameter{
 		function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
 	},
-	// OpenTofu treats an untyped null as unknown.
-	VariadicParameter: function.DynamicParameter{
-		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-		MarkdownDescription: "`{lists, list_key}`; may be left out.",
-	},
-	Return: function.DynamicReturn{},
-}
+	VariadicParameter: options("`{lists, list_key}`; may be left out."),
+	Return:            function.DynamicReturn{},
+}}
 
 // runMerge returns unknown while a value is: it could be an object or null.
 func runMerge(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {

@@ -14,18 +14,14 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// NewRegistrations returns the function.
-func NewRegistrations() function.Function {
-	return frame.Function{Name: "registrations", Definition: registrationsDefinition, Run: runRegistrations}.New()
-}
-
 var registrationType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"name": types.StringType, "workspace": types.StringType, "labels": types.MapType{ElemType: types.StringType},
 	"url": types.StringType, "ref": types.StringType, "path": types.StringType,
 	"sources": types.ListType{ElemType: types.StringType},
 }}
 
-var registrationsDefinition = function.Definition{
+// Registrations is provider::flotilla::registrations.
+var Registrations = frame.Function{Name: "registrations", Run: runRegistrations, Definition: function.Definition{
 	Summary: "Lists the repositories of Kalypso's workload registrations",
 	MarkdownDescription: "Reads Kalypso's `WorkloadRegistration`s out of YAML documents, and returns a map of them by name, for the " +
 		"`for_each` of `flotilla_repository_files`: `{name, workspace, labels, url, ref, path, sources}`. Documents of other kinds are " +
@@ -44,13 +40,9 @@ var registrationsDefinition = function.Definition{
 			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents, as `control_plane` takes them.",
 		},
 	},
-	// OpenTofu treats an untyped null as unknown.
-	VariadicParameter: function.DynamicParameter{
-		Name: "options", AllowUnknownValues: true, AllowNullValue: true,
-		MarkdownDescription: schemas.Setting("The options, which may be left out.", fleet.ObjectType, fleet.RegistrationOptionsTable),
-	},
-	Return: function.MapReturn{ElementType: registrationType},
-}
+	VariadicParameter: options(schemas.Setting("The options, which may be left out.", fleet.ObjectType, fleet.RegistrationOptionsTable)),
+	Return:            function.MapReturn{ElementType: registrationType},
+}}
 
 // runRegistrations returns unknown while another registration may follow.
 func runRegistrations(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {

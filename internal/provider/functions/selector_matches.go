@@ -12,12 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
-// NewSelectorMatches returns the function.
-func NewSelectorMatches() function.Function {
-	return frame.Function{Name: "selector_matches", Definition: selectorMatchesDefinition, Run: runSelectorMatches}.New()
-}
-
-var selectorMatchesDefinition = function.Definition{
+// SelectorMatches is provider::flotilla::selector_matches.
+var SelectorMatches = frame.Function{Name: "selector_matches", Run: runSelectorMatches, Definition: function.Definition{
 	Summary:             "Says whether a selector matches labels",
 	MarkdownDescription: "Says whether a selector matches labels, by the rules of target policies." + schemas.SelectorDescription,
 	Parameters: []function.Parameter{
@@ -25,7 +21,7 @@ var selectorMatchesDefinition = function.Definition{
 		function.DynamicParameter{Name: "labels", AllowUnknownValues: true, MarkdownDescription: "Map of labels."},
 	},
 	Return: function.BoolReturn{},
-}
+}}
 
 func runSelectorMatches(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
 	var selectorArgument, labelsArgument types.Dynamic

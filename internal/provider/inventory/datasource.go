@@ -104,11 +104,8 @@ var owners = table.Definition[gitops.Owner]{
 var claims = table.Definition[gitops.Claim]{
 	table.TextOrNull("path", "Path of the claim in the repository; null for the root.", func(c gitops.Claim) string { return c.Path }),
 	table.Text("name", "Name of the claim.", func(c gitops.Claim) string { return c.Name }),
-	table.TextOrNull(
-		"environment",
-		"Name of the environment; null where the record does not say.",
-		func(c gitops.Claim) string { return c.Environment },
-	),
+	table.TextOrNull("environment", "Name of the environment; null where the record does not say.",
+		func(c gitops.Claim) string { return c.Environment }),
 	table.Texts("clusters", "Names of its clusters, oldest first.", gitops.Claim.Names),
 }
 
@@ -121,11 +118,8 @@ type assignment struct {
 var assignments = table.Definition[assignment]{
 	table.TextOrNull("path", "Path of the owner in the repository; null for the root.", func(a assignment) string { return a.Owner.Path }),
 	table.Text("owner", "Name of the owner.", func(a assignment) string { return a.Owner.Name }),
-	table.TextOrNull(
-		"environment",
-		"Name of the environment; null where the record does not say.",
-		func(a assignment) string { return a.Owner.Environment },
-	),
+	table.TextOrNull("environment", "Name of the environment; null where the record does not say.",
+		func(a assignment) string { return a.Owner.Environment }),
 	table.Text("host", "The host: a cluster type, or `clusters/<cluster>`.", func(a assignment) string { return a.Host }),
 	table.TextOrNull(
 		"cluster_type",
@@ -146,17 +140,11 @@ var assignments = table.Definition[assignment]{
 	}),
 	table.Text("deployment_target", "Full name of the deployment target.", func(a assignment) string { return a.DeploymentTarget }),
 	table.Text("workload", "Name of the workload.", func(a assignment) string { return a.Workload }),
-	table.TextOrNull(
-		"workspace",
-		"Name of the workspace; null where the record does not say.",
-		func(a assignment) string { return a.Workspace },
-	),
+	table.TextOrNull("workspace", "Name of the workspace; null where the record does not say.",
+		func(a assignment) string { return a.Workspace }),
 	table.Texts("policies", "Names of the target policies that decided it.", func(a assignment) []string { return a.Policies }),
-	table.TextOrNull(
-		"config_version",
-		"Version of the configuration; null where the record does not say.",
-		func(a assignment) string { return a.ConfigVersion },
-	),
+	table.TextOrNull("config_version", "Version of the configuration; null where the record does not say.",
+		func(a assignment) string { return a.ConfigVersion }),
 	table.ObjectOrNull(
 		"manifests",
 		"Its manifests, in the words of the deployment target; null where the record does not say.",
@@ -164,11 +152,8 @@ var assignments = table.Definition[assignment]{
 		func(a assignment) *folder.Manifests { return a.Manifests },
 	),
 	table.Text("tree", "Id of the tree that the folder has, as its owner wrote it.", func(a assignment) string { return a.Tree }),
-	table.TextOrNull(
-		"changed",
-		"When the folder changed last, RFC 3339; null where the record does not say.",
-		func(a assignment) string { return tfvalue.TimeText(a.Changed) },
-	),
+	table.TextOrNull("changed", "When the folder changed last, RFC 3339; null where the record does not say.",
+		func(a assignment) string { return tfvalue.TimeText(a.Changed) }),
 	table.TextOrNull(
 		"commit",
 		"Id of the commit that changed it then; null where it is not among the newest commits of the branch, as after a "+
@@ -187,16 +172,10 @@ var assignments = table.Definition[assignment]{
 			"none of its owner, or no cluster of its host was asked.",
 		func(a assignment) string { return string(a.Verdict) },
 	),
-	table.TextOrNull(
-		"since",
-		"Since when, RFC 3339; null where there is no verdict.",
-		func(a assignment) string { return tfvalue.TimeText(a.Since) },
-	),
-	table.TextOrNull(
-		"message",
-		"Which cluster, and why; null where there is nothing to say.",
-		func(a assignment) string { return wording.Visible(a.Message) },
-	),
+	table.TextOrNull("since", "Since when, RFC 3339; null where there is no verdict.",
+		func(a assignment) string { return tfvalue.TimeText(a.Since) }),
+	table.TextOrNull("message", "Which cluster, and why; null where there is nothing to say.",
+		func(a assignment) string { return wording.Visible(a.Message) }),
 	table.Objects("objects",
 		"The objects that the agent reconciles it by.", objects, func(a assignment) []folder.ObjectRef { return a.Objects }),
 }
