@@ -97,16 +97,12 @@ func readToken(text []byte) (Token, error) {
 	return Token{given.Status.Token, given.Status.Expires}, nil
 }
 
+const (
+	tokenCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/="
+	longestToken    = 64 << 10
+)
+
 // isBearerToken recognizes a token68 of RFC 9110: a line break would start another header.
 func isBearerToken(text string) bool {
-	const longest = 64 << 10
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~+/=", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return len(text) <= longest
+	return len(text) <= longestToken && strings.Trim(text, tokenCharacters) == ""
 }
