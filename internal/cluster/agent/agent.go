@@ -16,21 +16,26 @@ import (
 // StagedObject is an object that must be on the cluster or on its hub.
 type StagedObject struct {
 	*unstructured.Unstructured
-	OnHub bool // belongs on the hub, like all objects of its agent
-	Stage Stage
-	Part  Part
-	// Shared reports that agents of other clusters need the object, too.
-	Shared      bool
-	Environment string // label of the clusters that share it; "" for all
-	// Partial reports that Flotilla sets only some fields of others' object. Removing the agent removes them and keeps
-	// the object.
-	Partial bool
-	// Merged are the data keys, sorted, of credentials and feedback in an object of the agent's own manifests.
-	Merged []string
+	Handling
 	// FromCredentials are the paths of fields outside of Secrets with credentials, such as certificates. No state has
 	// them.
 	FromCredentials [][]string
 	Reports         bool // the object's status shows when it is ready
+}
+
+// Handling is how an apply or removal treats an object.
+type Handling struct {
+	OnHub bool  `json:"on_hub,omitempty"` // belongs on the hub, like all objects of its agent
+	Stage Stage `json:"stage"`
+	Part  Part  `json:"part"`
+	// Shared reports that agents of other clusters need the object, too.
+	Shared bool `json:"shared,omitempty"`
+	// Partial reports that Flotilla sets only some fields of others' object. Removing the agent removes them and keeps
+	// the object.
+	Partial bool `json:"partial,omitempty"`
+	// Merged are the data keys, sorted, of credentials and feedback in an object of the agent's own manifests.
+	Merged      []string `json:"merged,omitempty"`
+	Environment string   `json:"environment,omitempty"` // label of the clusters that share it; "" for all
 }
 
 // Stage is the order of an apply: the objects of a stage are applied, and the API serves their kinds, before the next

@@ -84,7 +84,7 @@ func (r *renderer) addInstalled(path string, line int, value any, seen map[ID]st
 		return
 	}
 	r.placeInNamespace(u, nil)
-	o := &StagedObject{Unstructured: u, Stage: stageOf(u), Part: Install}
+	o := &StagedObject{Unstructured: u, Handling: Handling{Stage: stageOf(u), Part: Install}}
 	id := o.ID()
 	if first, twice := seen[id]; twice {
 		r.problem(path, "line %d: %s appears twice, first in %s", line, id, first)

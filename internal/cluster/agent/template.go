@@ -73,9 +73,7 @@ func (r *renderer) add(one *template, f *filler) {
 	object, _ := f.fill(one.object, nil).(map[string]any)
 	o := &StagedObject{
 		Unstructured: &unstructured.Unstructured{Object: object},
-		Part:         one.Part,
-		Partial:      one.Partial,
-		Shared:       one.Shared != "" && f.text(one.Shared) != nil,
+		Handling:     Handling{Part: one.Part, Partial: one.Partial, Shared: one.Shared != "" && f.text(one.Shared) != nil},
 	}
 	o.Stage = stageOf(o.Unstructured)
 	labels := o.GetLabels()

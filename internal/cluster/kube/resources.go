@@ -11,13 +11,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/bounded"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/parallel"
 )
 
 // Ref identifies one object.
-type Ref struct{ APIVersion, Kind, Namespace, Name string }
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
 
 // RefOf returns the reference of an object.
 func RefOf(object *unstructured.Unstructured) Ref {
@@ -33,13 +39,7 @@ func (r Ref) String() string {
 }
 
 // Group returns the API group.
-func (r Ref) Group() string {
-	group, _, hasGroup := strings.Cut(r.APIVersion, "/")
-	if !hasGroup {
-		return ""
-	}
-	return group
-}
+func (r Ref) Group() string { return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group }
 
 // Resource is a served kind.
 type Resource struct {

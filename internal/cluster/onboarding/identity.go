@@ -50,7 +50,7 @@ func hasAny(ctx context.Context, cluster ClusterAPI, records []Record) (bool, er
 		if records[i].UID == "" {
 			continue
 		}
-		live, err := cluster.Read(ctx, records[i].Ref())
+		live, err := cluster.Read(ctx, records[i].Ref)
 		switch {
 		case kube.ReasonOf(err) == kube.ReasonForbidden:
 			continue

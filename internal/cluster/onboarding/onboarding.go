@@ -39,41 +39,22 @@ type ObjectWriter interface {
 
 // Record is an applied object as stored in the state.
 type Record struct {
-	OnHub      bool        `json:"on_hub,omitempty"`
-	APIVersion string      `json:"apiVersion"`
-	Kind       string      `json:"kind"`
-	Namespace  string      `json:"namespace,omitempty"`
-	Name       string      `json:"name"`
-	Stage      agent.Stage `json:"stage"`
-	Part       agent.Part  `json:"part"`
-	Shared     bool        `json:"shared,omitempty"`
-	Partial    bool        `json:"partial,omitempty"`
-	// Merged are data keys of credentials and feedback in an object of the agent's own manifests.
-	Merged []string `json:"merged,omitempty"`
-	// Type and Environment are the labels of a shared object; "" for all.
-	Type        string `json:"type,omitempty"`
-	Environment string `json:"environment,omitempty"`
-	UID         string `json:"uid,omitempty"`
-	Created     bool   `json:"made,omitempty"` // by Flotilla
-}
-
-// Ref returns the object's reference on its cluster.
-func (r *Record) Ref() kube.Ref {
-	return kube.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	kube.Ref
+	agent.Handling
+	Type    string `json:"type,omitempty"` // label of the clusters that share it; "" for all
+	UID     string `json:"uid,omitempty"`
+	Created bool   `json:"made,omitempty"` // by Flotilla
 }
 
 // ID returns the object's identity.
 func (r *Record) ID() agent.ID {
-	return agent.ID{OnHub: r.OnHub, Group: r.Ref().Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	return agent.ID{OnHub: r.OnHub, Group: r.Group(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // RecordOf returns the record of an object before it is applied.
 func RecordOf(object *agent.StagedObject) Record {
-	ref := kube.RefOf(object.Unstructured)
 	return Record{
-		OnHub: object.OnHub, APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
-		Stage: object.Stage, Part: object.Part, Shared: object.Shared, Partial: object.Partial, Merged: object.Merged,
-		Type: object.GetLabels()[reconciler.TypeLabel], Environment: object.Environment,
+		Ref: kube.RefOf(object.Unstructured), Handling: object.Handling, Type: object.GetLabels()[reconciler.TypeLabel],
 	}
 }
 

@@ -230,7 +230,7 @@ func (p *permissionTest) addGenerated(t *testing.T) {
 			}
 		}
 		if record.Kind == "GitRepo" && isMaker && p.use == agenttest.Wait {
-			for _, name := range []kube.Ref{record.Ref(), {APIVersion: record.APIVersion, Kind: "Bundle", Namespace: p.namespace, Name: "made"}} {
+			for _, name := range []kube.Ref{record.Ref, {APIVersion: record.APIVersion, Kind: "Bundle", Namespace: p.namespace, Name: "made"}} {
 				live := p.server.Get(t, name.APIVersion, name.Kind, name.Namespace, name.Name)
 				p.server.SetStatus(t, live, map[string]any{
 					"commit": awaitedCommit, "observedGeneration": live.GetGeneration(),

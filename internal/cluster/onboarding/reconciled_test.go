@@ -185,10 +185,10 @@ status: {inventory: {entries: [{id: spared-set_never-waited-for__ConfigMap, v: v
 						continue
 					}
 					until(ctx, func() bool {
-						live, err := cluster.Read(ctx, records[i].Ref())
+						live, err := cluster.Read(ctx, records[i].Ref)
 						return err == nil && live.GetDeletionTimestamp() != nil
 					})
-					if _, err := cluster.Patch(ctx, records[i].Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+					if _, err := cluster.Patch(ctx, records[i].Ref, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
 						t.Error(err)
 					}
 				}

@@ -218,7 +218,7 @@ func isRemovedAlways(record *Record) bool {
 func (r *remover) find(ctx context.Context, records []Record) ([]liveRecord, error) {
 	lives := make([]*unstructured.Unstructured, len(records))
 	err := forEach(len(records), func(i int) (err error) {
-		lives[i], err = r.cluster.Read(ctx, records[i].Ref())
+		lives[i], err = r.cluster.Read(ctx, records[i].Ref)
 		return err
 	})
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *remover) releasable(ctx context.Context, records []Record) ([]liveRecor
 		if !r.releases(record) && (r.removeAll || len(record.Merged) == 0) {
 			continue
 		}
-		live, err := r.cluster.Read(ctx, record.Ref())
+		live, err := r.cluster.Read(ctx, record.Ref)
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +276,7 @@ func (r *remover) release(ctx context.Context, found []liveRecord) error {
 		if len(own) == 0 {
 			continue
 		}
-		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"data": own}); err != nil {
+		if _, err := r.cluster.Patch(ctx, one.Ref, map[string]any{"data": own}); err != nil {
 			return err
 		}
 		r.changes.add("%s lost what Flotilla had set in it", one.ID())
@@ -300,7 +300,7 @@ func (r *remover) unregister(ctx context.Context, rest []liveRecord) error {
 			continue
 		}
 		labels := map[string]any{reconciler.TypeLabel: nil, reconciler.EnvironmentLabel: nil}
-		if _, err := r.cluster.Patch(ctx, one.Ref(), map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
+		if _, err := r.cluster.Patch(ctx, one.Ref, map[string]any{"metadata": map[string]any{"labels": labels}}); err != nil {
 			return err
 		}
 		r.changes.add("%s lost its labels", one.ID())
@@ -362,7 +362,7 @@ func (r *remover) prepare(ctx context.Context, roots []liveRecord) error {
 			continue
 		}
 		id, what := root.ID().String(), "pruning was not changed in time"
-		err := poll(ctx, func() (bool, error) { return r.applyChange(ctx, root.Ref(), change) })
+		err := poll(ctx, func() (bool, error) { return r.applyChange(ctx, root.Ref, change) })
 		if err == nil {
 			err = poll(ctx, func() (bool, error) { return r.applyToGenerated(ctx, root, change) })
 		}
@@ -452,7 +452,7 @@ func (r *remover) delete(ctx context.Context, group []liveRecord) error {
 func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool, err error) {
 	uid := string(one.live.GetUID())
 	if !isTerminating(one.live) {
-		err := r.cluster.Delete(ctx, one.Ref(), uid)
+		err := r.cluster.Delete(ctx, one.Ref, uid)
 		if kube.ReasonOf(err) == kube.ReasonReplaced {
 			return true, nil
 		}
@@ -461,7 +461,7 @@ func (r *remover) deleteOne(ctx context.Context, one liveRecord) (replaced bool,
 		}
 		r.changes.add("%s was deleted", one.ID())
 	}
-	blocker, err := untilGone(ctx, r.cluster, one.Ref(), uid)
+	blocker, err := untilGone(ctx, r.cluster, one.Ref, uid)
 	if err != nil {
 		return false, timeoutError(ctx, one.ID().String(), one.ID().String()+" was deleted, and is still there"+blocker, err)
 	}

@@ -148,10 +148,10 @@ spec: {project: default, destination: {server: "https://kubernetes.default.svc",
 					for ctx.Err() == nil {
 						left := 0
 						for _, record := range result.Records {
-							if live, err := cluster.Read(ctx, record.Ref()); record.Kind == "Application" && err == nil && live != nil {
+							if live, err := cluster.Read(ctx, record.Ref); record.Kind == "Application" && err == nil && live != nil {
 								left++
 								if live.GetDeletionTimestamp() != nil {
-									_, _ = cluster.Patch(ctx, record.Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}})
+									_, _ = cluster.Patch(ctx, record.Ref, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 								}
 							}
 						}
@@ -270,7 +270,7 @@ func TestWhatClustersShareOnAHubGoesWithTheLastOfThem(t *testing.T) {
 		free := func(name string) {
 			for _, record := range removals[name].Records {
 				if record.Kind == "Application" {
-					if _, err := cluster.Patch(ctx, record.Ref(), map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+					if _, err := cluster.Patch(ctx, record.Ref, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
 						t.Fatal(err)
 					}
 				}

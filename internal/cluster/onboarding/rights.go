@@ -56,11 +56,11 @@ func (r *remover) checkRights(ctx context.Context, p *plannedRemoval) error {
 	d := &denied{byVerb: map[string][]string{}}
 	var attempts []attempt
 	for _, one := range p.released {
-		attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()})
+		attempts = append(attempts, attempt{kube.VerbPatch, one.Ref})
 	}
 	for _, one := range p.roots {
 		if !isTerminating(one.live) {
-			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()}, attempt{kube.VerbDelete, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref}, attempt{kube.VerbDelete, one.Ref})
 		}
 		made, err := listGenerated(ctx, r.cluster, one)
 		if err := d.collect(err, "list", "what "+one.ID().String()+" makes"); err != nil {
@@ -72,10 +72,10 @@ func (r *remover) checkRights(ctx context.Context, p *plannedRemoval) error {
 	}
 	for _, one := range p.rest {
 		if !isTerminating(one.live) {
-			attempts = append(attempts, attempt{kube.VerbDelete, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbDelete, one.Ref})
 		}
 		if r.registers(one) {
-			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref()})
+			attempts = append(attempts, attempt{kube.VerbPatch, one.Ref})
 		}
 	}
 	for ref := range p.left.all {

@@ -353,7 +353,7 @@ func (s *sequence) apply(ctx context.Context) error {
 		return fmt.Errorf("it has not converged: %v", drift.Findings)
 	}
 	for i := range result.Records {
-		if ref := result.Records[i].Ref(); result.Records[i].Created == s.found[ref] {
+		if ref := result.Records[i].Ref; result.Records[i].Created == s.found[ref] {
 			return fmt.Errorf("%s is said to be made: %v, and found: %v", ref, result.Records[i].Created, s.found[ref])
 		}
 	}
@@ -391,16 +391,16 @@ func (s *sequence) destroy(ctx context.Context) error {
 	}
 	for i := range records {
 		record := &records[i]
-		live, err := s.world.Read(ctx, record.Ref())
+		live, err := s.world.Read(ctx, record.Ref)
 		if err != nil {
 			return err
 		}
 		isRoot := record.Part == agent.Root || record.Part == agent.Credential
-		if live != nil && !s.found[record.Ref()] && (isRoot || all && record.Stage == agent.Rest) {
+		if live != nil && !s.found[record.Ref] && (isRoot || all && record.Stage == agent.Rest) {
 			return fmt.Errorf("%s is still there", record.ID())
 		}
 		if live == nil {
-			delete(s.taken, record.Ref())
+			delete(s.taken, record.Ref)
 		}
 	}
 	return nil
