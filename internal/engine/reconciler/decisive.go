@@ -23,6 +23,7 @@ type DecisiveField struct {
 	Value any
 }
 
+// Steps splits the path.
 func (f *DecisiveField) Steps() []string {
 	path, key, hasKey := strings.Cut(strings.TrimSuffix(f.Path, "]"), "[")
 	steps := strings.Split(path, ".")

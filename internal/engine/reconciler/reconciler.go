@@ -26,7 +26,8 @@ type Reconciler struct {
 	Product string
 	// Namespace is the namespace of the agent and of rendered objects; "" if nothing runs on a cluster.
 	Namespace string
-	Reserved  []string
+	// Reserved are further namespaces that workloads must not use.
+	Reserved []string
 	// Kinds are in reading order, roots before makers before sources, so that no object is read before its origin.
 	Kinds []ObjectKind
 	// Deployers are the kinds that deploy an assignment's manifests.
@@ -36,10 +37,10 @@ type Reconciler struct {
 	// Actions is the number of template actions, "{{...}}", of the reconciler itself that its template writes.
 	Actions int
 	// LongestName limits its objects' names; 0 means the limit of a label.
-	LongestName       int
-	RejectsDuplicates bool
-	// ReadsJSON reports that it reads every .json file as a manifest.
-	ReadsJSON bool
+	LongestName int
+	// RejectsDuplicates reports that it refuses folders with an object in two files, ReadsJSON that it reads every .json
+	// file as a manifest.
+	RejectsDuplicates, ReadsJSON bool
 	// NoVariable returns why a key and its value cannot replace a variable.
 	NoVariable     func(key, value string, isText bool) string
 	NoSOPS         string
@@ -100,14 +101,16 @@ type ObjectKind struct {
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
-	Final     *Final
-	Fetch     func(object map[string]any, into *objects.Request) (problems []string)
+	// Final describes how Flotilla renders the deployed objects. Fetch adds a source's settings to a request.
+	Final *Final
+	Fetch func(object map[string]any, into *objects.Request) (problems []string)
 	// WaitsForAll reports that an object is ready only when all applied objects are.
 	WaitsForAll bool
 	// Applies is the key of a label or annotation on all applied objects. If it ends in "/name", that label and
 	// "/namespace" identify the applying object.
-	Removal  Removal
-	Applies  string
+	Removal Removal
+	Applies string
+	// Template is the field of the spec with the template of generated objects.
 	Template string
 	// Gives is the field of a source with its current revision.
 	Gives string
@@ -152,6 +155,7 @@ const (
 	anyRole Role = -1
 )
 
+// Reference is a field that names an object.
 type Reference struct {
 	// Field is the path of an object with `name` and perhaps `kind` and `namespace`, or of a string
 	// "<namespace>/<name>". A step "<field>[]" is a list.
@@ -186,7 +190,8 @@ type Agent struct {
 	BuildsFolders bool
 	// Registers is the label selector of a hub's Secrets that register clusters.
 	Registers string
-	Contexts  []string
+	// Contexts are the default contexts of its commit statuses, with {cluster} for the cluster's name.
+	Contexts []string
 	// Auth maps a credential, "" for none, to the agent's name for the authentication method.
 	Auth map[string]string
 	// Notices are the commit statuses that its notifications set, if the agent does not support Git hosts itself.
