@@ -1,7 +1,7 @@
 // Package adopt converts the reconciler objects of an existing repository to a fleet that writes equal objects, and
 // lists everything that it leaves out. Values go from step to step: decode reads the documents, placer assigns
-// objects to hosts, applier replaces them by what a reconciler applies, and builder makes workloads and the fleet.
-// The package is pure.
+// objects to hosts, applier replaces them by applied objects, and builder makes workloads and the fleet. The package
+// is pure.
 package adopt
 
 import (

@@ -24,7 +24,7 @@ const (
 	maxDepth    = 20  // nesting of roots
 )
 
-// applier replaces objects by what a reconciler applies for them.
+// applier replaces objects by the objects that a reconciler applies for them.
 type applier struct {
 	docs       *documents
 	placer     *placer

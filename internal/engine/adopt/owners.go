@@ -73,7 +73,7 @@ func (w *ownership) followers(file string, except *manifestObject) []*manifestOb
 	return search(file)
 }
 
-// foldersOf returns the folders that an object applies; none in another repository, nor that of the object itself.
+// foldersOf returns the folders that an object applies, except its own folder and folders of other repositories.
 func (w *ownership) foldersOf(o *manifestObject) (folders []string) {
 	paths, isGenerated := w.generatedFrom(o)
 	if !isGenerated && w.isHere(o) {

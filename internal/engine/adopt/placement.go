@@ -261,7 +261,7 @@ func (a *builder) selectorOf(selected []string, all []*host) (selector map[strin
 	return selectorIn(clusterTypeLabel, selected), strings.Join(selected, "-")
 }
 
-// rankLabel prefers the labels in selectors of ApplicationSets, and avoids those of Argo CD and names.
+// rankLabel prefers the labels in selectors of ApplicationSets, and avoids Argo CD's labels and names.
 func (a *builder) rankLabel(key string) int {
 	switch {
 	case key == clusterTypeLabel:

@@ -127,8 +127,8 @@ func (f *fields) versions(path string) (kubernetes string, apis []string) {
 	return f.text(path + ".kubeVersion"), slices.Compact(apis)
 }
 
-// imageOf parses an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>", of which only one
-// name is required.
+// imageOf parses an image as `kustomize edit set image` does: "<name>=<new name>:<tag>@<digest>". Only one name is
+// required.
 func imageOf(text string) objects.Image {
 	name, rest, renames := strings.Cut(text, "=")
 	if !renames {

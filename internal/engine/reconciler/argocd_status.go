@@ -188,8 +188,7 @@ func lastDeployed(a *ListedObject) time.Time {
 	return last
 }
 
-// applicationRunning returns the synced sources, else those of the last successful sync, which is the last in the
-// history.
+// applicationRunning returns the synced sources, or else the last entry of the history, which omits failed syncs.
 func applicationRunning(_ *Listing, a *ListedObject) Running {
 	if a.text("status", "sync", "status") == "Synced" {
 		return applicationRevisions(a, a.object("status", "sync"), a.object("status", "sync", "comparedTo"))

@@ -15,8 +15,7 @@ import (
 // syncStages are in order. The status has a commit and errors for each.
 var syncStages = []string{"source", "rendering", "sync"}
 
-// syncStatus combines the status, which reports what was applied, with the ResourceGroup, which reports whether that
-// is ready.
+// syncStatus combines the status, which tells about applying, with the ResourceGroup, which tells about readiness.
 func syncStatus(l *Listing, s *ListedObject) verdict.Status {
 	syncing, hasSynced := s.condition("Syncing")
 	if at := s.time("metadata", "deletionTimestamp"); !at.IsZero() {

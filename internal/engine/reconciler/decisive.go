@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Decisive lists fields that change what an object does or applies. Flotilla does not set them, so server-side apply
-// leaves them to other managers.
+// Decisive lists fields that change the content or behavior of an object. Flotilla does not set them, so server-side
+// apply leaves them to other managers.
 type Decisive struct {
 	Group, Kind string
 	Fields      []DecisiveField
@@ -66,7 +66,7 @@ func decisiveOf(group, kind string) Decisive {
 	return Decisive{}
 }
 
-// anyValue returns fields below a path, of which every value is decisive.
+// anyValue returns fields below a path that are decisive with every value.
 func anyValue(path string, names ...string) []DecisiveField {
 	fields := make([]DecisiveField, len(names))
 	for i, name := range names {

@@ -78,7 +78,7 @@ func (k *ObjectKind) AttributeAt(steps []string) TargetAttribute {
 	return ""
 }
 
-// Attribute returns the name of the attribute. For a revision, it is the one that takes precedence.
+// Attribute returns the name of the attribute; for a revision, the attribute that takes precedence.
 func (s TargetAttribute) Attribute(of *folder.Manifests) string {
 	if s != Revision && s != Ref {
 		return string(s)

@@ -28,7 +28,7 @@ type Reconciler struct {
 	Namespace string
 	// Reserved are further namespaces that workloads must not use.
 	Reserved []string
-	// Kinds are in reading order, roots before makers before sources, so that no object is read before its origin.
+	// Kinds are in reading order: roots, makers, sources. An object is then never read before its origin.
 	Kinds []ObjectKind
 	// Deployers are the kinds that deploy an assignment's manifests.
 	Deployers []string
@@ -71,7 +71,7 @@ type Reconciler struct {
 
 // SecretValues describes the Secret with a chart's values.
 type SecretValues struct {
-	// Namespace is "" for that of the workload.
+	// Namespace is "" for the workload's namespace.
 	Namespace string
 	// Labels make the reconciler notice a changed Secret.
 	Labels map[string]string
@@ -96,8 +96,8 @@ type ObjectKind struct {
 	// Extended and replaces others.
 	Account, Project string
 	Extended         []string
-	// Either names two exclusive fields. Objects for EitherFor have the first; InPlace tells what to set instead of
-	// the second.
+	// Either names two exclusive fields. Objects for EitherFor have the first; InPlace names an alternative to the
+	// second.
 	Either    [2]string
 	EitherFor Manifests
 	InPlace   string
@@ -127,7 +127,7 @@ type ObjectKind struct {
 	Running func(all *Listing, one *ListedObject) Running
 	Root    func(all *Listing, one *ListedObject, at folder.Location, dir string) (root Root, follows bool)
 	Made    func(maker, made *ListedObject) verdict.Status
-	// Destination is the field with the cluster to which a hub applies the content.
+	// Destination is the field with the cluster that a hub applies the content to.
 	Destination string
 	// Wanted reports whether a source certainly has the content of its spec; then it need not be reachable. Silent
 	// sources never have a status.

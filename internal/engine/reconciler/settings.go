@@ -22,7 +22,7 @@ const (
 	Objects
 	// Content fields add content from outside of the manifests' source.
 	Content
-	// URLs fields have paths or URLs, of which only URLs grant access.
+	// URLs fields have paths or URLs. Only URLs grant access.
 	URLs
 	Programs
 	Unknown
