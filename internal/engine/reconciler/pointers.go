@@ -16,6 +16,7 @@ type Pointer struct {
 // TargetAttribute is an attribute of a deployment target's manifests, or its namespace.
 type TargetAttribute string
 
+// The attributes.
 const (
 	Repo      TargetAttribute = "repo"
 	Path      TargetAttribute = "path"
