@@ -262,11 +262,7 @@ func (a *azureAPI) identityID(ctx context.Context, name string) (string, error) 
 			return one.ID, nil
 		}
 	}
-	return "", failf(
-		ErrReviewer,
-		"reviewer %q does not exist, or is hidden from this credential; name a person by email address, a team as project/team",
-		name,
-	)
+	return "", fmt.Errorf("%w; name a person by email address, a team as project/team", noReviewer(name))
 }
 
 func (a *azureAPI) requestReviews(ctx context.Context, r *request, reviewers []string) error {

@@ -211,9 +211,6 @@ func (b *bitbucketCloud) request(pull *bitbucketPull) *request {
 	default: // declined or superseded
 		r.State = Closed
 	}
-	if pull.Draft {
-		r.status = "draft"
-	}
 	for _, reviewer := range pull.Reviewers {
 		r.reviewers = append(r.reviewers, reviewer.UUID)
 	}
@@ -254,7 +251,7 @@ func (b *bitbucketCloud) checkReviewer(ctx context.Context, reviewer string) err
 func (b *bitbucketCloud) user(ctx context.Context, id string) (user bitbucketUser, err error) {
 	err = b.call(ctx, http.MethodGet, joinSegments(b.at.api, "users", id), nil, &user)
 	if hasStatus(err, http.StatusNotFound) {
-		err = failf(ErrReviewer, "reviewer %q does not exist", id)
+		err = noReviewer(id)
 	}
 	return user, err
 }

@@ -202,9 +202,6 @@ func (b *bitbucketDataCenter) request(pull *dataCenterPull) *request {
 	case "DECLINED":
 		r.State = Closed
 	}
-	if pull.Draft {
-		r.status = "draft"
-	}
 	for _, reviewer := range pull.Reviewers {
 		r.reviewers = append(r.reviewers, reviewer.User.Name)
 	}
@@ -268,7 +265,7 @@ func (b *bitbucketDataCenter) checkReviewer(ctx context.Context, reviewer string
 		return !found
 	})
 	if err == nil && !found {
-		err = failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
+		err = noReviewer(reviewer)
 	}
 	return err
 }

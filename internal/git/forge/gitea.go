@@ -233,7 +233,7 @@ func (g *giteaAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	}
 	_, _, err := g.sdk(ctx).GetUserInfo(reviewer)
 	if hasStatus(err, http.StatusNotFound) {
-		return failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", reviewer)
+		return noReviewer(reviewer)
 	}
 	return err
 }
@@ -309,6 +309,10 @@ func splitTeams(reviewers []string) (users, teams []string) {
 		}
 	}
 	return users, teams
+}
+
+func noReviewer(name string) error {
+	return failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
 }
 
 // reviewerError returns ErrReviewer for refusals of reviewers.

@@ -141,7 +141,7 @@ func (g *githubAPI) checkReviewer(ctx context.Context, reviewer string) error {
 	}
 	_, _, err := g.client.Users.Get(ctx, reviewer)
 	if hasStatus(err, http.StatusNotFound) {
-		return failf(ErrReviewer, "reviewer %q does not exist", reviewer)
+		return noReviewer(reviewer)
 	}
 	return err
 }

@@ -166,7 +166,7 @@ func (g *gitlabAPI) userID(ctx context.Context, name string) (int64, error) {
 			return user.ID, nil
 		}
 	}
-	return 0, failf(ErrReviewer, "reviewer %q does not exist, or is hidden from this credential", name)
+	return 0, noReviewer(name)
 }
 
 // requestReviews replaces the list. GitLab silently omits users who may not review, and all but one if the licence allows one.

@@ -136,8 +136,12 @@ var notMergeable = []int{
 
 func notMergedError(r *request, err error) error {
 	because := ""
-	if r.status != "" {
-		because = fmt.Sprintf(" (its status is %q)", r.status)
+	status := r.status
+	if status == "" && r.draft {
+		status = "draft"
+	}
+	if status != "" {
+		because = fmt.Sprintf(" (its status is %q)", status)
 	}
 	if errors.Is(err, errBusy) || hasStatus(err, notMergeable...) {
 		return failf(ErrNotMergeable, "pull request #%d cannot be merged%s: %w", r.Number, because, err)

@@ -4,6 +4,8 @@ package promotion
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -12,9 +14,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
-
-	"maps"
-	"slices"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
