@@ -3,6 +3,7 @@ package git
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,17 +60,11 @@ func (l Login) auth(server string) transport.AuthMethod {
 	return nil
 }
 
-// String hides the credentials.
-func (c Credentials) String() string { return "(credentials)" }
+// Format hides the secrets from every verb.
+func (Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(credentials)") }
 
-// GoString hides the credentials from %#v.
-func (c Credentials) GoString() string { return "git.Credentials{}" }
-
-// String hides the credentials.
-func (l Login) String() string { return "(credentials)" }
-
-// GoString hides the credentials from %#v.
-func (l Login) GoString() string { return "git.Login{}" }
+// Format hides the secrets from every verb.
+func (Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(credentials)") }
 
 // Check returns an error for an invalid or duplicate prefix. The error contains no credentials.
 func (c Credentials) Check() error {

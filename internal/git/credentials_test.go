@@ -131,7 +131,7 @@ func TestNothingThatIsPrintedHasCredentialsInIt(t *testing.T) {
 	by := git.URLCredentials{URL: "https://h", Login: login}
 	all := git.Credentials{Login: login, ByURL: []git.URLCredentials{by}}
 	for _, v := range []any{login, &login, by, &by, all, &all, git.Remote{Credentials: all}, []git.URLCredentials{by}} {
-		if text := fmt.Sprintf("%v %+v %#v", v, v, v); strings.Contains(text, "canary") {
+		if text := fmt.Sprintf("%[1]v %+[1]v %#[1]v %[1]d", v); strings.Contains(text, "canary") {
 			t.Errorf("%T: %s", v, text)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"crypto/sha512"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -34,11 +36,8 @@ func NewSigner(key, passphrase string) (*Signer, error) {
 	return &Signer{sign: func(commit []byte, _ time.Time) (string, error) { return signSSH(signer, commit) }}, nil
 }
 
-// String hides the key.
-func (s *Signer) String() string { return "(signer)" }
-
-// GoString hides the key from %#v.
-func (s *Signer) GoString() string { return "&git.Signer{}" }
+// Format hides the secrets from every verb.
+func (*Signer) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(signer)") }
 
 func newOpenPGPSigner(key, passphrase string) (*Signer, error) {
 	unreadable := errors.New("the signing key cannot be read; it is what gpg --armor --export-secret-keys prints for one key")

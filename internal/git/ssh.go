@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -33,11 +34,8 @@ type SSHCredentials struct {
 	KnownHostsFile string
 }
 
-// String hides the key.
-func (c SSHCredentials) String() string { return "(ssh credentials)" }
-
-// GoString hides the key from %#v.
-func (c SSHCredentials) GoString() string { return "git.SSHCredentials{}" }
+// Format hides the secrets from every verb.
+func (SSHCredentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(ssh credentials)") }
 
 // sshAddress is a parsed ssh URL.
 type sshAddress struct {

@@ -11,6 +11,7 @@ package forge
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -55,11 +56,8 @@ type Credentials struct {
 	App *GitHubApp
 }
 
-// String hides the credentials.
-func (c Credentials) String() string { return "(credentials)" }
-
-// GoString hides the credentials from %#v.
-func (c Credentials) GoString() string { return "forge.Credentials{}" }
+// Format hides the secrets from every verb.
+func (Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(credentials)") }
 
 // Selector identifies the pull request of an owner.
 type Selector struct {

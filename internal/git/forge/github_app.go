@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -99,11 +100,8 @@ func OtherThanGitHub(server string) string {
 	return ""
 }
 
-// String hides the key.
-func (a *GitHubApp) String() string { return "(GitHub App)" }
-
-// GoString hides the key from %#v.
-func (a *GitHubApp) GoString() string { return "&forge.GitHubApp{}" }
+// Format hides the secrets from every verb.
+func (*GitHubApp) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(GitHub App)") }
 
 // Secrets returns forms of the private key.
 func (a *GitHubApp) Secrets() []string {
