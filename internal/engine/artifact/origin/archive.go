@@ -74,8 +74,8 @@ func (f *files) add(name string, content []byte) error {
 	return nil
 }
 
-// link adds a symbolic link; the renderer refuses those out of the artifact.
-func (f *files) link(name, target string) error {
+// addLink adds a symbolic link; the renderer refuses those out of the artifact.
+func (f *files) addLink(name, target string) error {
 	if len(target) > maxName {
 		return fmt.Errorf("%w: the link %q has a target of more than %d bytes", git.ErrTooLarge, name, maxName)
 	}
@@ -153,7 +153,7 @@ func readArchive(archive []byte) (*files, error) {
 			if leaves(name, header.Linkname) {
 				return nil, fmt.Errorf("has a symbolic link %q to %.200q, which leads out of it", name, header.Linkname)
 			}
-			if err := read.link(name, header.Linkname); err != nil {
+			if err := read.addLink(name, header.Linkname); err != nil {
 				return nil, err
 			}
 		default:

@@ -172,11 +172,11 @@ func TestTheGreatestVersionOfARangeIsTaken(t *testing.T) {
 	for within, want := range map[string]string{
 		"": "v1.10.0", "*": "v1.10.0", "<1.9": "1.2.3", "1.2": "1.2.3", ">=2.0.0-0": "2.0.0-rc.1", "^1": "v1.10.0", ">5": "",
 	} {
-		if got, err := greatest(tags, within); err != nil || got != want {
+		if got, err := findNewest(tags, within); err != nil || got != want {
 			t.Errorf("in %q it is %q, %v; want %q", within, got, err, want)
 		}
 	}
-	if _, err := greatest(nil, "newest"); err == nil || !strings.Contains(err.Error(), `"newest" is neither`) {
+	if _, err := findNewest(nil, "newest"); err == nil || !strings.Contains(err.Error(), `"newest" is neither`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -20,25 +20,25 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
-// find returns the given version, or else the newest in the range.
-func find(chart, version string, entries []chartVersion) (*chartVersion, error) {
+// findVersion returns the given version, or else the newest in the range.
+func findVersion(chart, version string, entries []chartVersion) (*chartVersion, error) {
 	named := func(version string) int {
 		return slices.IndexFunc(entries, func(entry chartVersion) bool { return entry.Version == version && version != "" })
 	}
 	at := named(version)
 	if at < 0 {
-		newest, err := greatest(texts(entries), version)
+		newest, err := findNewest(versionTexts(entries), version)
 		if err != nil {
 			return nil, fmt.Errorf("chart %q: %w", chart, err)
 		}
 		if at = named(newest); at < 0 {
-			return nil, fmt.Errorf("%w: %s", errNoVersion, describeMiss(fmt.Sprintf("versions of chart %q", chart), version, texts(entries)))
+			return nil, fmt.Errorf("%w: %s", errNoVersion, describeMiss(fmt.Sprintf("versions of chart %q", chart), version, versionTexts(entries)))
 		}
 	}
 	return &entries[at], nil
 }
 
-func texts(entries []chartVersion) []string {
+func versionTexts(entries []chartVersion) []string {
 	versions := make([]string, len(entries))
 	for i := range entries {
 		versions[i] = entries[i].Version
@@ -107,7 +107,7 @@ func (c *Resolver) resolveChart(ctx context.Context, manifests folder.Manifests,
 	if err != nil {
 		return folder.Pin{}, err
 	}
-	found, err := find(manifests.Chart, manifests.Version, versions)
+	found, err := findVersion(manifests.Chart, manifests.Version, versions)
 	if err != nil {
 		return folder.Pin{}, err
 	}
@@ -130,7 +130,7 @@ func (s *Store) fetchChart(ctx context.Context, of artifact.Artifact) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	version, err := find(of.Chart, of.Pin.Version, versions)
+	version, err := findVersion(of.Chart, of.Pin.Version, versions)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Store) fetchGit(ctx context.Context, of artifact.Artifact) (*files, err
 			return nil, err
 		}
 		if entry.Kind() == git.KindSymlink {
-			err = read.link(entry.name, string(content))
+			err = read.addLink(entry.name, string(content))
 		} else {
 			err = read.add(entry.name, content)
 		}

@@ -70,7 +70,7 @@ func (c *Resolver) resolveRegistry(ctx context.Context, manifests folder.Manifes
 		if err != nil {
 			return folder.Pin{}, err
 		}
-		if tag, err = greatest(all, version); err != nil {
+		if tag, err = findNewest(all, version); err != nil {
 			return folder.Pin{}, err
 		}
 		if tag == "" {

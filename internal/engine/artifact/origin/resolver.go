@@ -107,13 +107,13 @@ func (c *Resolver) Newest(ctx context.Context, manifests folder.Manifests, sourc
 	default:
 		var entries []chartVersion
 		if entries, err = c.versions(ctx, manifests.Repo, manifests.Chart, sources); err == nil {
-			versions = texts(entries)
+			versions = versionTexts(entries)
 		}
 	}
 	if err != nil {
 		return "", c.describe(manifests.Repo, err)
 	}
-	newest, _ := greatest(versions, "*")
+	newest, _ := findNewest(versions, "*")
 	return newest, nil
 }
 

@@ -74,11 +74,11 @@ func (v *verifier) verifyRegistry(ctx context.Context, of artifact.Artifact, key
 	}
 	search := &signatures{at: at, keys: keys, digest: of.Pin.Digest}
 	ctx = forRegistry(ctx, of.URL(), of.Sources)
-	if err := search.byTag(ctx); err != nil {
+	if err := search.searchTag(ctx); err != nil {
 		return fmt.Errorf("the signature of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 	}
 	if !search.isSigned {
-		if err := search.byReference(ctx); err != nil {
+		if err := search.searchReferrers(ctx); err != nil {
 			return fmt.Errorf("the signatures of %s: %w", of.Pin.Digest, registryError(at.Reference.Host(), err))
 		}
 	}
@@ -109,17 +109,17 @@ func (s *signatures) add(problem error) {
 
 func (s *signatures) isDone() bool { return s.isSigned || s.seen >= maxSignatures }
 
-func (s *signatures) byTag(ctx context.Context) error {
+func (s *signatures) searchTag(ctx context.Context) error {
 	found, err := s.at.Resolve(ctx, strings.Replace(s.digest, ":", "-", 1)+".sig")
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return s.payloads(ctx, found)
+	return s.verifyPayloads(ctx, found)
 }
 
-func (s *signatures) byReference(ctx context.Context) error {
+func (s *signatures) searchReferrers(ctx context.Context) error {
 	signed := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(s.digest)}
 	err := s.at.Referrers(ctx, signed, "", func(all []ocispec.Descriptor) error {
 		for _, one := range all {
@@ -128,9 +128,9 @@ func (s *signatures) byReference(ctx context.Context) error {
 			case s.isDone():
 				return nil
 			case one.ArtifactType == signature.PayloadsType:
-				err = s.payloads(ctx, one)
+				err = s.verifyPayloads(ctx, one)
 			case strings.HasPrefix(one.ArtifactType, signature.BundleType):
-				err = s.bundles(ctx, one)
+				err = s.verifyBundles(ctx, one)
 			}
 			if err != nil {
 				return err
@@ -144,19 +144,19 @@ func (s *signatures) byReference(ctx context.Context) error {
 	return err
 }
 
-func (s *signatures) payloads(ctx context.Context, of ocispec.Descriptor) error {
-	return s.layers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
+func (s *signatures) verifyPayloads(ctx context.Context, of ocispec.Descriptor) error {
+	return s.verifyLayers(ctx, of, func(layer ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyPayload(content, layer.Annotations[signature.SignatureAnnotation], s.digest)
 	}, func(mediaType string) bool { return mediaType == signature.PayloadType })
 }
 
-func (s *signatures) bundles(ctx context.Context, of ocispec.Descriptor) error {
-	return s.layers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
+func (s *signatures) verifyBundles(ctx context.Context, of ocispec.Descriptor) error {
+	return s.verifyLayers(ctx, of, func(_ ocispec.Descriptor, content []byte) error {
 		return s.keys.VerifyBundle(content, s.digest)
 	}, func(mediaType string) bool { return strings.HasPrefix(mediaType, signature.BundleType) })
 }
 
-func (s *signatures) layers(
+func (s *signatures) verifyLayers(
 	ctx context.Context, of ocispec.Descriptor, verify func(layer ocispec.Descriptor, content []byte) error, isOne func(mediaType string) bool,
 ) error {
 	if of.Size > maxManifest {

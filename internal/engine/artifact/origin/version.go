@@ -23,7 +23,7 @@ func describeMiss(what, within string, versions []string) string {
 		return text
 	}
 	constraint.IncludePrerelease = true
-	if newest := greatestOf(versions, constraint); newest != "" {
+	if newest := findGreatest(versions, constraint); newest != "" {
 		text += fmt.Sprintf(
 			"; a range matches pre-releases only if it names one, and the newest of these is %[1]q: "+
 				"set version to it, or to a range such as \">=%[1]s\"", newest)
@@ -31,16 +31,16 @@ func describeMiss(what, within string, versions []string) string {
 	return text
 }
 
-// greatest returns the greatest version in a range, or "". Among equals, it prefers the text that sorts last.
-func greatest(texts []string, within string) (string, error) {
+// findNewest returns the greatest version in a range, or "". Among equals, it prefers the text that sorts last.
+func findNewest(texts []string, within string) (string, error) {
 	constraint, err := semver.NewConstraint(orAny(within))
 	if err != nil {
 		return "", fmt.Errorf("version %q is neither a version nor a range of them, such as \"3.2.1\" or \">=3.2 <4\"", within)
 	}
-	return greatestOf(texts, constraint), nil
+	return findGreatest(texts, constraint), nil
 }
 
-func greatestOf(texts []string, constraint *semver.Constraints) string {
+func findGreatest(texts []string, constraint *semver.Constraints) string {
 	var best *semver.Version
 	found := ""
 	for _, text := range texts {

@@ -148,13 +148,13 @@ func (c *collector) result(namespace string) (*objects.Rendering, error) {
 		before, o := &sorted[to-1], &sorted[to]
 		isAlternative := before.On != o.On && before.On != "" && o.On != ""
 		if before.Identity() == o.Identity() && before.Hook == o.Hook && !isAlternative && !o.IsGenerated() {
-			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", title(o), c.files[order[to-1]], c.files[i]))
+			mistakes = append(mistakes, fmt.Errorf("%s is there twice: in %s and in %s", describeObject(o), c.files[order[to-1]], c.files[i]))
 		}
 	}
 	return &objects.Rendering{Objects: sorted, MissingAPIs: c.missing, RemoteSchemas: c.remote}, errors.Join(mistakes...)
 }
 
-func title(o *objects.FinalObject) string {
+func describeObject(o *objects.FinalObject) string {
 	if o.Namespace == "" {
 		return fmt.Sprintf("%s %q", o.Kind, o.Name)
 	}

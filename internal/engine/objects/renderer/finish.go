@@ -42,13 +42,13 @@ func (c *collector) finish(request *objects.Request) error {
 		if len(variables) > 0 {
 			replaced, err := substitute(text, variables)
 			if err != nil {
-				return fmt.Errorf("%s: %w", title(&o), err)
+				return fmt.Errorf("%s: %w", describeObject(&o), err)
 			}
 			text = replaced
 		}
 		text, err := withMetadata(text, labels, annotations)
 		if err != nil {
-			return fmt.Errorf("%s: %w", title(&o), err)
+			return fmt.Errorf("%s: %w", describeObject(&o), err)
 		}
 		if err := finished.add(text, c.files[i], o.Hook, o.From); err != nil {
 			return err

@@ -313,10 +313,10 @@ func (r *helmRelease) compare(ctx context.Context, first []manifest, calls []str
 	for _, function := range calls {
 		if one := r.findDifference(ctx, first, function); one != nil {
 			one.file = cmp.Or(one.file, all.file)
-			return one.by(function)
+			return one.blame(function)
 		}
 	}
-	return all.by(strings.Join(calls, ", "))
+	return all.blame(strings.Join(calls, ", "))
 }
 
 type renderDifference struct {
@@ -324,7 +324,7 @@ type renderDifference struct {
 	err  error  // of the second rendering
 }
 
-func (d *renderDifference) by(function string) error {
+func (d *renderDifference) blame(function string) error {
 	file := cmp.Or(d.file, "of the chart")
 	if d.err != nil {
 		return fmt.Errorf("template %s is rendered once, and fails when rendered again with another result, as it uses the function %s (%w): "+

@@ -17,7 +17,7 @@ const orLeave = ", or leave `render` away"
 
 // render repeats no value of the request in errors.
 func render(ctx context.Context, kept *artifactCache, archive string, request *objects.Request) (*objects.Rendering, error) {
-	b, err := kept.take(request.Artifact.Key(), archive)
+	b, err := kept.load(request.Artifact.Key(), archive)
 	if err != nil {
 		return nil, err
 	}

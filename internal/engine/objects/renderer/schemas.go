@@ -18,7 +18,7 @@ func checkSchemas(result *objects.Rendering, kubernetes string) error {
 	read := make([]map[string]any, len(result.Objects))
 	for i := range result.Objects {
 		if err := yaml.Unmarshal(result.Objects[i].YAML, &read[i]); err != nil {
-			return fmt.Errorf("%s: %w", title(&result.Objects[i]), err)
+			return fmt.Errorf("%s: %w", describeObject(&result.Objects[i]), err)
 		}
 		if !kinds.IsDefinition(read[i]) {
 			continue

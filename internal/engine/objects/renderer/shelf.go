@@ -26,7 +26,7 @@ func newArtifactCache() *artifactCache {
 	return &artifactCache{artifacts: lastUsed[*artifactFiles]{most: maxShelfBytes}, repeated: newParseCache()}
 }
 
-func (s *artifactCache) take(key, archive string) (*artifactFiles, error) {
+func (s *artifactCache) load(key, archive string) (*artifactFiles, error) {
 	if b, has := s.artifacts.get(key); has {
 		return b, nil
 	}
