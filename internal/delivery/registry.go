@@ -182,14 +182,10 @@ func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 			continue
 		}
 		if both := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.adds); len(both) > 0 {
-			problems = append(problems, PlanProblem{Attribute: "gitops_repo", Summary: "Two assignments have the same folders", Detail: fmt.Sprintf(
+			problems = append(problems, newError("gitops_repo", "Two assignments have the same folders",
 				"The assignments %q and %q of this configuration both add %s: %s. Give one of them another path, or take the "+
 					"deployment targets out of one of the fleets",
-				other.owner,
-				mine.owner,
-				wording.Count(len(both), "folder", "folders"),
-				wording.List(both, wording.Named),
-			)})
+				other.owner, mine.owner, wording.Count(len(both), "folder", "folders"), wording.List(both, wording.Named)))
 		}
 		handed := findCommonFolders(mine.at.Path, mine.adds, other.at.Path, other.removes)
 		from, to := other.owner, mine.owner
@@ -205,14 +201,10 @@ func (r *Registry) findOverlaps(mine plannedFolders) []PlanProblem {
 }
 
 func newHandoverProblem(from, to string, folders []string) PlanProblem {
-	problem := PlanProblem{Attribute: "gitops_repo", Summary: "One apply would remove and add the same folders", Detail: fmt.Sprintf(
+	problem := newError("gitops_repo", "One apply would remove and add the same folders",
 		"The assignment %q removes %s that the assignment %q adds: %s. Terraform applies the two in any order, and clusters "+
 			"could remove what they run in between.",
-		from,
-		wording.Count(len(folders), "folder", "folders"),
-		to,
-		wording.List(folders, wording.Named),
-	)}
+		from, wording.Count(len(folders), "folder", "folders"), to, wording.List(folders, wording.Named))
 	if from == to {
 		problem.Detail += "\n\nIf the resource only has another address now, declare it: moved { from = <old address>, to = <new address> }. " +
 			"If this is another resource, apply the removal first, and add this one in the next apply"
@@ -221,10 +213,7 @@ func newHandoverProblem(from, to string, folders []string) PlanProblem {
 	problem.Detail += fmt.Sprintf(
 		"\n\nIf it is one assignment whose address has changed, declare it: moved { from = <old address>, to = <new address> }. "+
 			"To hand folders over, apply twice: first set adopt = true on %q while %q keeps them, then take them out of %q",
-		to,
-		from,
-		from,
-	)
+		to, from, from)
 	return problem
 }
 

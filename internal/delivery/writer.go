@@ -220,11 +220,8 @@ func (w *Writer) clearFormerLocation(ctx context.Context, request ApplyRequest, 
 		settings.Head = "" // the new location is proposed from there
 	}
 	if _, err := w.write(ctx, settings, known.Owner, known, w.newRemoval(known, request.Subject, letGo)); err != nil && !isGone(err) {
-		done.Problems = append(done.Problems, PlanProblem{
-			Attribute: "gitops_repo", Summary: "Folders remain in the former repository", Warning: true,
-			Detail: fmt.Sprintf("The new location is written, but the old one could not be cleared: "+
-				"%s.", addCommits(ctx, w.reader, known.Owner, err)),
-		})
+		done.Problems = append(done.Problems, newWarning("gitops_repo", "Folders remain in the former repository",
+			"The new location is written, but the old one could not be cleared: %s.", addCommits(ctx, w.reader, known.Owner, err)))
 	}
 }
 

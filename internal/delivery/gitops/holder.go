@@ -68,7 +68,7 @@ func (v *OwnerView) findOtherHolder(ctx context.Context, holder string, known ma
 	}
 	files := map[string]string{}
 	for host, other := range held {
-		if other != holder {
+		if other != holder && isHolder(other) {
 			files[host] = v.owner.RecordPath(host)
 		}
 	}
@@ -105,14 +105,14 @@ func (l *lineage) findNearest(commits []git.Hash) git.Hash {
 	})
 }
 
-// readHolders returns the valid holders in records without a known id, by host.
+// readHolders returns the holders in records without a known id, by host.
 func (w *layout) readHolders(ctx context.Context, entries map[string]git.Hash, known map[string]string) (map[string]string, error) {
 	changed := maps.Clone(entries)
 	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
 	records, err := w.readRecords(ctx, changed)
 	held := map[string]string{}
 	for host, record := range records {
-		if isHolder(record.Holder) {
+		if record.Holder != "" {
 			held[host] = record.Holder
 		}
 	}
@@ -130,7 +130,7 @@ func (s *staging) checkHolder(ctx context.Context, proposed *layout) error {
 			return err
 		}
 		for host, holder := range held {
-			if holder != s.edit.Holder {
+			if holder != s.edit.Holder && isHolder(holder) {
 				return &completeError{fmt.Sprintf("the record %q has another holder since the plan: another state writes the assignment %q",
 					s.edit.Owner.RecordPath(host), s.edit.Owner.Name), ErrOtherHolder}
 			}
@@ -154,16 +154,14 @@ func (w *layout) findHeldByOthers(
 	if holder == "" {
 		return nil, nil
 	}
-	changed := maps.Clone(entries)
-	maps.DeleteFunc(changed, func(host string, id git.Hash) bool { return git.IsID(known[host], id) })
-	records, err := w.readRecords(ctx, changed)
-	held := map[string]bool{}
-	for host, record := range records {
-		if record.Holder != "" && record.Holder != holder {
-			held[host] = true
+	held, err := w.readHolders(ctx, entries, known)
+	others := map[string]bool{}
+	for host, by := range held {
+		if by != holder {
+			others[host] = true
 		}
 	}
-	return held, err
+	return others, err
 }
 
 // skipHeldHosts excludes hosts with another holder, on the tip or proposed, from a destroy.

@@ -48,11 +48,7 @@ func decideAgain(ctx context.Context, r request, describe func(*decision)) (d de
 	if !r.isLocated {
 		return d, false
 	}
-	w, ok := want(ctx, r)
-	if !ok {
-		return d, false
-	}
-	if d, ok = decide(ctx, w); !ok {
+	if d, ready = decideRequest(ctx, r); !ready {
 		return d, false
 	}
 	if r.model.Changes.IsUnknown() {

@@ -18,11 +18,7 @@ func planRequest(ctx context.Context, r request) {
 	if r.checkWithoutLook(); r.diagnostics.HasError() {
 		return
 	}
-	w, ok := want(ctx, r)
-	if !ok {
-		return
-	}
-	d, ok := decide(ctx, w)
+	d, ok := decideRequest(ctx, r)
 	if !ok {
 		return
 	}
@@ -35,6 +31,15 @@ func planRequest(ctx context.Context, r request) {
 	if c.checkOtherPlans(ctx); !c.diagnostics.HasError() {
 		setComputed(ctx, &c)
 	}
+}
+
+// decideRequest has the steps that plan and apply share. It returns false if something is not known yet, or after an error.
+func decideRequest(ctx context.Context, r request) (decision, bool) {
+	w, ok := want(ctx, r)
+	if !ok {
+		return decision{}, false
+	}
+	return decide(ctx, w)
 }
 
 // setUnknown sets the computed attributes before the changes are known.
