@@ -44,93 +44,62 @@ var definition = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"name": schemas.RequiredText("Name of the owner, a DNS label. The repository's `.flotilla/<name>` records its folders. A new name " +
 			"hands the folders over; they do not change."),
-		"fleet": schemas.RequiredWriteOnly(
-			"The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`. It is write-only: it is in no state, and takes one " +
-				"line in a plan; `changes` shows the effect of a changed fleet. Ephemeral values must be the same at plan and apply. A violation " +
-				"of an enforced constraint is an error before anything is written.",
-		),
-		"gitops_repo": schemas.RequiredDynamic(
-			schemas.Location("The location to write to, such as `flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home " +
-				"directory) or `file://` URL that does not exist becomes a bare repository. Another spelling of the URL, or a mirror, changes " +
-				"nothing: a location that has the commit of the other one is the same. A different location is written first; then the former " +
-				"one is cleared. The plan shows that, and `protection` applies to it."),
-		),
-		"delivery": schemas.OptionalDynamic(
-			schemas.Setting(
-				"How to write: by commits to the branch (default), or by one pull request that stays up to date. An open request is "+
-					"pending, not drift.",
-				fleet.ObjectType,
-				DeliveryTable,
-			),
-		),
+		"fleet": schemas.RequiredWriteOnly("The fleet from `provider::flotilla::fleet` or `control_plane`, through a `local`. It " +
+			"is write-only: it is in no state, and takes one line in a plan; `changes` shows the effect of a changed fleet. " +
+			"Ephemeral values must be the same at plan and apply. A violation of an enforced constraint is an error before " +
+			"anything is written."),
+		"gitops_repo": schemas.RequiredDynamic(schemas.Location("The location to write to, such as " +
+			"`flotilla_environment.dev.gitops_repo`. A local path (`~/` is your home directory) or `file://` URL that does not " +
+			"exist becomes a bare repository. Another spelling of the URL, or a mirror, changes nothing: a location that has the " +
+			"commit of the other one is the same. A different location is written first; then the former one is cleared. The plan " +
+			"shows that, and `protection` applies to it.")),
+		"delivery": schemas.OptionalDynamic(schemas.Setting("How to write: by commits to the branch (default), or by one pull "+
+			"request that stays up to date. An open request is pending, not drift.", fleet.ObjectType, DeliveryTable)),
 		"adopt": schemas.OptionalBool("Whether to take over folders that are an error otherwise: folders in the records of another assignment, " +
 			"and folders without a record whose content differs. It also removes folders of this name that the state does not know and the fleet " +
 			"does not want, and takes the assignment back from another state that has taken it over. The plan names all of them. A folder " +
 			"without a record whose content is already right needs no `adopt`."),
-		"protection": schemas.OptionalDynamic(
-			schemas.Setting(
-				"Limits on removals: of all assignments, of each host and of each workload. A destroy, and a removal from the configuration, "+
-					"obey the limits of the last apply: apply a change of `protection` first.",
-				fleet.ObjectType,
-				ProtectionTable,
-			),
-		),
-		"on_destroy": schemas.OptionalText(
-			"The effect of a destroy, of a removal from the configuration, or of a new `gitops_repo` on the former location: " +
-				"`delete` (default) removes the folders; `keep` leaves them without an owner, so that any assignment may take them " +
-				"later. Protection does not apply to `keep`. Apply a change of `on_destroy` before the destroy, and before a replacement with " +
-				"`create_before_destroy`.",
-		),
-		"rollback_to": schemas.OptionalText(
-			"Full id of a commit of the branch, from `flotilla_history`. While it is set, the folders have their content at " +
-				"that commit, and the fleet is not used. The plan shows the rollback, protection applies to it, and drift is relative to it. " +
-				"Once it is removed, the next apply writes the fleet again.",
-		),
-		"rollout": schemas.OptionalDynamic(
-			schemas.Setting(
-				"Writes a change to one stage after another, each after the stage before has proven it: see the guide "+
-					"[Roll out and promote](../guides/rollouts.md). It needs `evidence`. Without `rollout`, everything changes at once.",
-				fleet.ObjectType,
-				rollout.SettingsTable,
-			),
-		),
-		"holds": schemas.OptionalDynamic(
-			schemas.Setting("Folders that stay unchanged until the hold is removed.", fleet.ObjectsType, rollout.HoldTable),
-		),
-		"evidence": schemas.OptionalWriteOnly(
-			"The reports of clusters: `evidence` of the `flotilla_compliance` with the same name, fleet and location, or a list of " +
-				"documents, also from `flotilla_cluster_facts` and `flotilla_measurements` with the same fleet. All documents that mention an " +
-				"assignment must agree: it is proven if all call it ready, and failed if any calls it failed. The plan names the document that " +
-				"a rollout waits for, with its figure. `evidence` is write-only: it is in no state, and makes no difference in a plan. The " +
-				"rollout takes place at the time of the oldest document; a clock is read only to check windows before writing.",
-		),
-		"timeouts": schemas.OptionalDynamic(
-			schemas.Setting("Time limits of operations, including connecting.", fleet.ObjectType, timeouts.Table),
-		),
-		"commit_message": schemas.OptionalText(
-			"First line of commit messages, without a line break. Default: the numbers of added, changed and removed assignments.",
-		),
+		"protection": schemas.OptionalDynamic(schemas.Setting("Limits on removals: of all assignments, of each host and of each "+
+			"workload. A destroy, and a removal from the configuration, obey the limits of the last apply: apply a change of "+
+			"`protection` first.", fleet.ObjectType, ProtectionTable)),
+		"on_destroy": schemas.OptionalText("The effect of a destroy, of a removal from the configuration, or of a new " +
+			"`gitops_repo` on the former location: `delete` (default) removes the folders; `keep` leaves them without an owner, " +
+			"so that any assignment may take them later. Protection does not apply to `keep`. Apply a change of `on_destroy` " +
+			"before the destroy, and before a replacement with `create_before_destroy`."),
+		"rollback_to": schemas.OptionalText("Full id of a commit of the branch, from `flotilla_history`. While it is set, the " +
+			"folders have their content at that commit, and the fleet is not used. The plan shows the rollback, protection " +
+			"applies to it, and drift is relative to it. Once it is removed, the next apply writes the fleet again."),
+		"rollout": schemas.OptionalDynamic(schemas.Setting("Writes a change to one stage after another, each after the stage "+
+			"before has proven it: see the guide [Roll out and promote](../guides/rollouts.md). It needs `evidence`. Without "+
+			"`rollout`, everything changes at once.", fleet.ObjectType, rollout.SettingsTable)),
+		"holds": schemas.OptionalDynamic(schemas.Setting("Folders that stay unchanged until the hold is "+
+			"removed.", fleet.ObjectsType, rollout.HoldTable)),
+		"evidence": schemas.OptionalWriteOnly("The reports of clusters: `evidence` of the `flotilla_compliance` with the same " +
+			"name, fleet and location, or a list of documents, also from `flotilla_cluster_facts` and `flotilla_measurements` " +
+			"with the same fleet. All documents that mention an assignment must agree: it is proven if all call it ready, and " +
+			"failed if any calls it failed. The plan names the document that a rollout waits for, with its figure. `evidence` is " +
+			"write-only: it is in no state, and makes no difference in a plan. The rollout takes place at the time of the oldest " +
+			"document; a clock is read only to check windows before writing."),
+		"timeouts": schemas.OptionalDynamic(schemas.Setting("Time limits of operations, including "+
+			"connecting.", fleet.ObjectType, timeouts.Table)),
+		"commit_message": schemas.OptionalText("First line of commit messages, without a line break. Default: the numbers of " +
+			"added, changed and removed assignments."),
 		"source": schemas.OptionalWriteOnly(schemas.Setting("The commit of the Terraform configuration. Commits of this assignment have it "+
 			"as the trailer `Flotilla-Source`, and the records of changed folders have it for `flotilla_history` and `flotilla_inventory`. "+
 			"It is write-only: another commit alone makes no difference in a plan, and writes nothing. A destroy does not have it.",
 			fleet.ObjectType, SourceTable)),
-		"changes": schemas.ComputedTexts(
-			"The changes of the plan for people: the numbers of hosts and assignments; removals and additions; the changed keys, their " +
-				"files and hosts, and the object of the fleet that caused the change; with `render`, the changed fields of final objects; and " +
-				"constraints that changed, or that the change violates. It never has a value. The state has the changes of the last apply, " +
-				"until the next plan. While something is unknown, a warning has the changes known so far.",
-		),
+		"changes": schemas.ComputedTexts("The changes of the plan for people: the numbers of hosts and assignments; removals and " +
+			"additions; the changed keys, their files and hosts, and the object of the fleet that caused the change; with " +
+			"`render`, the changed fields of final objects; and constraints that changed, or that the change violates. It never " +
+			"has a value. The state has the changes of the last apply, until the next plan. While something is unknown, a warning " +
+			"has the changes known so far."),
 		"content": schemas.ComputedText("Hash of all folders of this assignment on all hosts. `flotilla_inventory` lists the folders."),
-		"candidate": schemas.OptionalDynamic(
-			"The sources of the fleet, as a value of any type: versions, a commit. It has no effect here; once its whole content is " +
-				"written and proven, it becomes `proven`.",
-		),
-		"proven": schemas.ComputedDynamic(
-			"The last `candidate` whose whole content was on the branch, by the refreshed state: merged, if a pull request " +
-				"proposes it; rolled out, with a `rollout`; ready on all clusters, with `evidence` and no `rollout`. It never " +
-				"changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes nothing. Use it as the `candidate` of a " +
-				"`flotilla_promotion`.",
-		),
+		"candidate": schemas.OptionalDynamic("The sources of the fleet, as a value of any type: versions, a commit. It has no " +
+			"effect here; once its whole content is written and proven, it becomes `proven`."),
+		"proven": schemas.ComputedDynamic("The last `candidate` whose whole content was on the branch, by the refreshed state: " +
+			"merged, if a pull request proposes it; rolled out, with a `rollout`; ready on all clusters, with `evidence` and no " +
+			"`rollout`. It never changes in a plan that writes: a later plan shows `proven = A -> B`, and its apply writes " +
+			"nothing. Use it as the `candidate` of a `flotilla_promotion`."),
 		"rolling_out": schema.MapAttribute{
 			Computed: true, ElementType: repository.RollingOut.Type(),
 			MarkdownDescription: fmt.Sprintf("A summary by deployment target, while its change is under way. If more than %d deployment "+
@@ -144,10 +113,8 @@ var definition = schema.Schema{
 				"`flotilla_compliance` and of `flotilla_overview`: a JSON object by deployment target, `{}` if there are none. It holds no " +
 				"secret. It is marked as sensitive so that a plan has one line for it.",
 		},
-		"rolled_out": schemas.ComputedBool(
-			"Whether everything is as the fleet wants it after this apply, and proven if there is a `rollout`. Without a `rollout`, the plan " +
-				"that writes already shows `true`: let promotions wait for `proven`.",
-		),
+		"rolled_out": schemas.ComputedBool("Whether everything is as the fleet wants it after this apply, and proven if there is " +
+			"a `rollout`. Without a `rollout`, the plan that writes already shows `true`: let promotions wait for `proven`."),
 		"commit":       schemas.ComputedText("The last commit of this owner, or the commit that already had the wanted content."),
 		"pull_request": schemas.ComputedText("URL of the pull request; null with `mode = \"push\"`."),
 	},
