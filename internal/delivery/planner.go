@@ -84,7 +84,7 @@ func (p *Planner) checkBranches(ctx context.Context, desired Desired, identity I
 			return append(problems, newError("gitops_repo", "Branch cannot be created", "%s", conflict)), nil
 		}
 	}
-	conflict, err := p.reader.FindHeadConflict(ctx, desired)
+	conflict, err := p.reader.findHeadConflict(ctx, desired)
 	if conflict != "" {
 		problems = append(problems, newError("delivery", "Branch cannot be created", "%s", conflict))
 	}

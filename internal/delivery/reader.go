@@ -230,8 +230,8 @@ func (r *Reader) FindBranchConflict(ctx context.Context, at folder.Location) (st
 		"Name another branch in gitops_repo, or rename the other.", branch.Conflict(), at.Branch), nil
 }
 
-// FindHeadConflict explains why a new branch of a pull request cannot be created; "" if it can.
-func (r *Reader) FindHeadConflict(ctx context.Context, desired Desired) (string, error) {
+// findHeadConflict explains why a new branch of a pull request cannot be created; "" if it can.
+func (r *Reader) findHeadConflict(ctx context.Context, desired Desired) (string, error) {
 	if !desired.Settings.PullRequest {
 		return "", nil
 	}

@@ -69,7 +69,7 @@ func Decide(s Situation) (Decision, error) {
 	if wanting <= 0 {
 		return d, nil
 	}
-	free := FreeClusters(s, d.Clusters)
+	free := freeClusters(s, d.Clusters)
 	if len(free) < wanting {
 		return Decision{}, &ShortError{
 			Number:    s.Number,
@@ -84,8 +84,7 @@ func Decide(s Situation) (Decision, error) {
 	return d, nil
 }
 
-// FreeClusters returns the clusters of the pool that no claim has, in order.
-func FreeClusters(s Situation, kept []string) []string {
+func freeClusters(s Situation, kept []string) []string {
 	has := setOf(kept)
 	var free []string
 	for _, cluster := range slices.Sorted(maps.Keys(setOf(s.Pool))) {
