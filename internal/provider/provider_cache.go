@@ -30,11 +30,8 @@ var cacheTable = &fleet.Table{
 	Meaning: "The attribute `cache` of the provider: where artifacts and final objects are kept on the machine of the run. " +
 		"[Rendering](rendering.md#the-cache) lists its content.",
 	Attributes: []fleet.Attribute{
-		{
-			Name: "path",
-			Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. Unset: " +
-				"`FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches.",
-		},
+		{Name: "path", Meaning: "Folder, which only the user of the run may own and write to. It is created if it does not exist. " +
+			"Unset: `FLOTILLA_CACHE_DIR`, else `flotilla` in the user's folder for caches."},
 		{
 			Name:    "max_mib",
 			Type:    fleet.WholeType,

@@ -11,16 +11,11 @@ var gitTable = &fleet.Table{
 	Meaning: "The attribute `git` of the provider: how to reach GitOps repositories, and who commits. Secrets that come from the " +
 		"environment, or from ephemeral values, are in no plan and no state.",
 	Attributes: []fleet.Attribute{
-		{
-			Name: "token",
-			Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, and so are the other " +
-				"credentials here; any other repository needs an entry of `credentials`. Unset: `FLOTILLA_GIT_TOKEN`, unless `password` is set " +
-				"here.",
-		},
-		{
-			Name:    "username",
-			Meaning: "User name for a password, or for a token where the Git host requires a certain one. Unset: `FLOTILLA_GIT_USERNAME`.",
-		},
+		{Name: "token", Meaning: "Access token; it wins over a password. It is sent to the server of the GitOps repository alone, " +
+			"and so are the other credentials here; any other repository needs an entry of `credentials`. Unset: " +
+			"`FLOTILLA_GIT_TOKEN`, unless `password` is set here."},
+		{Name: "username", Meaning: "User name for a password, or for a token where the Git host requires a certain one. Unset: " +
+			"`FLOTILLA_GIT_USERNAME`."},
 		{Name: "password", Meaning: "Password. Unset: `FLOTILLA_GIT_PASSWORD`."},
 		appAttribute(
 			"A GitHub App in place of a token. Unset: `FLOTILLA_GITHUB_APP_ID`, `FLOTILLA_GITHUB_APP_INSTALLATION_ID`, " +
@@ -28,28 +23,18 @@ var gitTable = &fleet.Table{
 		),
 		{Name: "ssh_private_key", Meaning: "PEM text of the private key for ssh. Unset: `FLOTILLA_SSH_PRIVATE_KEY`, else the agent."},
 		{Name: "ssh_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SSH_PASSPHRASE`."},
-		{
-			Name:    "ssh_known_hosts",
-			Meaning: "Host keys, as in a known_hosts file. Default: the files of the user and the machine. A host key is always checked.",
-		},
-		{
-			Name: "credentials",
-			Type: fleet.ObjectsType,
-			Of:   credentialsTable,
-			Meaning: "Credentials for repositories whose URL begins with `url`, also for repositories other than the GitOps repository: of " +
-				"manifests, files, registrations and commit statuses. The attributes above are not used for them.",
-		},
+		{Name: "ssh_known_hosts", Meaning: "Host keys, as in a known_hosts file. Default: the files of the user and the machine. " +
+			"A host key is always checked."},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: credentialsTable, Meaning: "Credentials for repositories whose URL " +
+			"begins with `url`, also for repositories other than the GitOps repository: of manifests, files, registrations and " +
+			"commit statuses. The attributes above are not used for them."},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
 		{Name: "signing_key", Meaning: "Private key that signs commits: OpenPGP, armored, or ssh. Unset: `FLOTILLA_SIGNING_KEY`."},
 		{Name: "signing_passphrase", Meaning: "Its passphrase. Unset: `FLOTILLA_SIGNING_PASSPHRASE`."},
-		{
-			Name:          "allowed_signers",
-			Type:          fleet.TextsType,
-			EmptyElements: true,
-			Meaning: "Public keys, OpenPGP, armored, or ssh, the line of a `.pub` file. With it, a record that the state does not know is " +
-				"believed only where one of these keys has signed the commit that changed it last: any other is drift, which the next apply " +
-				"repairs, and no folder is removed because such a record lists it. It needs a `signing_key`, and must contain its public key.",
-		},
+		{Name: "allowed_signers", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys, OpenPGP, armored, or ssh, " +
+			"the line of a `.pub` file. With it, a record that the state does not know is believed only where one of these keys " +
+			"has signed the commit that changed it last: any other is drift, which the next apply repairs, and no folder is " +
+			"removed because such a record lists it. It needs a `signing_key`, and must contain its public key."},
 		{Name: "author_name", Meaning: "Name of author and committer. Unset: `Flotilla`."},
 		{Name: "author_email", Meaning: "Their address."},
 	},
@@ -83,11 +68,9 @@ var appTable = &fleet.Table{
 		{Name: "id", Required: true, Meaning: "Id of the App."},
 		{Name: "installation_id", Required: true, Meaning: "Id of the App's installation on the account that has the repositories."},
 		{Name: "private_key", Required: true, Meaning: "PEM text of its private key."},
-		{
-			Name: "url",
-			Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or `https://api.team.ghe.com`. Default: " +
-				"`https://api.github.com`. Only this server gets the App's tokens, and requests for them.",
-		},
+		{Name: "url", Meaning: "The API of GitHub Enterprise, such as `https://github.example.com/api/v3`, or " +
+			"`https://api.team.ghe.com`. Default: `https://api.github.com`. Only this server gets the App's tokens, and requests " +
+			"for them."},
 	},
 }
 
@@ -96,13 +79,8 @@ var verificationTable = &fleet.Table{
 	Meaning: "The attribute `verification` of the provider: whose signatures content needs before it is rendered into final objects. " +
 		"With it, content that comes from none of its `sources` is an error. See the guide \"Rendering\".",
 	Attributes: []fleet.Attribute{
-		{
-			Name:     "sources",
-			Type:     fleet.ObjectsType,
-			Required: true,
-			Of:       trustedTable,
-			Meaning:  "Sources of content, and the keys that must have signed it.",
-		},
+		{Name: "sources", Type: fleet.ObjectsType, Required: true, Of: trustedTable, Meaning: "Sources of content, and the keys " +
+			"that must have signed it."},
 	},
 }
 
@@ -110,25 +88,13 @@ var trustedTable = &fleet.Table{
 	Name:    "trusted source",
 	Meaning: "Says whose signatures content needs whose URL begins with `url`. The longest `url` wins.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:     "url",
-			Required: true,
-			Meaning: "The beginning of URLs of repositories of Git, or of registries: `https://git.example.com/shop`, " +
-				"`oci://registry.example.com/shop`.",
-		},
-		{
-			Name:          "keys",
-			Type:          fleet.TextsType,
-			EmptyElements: true,
-			Meaning: "Public keys. One must have signed. For Git: OpenPGP, armored, or ssh, the line of a `.pub` file. For " +
-				"registries: keys of cosign, in PEM. Required, unless `unsigned` is true.",
-		},
-		{
-			Name:    "unsigned",
-			Type:    fleet.BoolType,
-			Default: false,
-			Meaning: "Content needs no signature. A `verify` in the parameters of a cluster type then is an error.",
-		},
+		{Name: "url", Required: true, Meaning: "The beginning of URLs of repositories of Git, or of registries: " +
+			"`https://git.example.com/shop`, `oci://registry.example.com/shop`."},
+		{Name: "keys", Type: fleet.TextsType, EmptyElements: true, Meaning: "Public keys. One must have signed. For Git: OpenPGP, " +
+			"armored, or ssh, the line of a `.pub` file. For registries: keys of cosign, in PEM. Required, unless `unsigned` is " +
+			"true."},
+		{Name: "unsigned", Type: fleet.BoolType, Default: false, Meaning: "Content needs no signature. A `verify` in the " +
+			"parameters of a cluster type then is an error."},
 	},
 }
 
@@ -136,24 +102,14 @@ var measurementsTable = &fleet.Table{
 	Name:    "measurements",
 	Meaning: "The attribute `measurements` of the provider: credentials for the servers that `flotilla_measurements` asks.",
 	Attributes: []fleet.Attribute{
-		{
-			Name: "url",
-			Meaning: "The beginning of the URLs that get `token`, or `username` and `password`: no other server does. It is required with them. " +
-				"Unset: `FLOTILLA_MEASUREMENTS_URL`.",
-		},
-		{
-			Name: "token",
-			Meaning: "Bearer token for servers at `url`; it wins over a password. Unset: `FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is " +
-				"set here.",
-		},
+		{Name: "url", Meaning: "The beginning of the URLs that get `token`, or `username` and `password`: no other server does. " +
+			"It is required with them. Unset: `FLOTILLA_MEASUREMENTS_URL`."},
+		{Name: "token", Meaning: "Bearer token for servers at `url`; it wins over a password. Unset: " +
+			"`FLOTILLA_MEASUREMENTS_TOKEN`, unless `password` is set here."},
 		{Name: "username", Meaning: "User name, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_USERNAME`."},
 		{Name: "password", Meaning: "Password, for basic authentication. Unset: `FLOTILLA_MEASUREMENTS_PASSWORD`."},
-		{
-			Name:    "credentials",
-			Type:    fleet.ObjectsType,
-			Of:      serverTable,
-			Meaning: "Credentials for further servers. The entry with the longest `url` wins, also over the attributes above.",
-		},
+		{Name: "credentials", Type: fleet.ObjectsType, Of: serverTable, Meaning: "Credentials for further servers. The entry with " +
+			"the longest `url` wins, also over the attributes above."},
 		{Name: "ca_certificates", Meaning: "PEM text of certificates that are trusted beside the machine's."},
 	},
 }

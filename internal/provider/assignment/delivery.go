@@ -26,12 +26,8 @@ var DeliveryTable = &fleet.Table{
 	Name:    "delivery",
 	Meaning: "The attribute `delivery` of `flotilla_assignment`: how to write. All other settings than `mode` are for pull requests.",
 	Attributes: []fleet.Attribute{
-		{
-			Name:    "mode",
-			Default: push,
-			Allowed: []string{push, pullRequest},
-			Meaning: "`push` commits to the branch; `pull_request` keeps one pull request of this assignment up to date.",
-		},
+		{Name: "mode", Default: push, Allowed: []string{push, pullRequest}, Meaning: "`push` commits to the branch; " +
+			"`pull_request` keeps one pull request of this assignment up to date."},
 		{Name: "forge", Allowed: forge.Names(), Meaning: "The kind of the Git host. Default: by its host name."},
 		{Name: "api_url", Meaning: "URL of the Git host's API, if it does not follow from the URL of the repository."},
 		{Name: "branch", Meaning: "The proposed branch. Default: `flotilla/<branch>/<path>/<name>`."},

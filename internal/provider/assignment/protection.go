@@ -19,22 +19,12 @@ var ProtectionTable = &fleet.Table{
 		"be removed, and always ten; and up to half of the workloads of a host, and of the hosts of a workload, that has five or more.",
 	Attributes: []fleet.Attribute{
 		{Name: "max_removed", Type: fleet.WholeType, Most: math.MaxInt32, Meaning: "The number of assignments that may be removed."},
-		{
-			Name: "max_removed_percent",
-			Type: fleet.WholeType,
-			Most: 100,
-			Meaning: "The share that may be removed: of all assignments, of the workloads of each host in the fleet, and of " +
-				"the hosts of each workload in the fleet. Unless it is 0, one of several may always be removed. Below 100, a host or a " +
-				"workload in the fleet does not lose all.",
-		},
+		{Name: "max_removed_percent", Type: fleet.WholeType, Most: 100, Meaning: "The share that may be removed: of all " +
+			"assignments, of the workloads of each host in the fleet, and of the hosts of each workload in the fleet. Unless it " +
+			"is 0, one of several may always be removed. Below 100, a host or a workload in the fleet does not lose all."},
 		{Name: "allow_empty", Type: fleet.BoolType, Default: false, Meaning: "Whether a fleet may remove all assignments."},
-		{
-			Name:          "emptied_hosts",
-			Type:          fleet.TextsType,
-			EmptyElements: true,
-			Meaning: "Hosts in the fleet that may lose all their assignments. Without limits, it matters for hosts with five or more " +
-				"assignments.",
-		},
+		{Name: "emptied_hosts", Type: fleet.TextsType, EmptyElements: true, Meaning: "Hosts in the fleet that may lose all their " +
+			"assignments. Without limits, it matters for hosts with five or more assignments."},
 	},
 }
 

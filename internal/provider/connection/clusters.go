@@ -40,11 +40,8 @@ var ClusterTable = &fleet.Table{
 		{Name: "exec", Type: fleet.ObjectType, Of: execTable, Meaning: "A command that prints a credential, as in a kubeconfig."},
 		{Name: "proxy_url", Meaning: "URL of a proxy for http, https or socks5. Unset: from the environment (`HTTPS_PROXY`, `NO_PROXY`)."},
 		{Name: "tls_server_name", Meaning: "Name that the server's certificate must have. Default: the name in `host`."},
-		{
-			Name: "kubeconfig",
-			Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute paths. " +
-				"`insecure-skip-tls-verify` in it is a warning.",
-		},
+		{Name: "kubeconfig", Meaning: "Text of a kubeconfig, in place of all of the above. Files that it names must have absolute " +
+			"paths. `insecure-skip-tls-verify` in it is a warning."},
 		{Name: "context", Meaning: "Which of its contexts. Unset: its current one."},
 	},
 }
