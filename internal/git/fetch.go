@@ -250,12 +250,19 @@ func (f *fetcher) tryIDs(ctx context.Context, missing []Hash) (all bool, err err
 }
 
 func (f *fetcher) fetchIDs(ctx context.Context, missing []Hash) error {
-	for wants := range slices.Chunk(missing, wantsPerRequest) {
-		// Objects by id come regardless of the filter, which excludes their children. Encoding sorts the ids.
-		if err := f.fetch(ctx, f.request(slices.Clone(wants), 0)); err != nil {
-			return err
+	for {
+		for wants := range slices.Chunk(missing, wantsPerRequest) {
+			// Objects by id come regardless of the filter, which excludes their children. Encoding sorts the ids.
+			if err := f.fetch(ctx, f.request(slices.Clone(wants), 0)); err != nil {
+				return err
+			}
 		}
+		// Git omits a wanted tree that is in another wanted tree, so these come with the next request.
+		rest := f.missing(missing)
+		f.gaveIDs = len(rest) == 0
+		if f.gaveIDs || len(rest) == len(missing) {
+			return nil
+		}
+		missing = rest
 	}
-	f.gaveIDs = f.hasAll(missing)
-	return nil
 }

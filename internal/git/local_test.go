@@ -1,12 +1,16 @@
 package git_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/git"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/gittest"
@@ -116,5 +120,46 @@ func TestHooksOfLocalRepositoriesSeeNoSecrets(t *testing.T) {
 			!strings.Contains(text, "GIT_CONFIG_COUNT=1\n") {
 			t.Errorf("%s sees\n%s", hook, text)
 		}
+	}
+}
+
+// Git omits a wanted tree that is in another wanted tree, if that one has the smaller id. Need asks for it once more.
+func TestNeedFetchesATreeWithinAnotherWantedTree(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]git.ConnectorOptions{"git": {}, "stand-in": gittest.Options()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := git.NewConnector(options)
+			remote := git.Remote{IsGitOps: true, URL: filepath.Join(t.TempDir(), "r.git"), Branch: "main"}
+			if err := client.Create(t.Context(), remote); err != nil {
+				t.Fatal(err)
+			}
+			tree := func(name string) git.Hash {
+				return plumbing.NewHash(strings.TrimSpace(gittest.Run(t, remote.URL, "git", "rev-parse", "main"+name)))
+			}
+			push := func(name, content string) {
+				tip, err := client.Open(t.Context(), remote, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				commit, pack := commitOf(t, tip, name, content)
+				if result, err := client.Push(t.Context(), remote, "main", tip.Commit, commit, pack); err != nil || !result.Applied {
+					t.Fatalf("%+v, %v", result, err)
+				}
+			}
+			root, within := git.Hash{}, git.Hash{}
+			for i := 0; bytes.Compare(root[:], within[:]) >= 0; i++ {
+				push("a/f", strconv.Itoa(i))
+				root, within = tree("^{tree}"), tree(":a")
+			}
+			push("a/f", "in neither of them")
+			tip, err := client.Open(t.Context(), remote, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tip.Need(t.Context(), []git.Hash{root, within}); err != nil || !tip.Has(root) || !tip.Has(within) {
+				t.Errorf("it has the outer tree: %v, the inner tree: %v, %v", tip.Has(root), tip.Has(within), err)
+			}
+		})
 	}
 }

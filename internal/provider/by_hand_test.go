@@ -80,6 +80,23 @@ func TestOnlyACommitOfAPersonIsByHand(t *testing.T) {
 	}
 }
 
+// Commits by hand share the records of the commit before, which git omits from an answer that has these commits' trees.
+func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
+	t.Parallel()
+	url, w := bare(t), providertest.New(startProvider)
+	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
+	for _, address := range []string{"mysql://one", "mysql://two", "mysql://three"} {
+		apply(t, w, assigned(url, database(address), at))
+		byHandOn(t, url, "dev", func(folder string) {
+			writeFile(t, filepath.Join(folder, "large", "app-core", "platform-config.yaml"), "by: hand\n")
+		})
+		since := git(t, url, "rev-parse", "dev")[:8]
+		byHandOn(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "NOTES.md"), address) })
+		plan, _ := mustPlan(t, w, assigned(url, database(address), at))
+		checkRepaired(t, "a plan", plan, "by hand, since commit "+since)
+	}
+}
+
 // A request that was closed, or that an apply could not complete, is no change by hand, and stays in the state while it is open.
 func TestARequestThatIsNotMergedIsNotByHand(t *testing.T) {
 	t.Parallel()

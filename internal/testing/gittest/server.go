@@ -93,16 +93,19 @@ func (s *session) UploadPack(_ context.Context, request *packp.UploadPackRequest
 	for _, id := range request.Haves {
 		walkHistory(s.store, id, 1<<30, isNew)
 	}
+	omitted := map[git.Hash]bool{}
 	for _, id := range request.Wants {
 		if s.object(id).Kind != plumbing.CommitObject {
-			send(s.store, w, id, levels, blobs)
+			if !omitted[id] {
+				send(s.store, w, id, levels, blobs, omitted)
+			}
 			continue
 		}
 		walkHistory(s.store, id, generations, func(commit git.Hash) bool {
 			if !isNew(commit) {
 				return false
 			}
-			send(s.store, w, commit, levels, blobs)
+			send(s.store, w, commit, levels, blobs, omitted)
 			return true
 		})
 	}
@@ -138,22 +141,24 @@ func walkHistory(from store, id git.Hash, generations int, visit func(git.Hash) 
 	}
 }
 
-// send writes an object and levels of its trees.
-func send(from store, w *git.Pack, id git.Hash, levels int, blobs bool) {
+// send writes an object and levels of its trees. omitted collects filtered entries. As git, the server then omits them even if
+// they are wanted, too.
+func send(from store, w *git.Pack, id git.Hash, levels int, blobs bool, omitted map[git.Hash]bool) {
 	o := from.object(id)
 	w.Add(id, o)
-	if levels == 0 {
-		return
-	}
 	switch o.Kind {
 	case plumbing.CommitObject:
-		head, _ := git.ParseCommitHead(o.Content)
-		send(from, w, head.Tree, levels-1, blobs)
+		if levels > 0 {
+			head, _ := git.ParseCommitHead(o.Content)
+			send(from, w, head.Tree, levels-1, blobs, omitted)
+		}
 	case plumbing.TreeObject:
 		entries, _ := git.ParseTree(o.Content)
 		for _, e := range entries {
-			if e.IsTree() || blobs {
-				send(from, w, e.ID, levels-1, blobs)
+			if levels > 0 && (e.IsTree() || blobs) {
+				send(from, w, e.ID, levels-1, blobs, omitted)
+			} else {
+				omitted[e.ID] = true
 			}
 		}
 	}
