@@ -9,7 +9,12 @@ scratch=$(mktemp -d "${TMPDIR:-/tmp}/flotilla-demo-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT INT TERM
 page="$scratch.html" # stays, while the folder goes
 
-say() { printf '\n\033[1m▶ %s\033[0m\n\n' "$*"; }
+number=0
+# step begins a step: its title, and the thing to look at.
+step() {
+    number=$((number + 1))
+    printf '\n\033[1m%d/10 %s\033[0m\n      Look at: %s\n\n' "$number" "$1" "$2"
+}
 show() { sed 's/^/    /'; }
 
 # The provider comes from a mirror on this disk, so that nothing is asked of a registry.
@@ -35,51 +40,48 @@ cd "$scratch"
 
 terraform() { "$TERRAFORM" "$@"; }
 
-# assignments prints of a plan what it says of the assignments.
-assignments() {
-    awk '
-        /^  # / { wanted = /flotilla_assignment/ }
-        /^$/ { wanted = 0 }
-        wanted { print }
-    '
-}
-
+# plan makes a plan and prints `changes` of the assignments, and its summary.
 plan() {
     terraform plan -no-color -out=plan.out "$@" > plan.txt
-    assignments < plan.txt | show
+    awk '
+        /^  # .*flotilla_assignment/ { print substr($2, 1) ":" }
+        /changes +=/ { wanted = 1; next }
+        wanted && /^ +\]/ { wanted = 0 }
+        wanted && /[+-] "/ { sub(/^ +/, "  "); print }
+        /changes +=.*known after apply/ { print "  known after apply"; wanted = 0 }
+    ' plan.txt | show
     grep -E '^(Plan:|No changes)' plan.txt | show
 }
 
-say "This is $(terraform version | head -n 1), with the configuration of examples/hello-world"
+apply() { terraform apply -no-color "$@" plan.out | grep -E '^Apply complete' | show; }
+
+# change edits a file of the configuration.
+change() { sed "$1" "$2" > changed && mv changed "$2"; }
+
+printf '%s, with the configuration of examples/hello-world\n' "$(terraform version | head -n 1)"
 terraform init -no-color > /dev/null
 
-say "The first plan: the database's address is not known yet, and only the host that it reaches waits for it"
+step "The first plan" "the hosts and policies of each assignment; one host waits for the address of a database"
 plan
-say "Who goes where, and which policy says so (read at plan)"
 awk '/^  \+ assignments/, /^    }/' plan.txt | show
 
-say "One apply creates the database, schedules, hydrates, renders and commits, once for each environment"
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-
-say "The repository, branch dev"
-git -C gitops.git log --format='%h %s%n%n%b' dev | show
+step "One apply creates the database and commits each environment" "the commit on the branch dev, and its files"
+apply
+git -C gitops.git log --format='%h %s' dev | show
 git -C gitops.git ls-tree -r --name-only dev | show
 
-say "One rendered folder: large/hello-world-app-performance-test"
-for file in namespace policy platform-config reconciler; do
+step "A rendered folder" "the values in platform-config.yaml, and the object for the agent in reconciler.yaml"
+for file in platform-config reconciler; do
     echo "# $file.yaml" | show
     git -C gitops.git show "dev:large/hello-world-app-performance-test/$file.yaml" | show
 done
 
-say "The next plan is empty"
+step "A value changes" "the key, the hosts and the config container in the plan"
+change 's/"East US"/"East US 2"/' platform.tf
 plan
+apply
 
-say "One value changes: the plan says which key of which file, where, and by which config container"
-sed 's/"East US"/"East US 2"/' platform.tf > changed && mv changed platform.tf
-plan
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-
-say "Changes by hand: one file changed, another removed, and one added outside of the assignments' folders"
+step "Someone changes the repository by hand" "the commit that the plan names, and the file of others that stays"
 git clone -q --branch dev gitops.git work
 (
     cd work
@@ -92,58 +94,48 @@ git clone -q --branch dev gitops.git work
     git push -q
     git show --stat --format='%h %s' | show
 )
-
-say "The plan names what it repairs, and since which commit it differs"
 plan
-say "The next apply repairs it, in one commit"
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
+apply
 git -C gitops.git diff --quiet dev~2 dev -- drone large
 git -C gitops.git show dev:NOTES.md | show
 git -C gitops.git fsck --strict --no-dangling 2>&1 | show
 
-say "The assignments get other names: a handover, in which no folder changes"
-sed '/"flotilla_assignment"/,/^}/ s/= each.key$/= "${each.key}-team"/' main.tf > changed && mv changed main.tf
+step "The assignments get new names" "the commit: records change, and no folder"
+change '/"flotilla_assignment"/,/^}/ s/= each.key$/= "${each.key}-team"/' main.tf
 plan
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-git -C gitops.git show --stat --format='%h %s%n%n%b' dev | show
+apply
+git -C gitops.git show --stat --format='%h %s' dev | show
 git -C gitops.git diff --quiet dev~1 dev -- '*/hello-world-app-*'
 
-say "Changes of stage shall go to drones first, and further once those are ready"
+step "A rollout: drones first" "the change that is written now, and the one that waits"
 cp "$example"/rollout/*.tf .
-grep -v '^#' rollout.tf | sed '/./,$!d' | show
 awk '/^resource/, /^}/' rollout_override.tf | show
 terraform apply -no-color -auto-approve | grep -E '^Apply complete' | show
-
-say "One value changes: the canary gets it, and the plan says what waits, and for what"
-sed 's/"Stage"/"Staging"/' platform.tf > changed && mv changed platform.tf
+change 's/"Stage"/"Staging"/' platform.tf
 plan
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
+apply
 
-say "Until a cluster reports that the canary is ready, there is nothing to do"
+step "Until a cluster is ready, nothing changes" "the empty plan, and the warning with the reason"
 plan
+awk '/Rollout waits/ { found = 1 } found && /waits for/ { print; exit }' plan.txt | show
 
-# report says that a cluster has the tip of the branch, and is ready.
+# report makes a cluster report the tip of the branch as ready.
 report() {
     reports="${reports:+$reports, }{\"cluster\": \"$1\", \"commit\": \"$(git -C gitops.git rev-parse stage)\", \"ready\": true}"
     echo "[$reports]" > reports.json
 }
 
-say "drone-1 reports that it has the commit, and is ready: the change goes on to the rest"
+step "drone-1 reports that it is ready, then large-1" "the rest of the hosts, and the proven rollout"
 report drone-1
 plan
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-
-say "large-1 reports, too: the change is proven everywhere"
+apply
 report large-1
 plan
-terraform apply -no-color plan.out | grep -E '^(flotilla_assignment.*complete|Apply complete)' | show
-git -C gitops.git log -2 --reverse --format='%h %s' --stat=72 stage -- drone large | show
+apply
+git -C gitops.git log -2 --reverse --format='%h %s' stage -- drone large | show
 
-say "One page about the fleet, as Markdown for a pull request and as HTML"
+step "A page about the fleet" "$page"
 cp "$example"/page/*.tf .
 terraform apply -no-color -auto-approve | grep -E '^Apply complete' | show
-terraform output -raw markdown | show
+terraform output -raw markdown | head -n 20 | show
 terraform output -raw page > "$page"
-
-say "Done: every change was read before it was made, and each is one commit. The page is in $page"
