@@ -78,11 +78,7 @@ func (c *composer) snapshot(members []int32) (*Snapshot, []ambiguity) {
 }
 
 func (c *composer) startOf(column []keptValue) int {
-	start := len(column) - 1
-	for start > 0 && c.combine(column[start-1].value.raw, column[start].value.raw) {
-		start--
-	}
-	return start
+	return c.runStart(len(column), func(i int) any { return column[i].value.raw })
 }
 
 // isDoubtful reports whether containers of equal rank give different values. A trace then decides whether that

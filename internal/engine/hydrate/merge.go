@@ -63,7 +63,7 @@ type contribution struct {
 // compose merges at least one contribution, in merge order, and reports whether a value remains. Values may be shared
 // with the contributions.
 func (m merger) compose(at *trace, all []contribution) (value any, remains bool) {
-	start := m.runStart(all)
+	start := m.runStart(len(all), func(i int) any { return all[i].value })
 	run, last := all[start:], all[len(all)-1]
 	at.reached(m, all, start)
 	switch value := last.value.(type) {
@@ -85,10 +85,10 @@ func (m merger) compose(at *trace, all []contribution) (value any, remains bool)
 	}
 }
 
-// runStart returns the first of the last contributions that combine without interruption.
-func (m merger) runStart(all []contribution) int {
-	start := len(all) - 1
-	for start > 0 && m.combine(all[start-1].value, all[start].value) {
+// runStart returns the first of the last values that combine without interruption.
+func (m merger) runStart(count int, value func(i int) any) int {
+	start := count - 1
+	for start > 0 && m.combine(value(start-1), value(start)) {
 		start--
 	}
 	return start

@@ -90,17 +90,13 @@ func (s *Snapshot) Provenance() map[string]Origin {
 func (s *Snapshot) provenance(leaves map[string]leaf) map[string]Origin {
 	origins := make(map[string]Origin, len(leaves))
 	for pointer, leaf := range leaves {
-		origins[pointer] = s.origin(leaf)
+		origin := Origin{Container: s.mergeIndex.containers[leaf.from].name}
+		for _, container := range leaf.lost {
+			origin.Overridden = append(origin.Overridden, s.mergeIndex.containers[container].name)
+		}
+		origins[pointer] = origin
 	}
 	return origins
-}
-
-func (s *Snapshot) origin(leaf leaf) Origin {
-	origin := Origin{Container: s.mergeIndex.containers[leaf.from].name}
-	for _, container := range leaf.lost {
-		origin.Overridden = append(origin.Overridden, s.mergeIndex.containers[container].name)
-	}
-	return origin
 }
 
 // leaves traces the snapshot, or only the given top-level keys.

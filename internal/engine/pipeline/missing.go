@@ -25,13 +25,10 @@ func missingOf(result *objects.Rendering) missing {
 }
 
 func (f *diagnostics) addRemoteSchemas(r *Rendering) {
-	byAddress := map[string]namesSet{}
+	byAddress := namesBy{}
 	for _, missing := range r.missing {
 		for _, schema := range missing.schemas {
-			if byAddress[schema.URL] == nil {
-				byAddress[schema.URL] = namesSet{}
-			}
-			byAddress[schema.URL][schema.Chart] = true
+			byAddress.add(schema.URL, schema.Chart)
 		}
 	}
 	if len(byAddress) == 0 {
@@ -49,6 +46,15 @@ func (f *diagnostics) addRemoteSchemas(r *Rendering) {
 
 type namesSet map[string]bool
 
+type namesBy map[string]namesSet
+
+func (n namesBy) add(key, name string) {
+	if n[key] == nil {
+		n[key] = namesSet{}
+	}
+	n[key][name] = true
+}
+
 func (n namesSet) count(one, many string) string {
 	const shown = 3
 	names := wording.Quoted(slices.Sorted(maps.Keys(n)))
@@ -57,28 +63,23 @@ func (n namesSet) count(one, many string) string {
 
 // addMissing reports APIs that charts asked for and a cluster type could list. It needs a rendering by Render.
 func (f *diagnostics) addMissing(r *Rendering) {
-	type askers struct{ charts, clusterTypes namesSet }
-	byAPI := map[string]askers{}
+	charts, clusterTypes := namesBy{}, namesBy{}
 	for i, missing := range r.missing {
 		for _, api := range missing.apis {
 			if !fleet.IsAPIVersion(api) {
 				continue
 			}
-			if byAPI[api].charts == nil {
-				byAPI[api] = askers{namesSet{}, namesSet{}}
-			}
-			byAPI[api].charts[missing.chart] = true
-			byAPI[api].clusterTypes[r.Schedule.Assignments[i].Host.ClusterType.Name] = true
+			charts.add(api, missing.chart)
+			clusterTypes.add(api, r.Schedule.Assignments[i].Host.ClusterType.Name)
 		}
 	}
-	if len(byAPI) == 0 {
+	if len(charts) == 0 {
 		return
 	}
 	var lines []string
-	for _, api := range slices.Sorted(maps.Keys(byAPI)) {
-		of := byAPI[api]
-		charts, clusterTypes := of.charts.count("chart", "charts"), of.clusterTypes.count("cluster type", "cluster types")
-		lines = append(lines, fmt.Sprintf("%s: %s, %s", api, charts, clusterTypes))
+	for _, api := range slices.Sorted(maps.Keys(charts)) {
+		lines = append(lines, fmt.Sprintf("%s: %s, %s", api,
+			charts[api].count("chart", "charts"), clusterTypes[api].count("cluster type", "cluster types")))
 	}
 	const message = "these charts were rendered without APIs that they ask for, and may render something else on clusters that have them: " +
 		"if clusters have one of these APIs, list it in api_versions of the cluster type\n"
