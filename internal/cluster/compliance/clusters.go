@@ -12,8 +12,8 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
-// kindsOf returns the kinds to list for a reconciler; all for the user's own. It includes suppliers of Secrets only if
-// records of the cluster's folders name one, because most clusters have none.
+// kindsOf returns the kinds to list. It includes suppliers of Secrets only if records name one, because most clusters
+// have none.
 func kindsOf(name string, folders recorded, hosts []string) []reconciler.ObjectKind {
 	listed := reconciler.ListedKinds()
 	if one := reconciler.Named(name); one != nil && len(one.Kinds) > 0 {

@@ -278,7 +278,7 @@ func (f *Feedback) explainSilence() string {
 	return "there is no report about this cluster"
 }
 
-// readReports converts external reports. The latest about a cluster or assignment counts.
+// readReports keeps the latest report about a cluster or assignment.
 func readReports(reports []observe.ExternalReport) map[string]observe.ClusterReport {
 	sorted := slices.Clone(reports)
 	slices.SortStableFunc(sorted, func(a, b observe.ExternalReport) int {

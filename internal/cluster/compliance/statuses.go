@@ -145,7 +145,7 @@ func readStatuses(
 
 type statusFinder func(forge.Status) (cluster, host string, ok bool)
 
-// finder matches statuses by the context, or by the key that Flux derives from it on some Git hosts.
+// finder matches statuses by context, or by Flux' key on some Git hosts.
 func (s *Statuses) finder(clusters map[string]FleetCluster) statusFinder {
 	keys := sync.OnceValue(func() map[string]observe.Subject {
 		return s.Contexts.Keys(slices.Sorted(maps.Keys(clusters)), forge.StatusKey)

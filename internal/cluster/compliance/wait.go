@@ -28,8 +28,8 @@ const (
 	longPause  = 30 * time.Second
 )
 
-// Wait repeats query until enough clusters are ready, with growing pauses. On timeout, it returns the last answer and
-// an error that names the unready clusters. report gets each summary.
+// Wait repeats query with growing pauses until enough clusters are ready. On timeout, it returns the last answer with
+// an error. report gets each summary.
 func Wait(
 	ctx context.Context,
 	clock Clock,

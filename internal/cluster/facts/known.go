@@ -85,8 +85,7 @@ type Registration struct {
 	Facts  map[string]any
 }
 
-// Merge combines facts about the same cluster. own has the clusters known to the provider, and asked the queried
-// sources of the hub. Facts reported by the cluster override a hub's.
+// Merge combines facts about the same cluster; its own override a hub's. asked are the queried sources of the hub.
 func Merge(own map[string]KnownFacts, registered []Registration, asked []Source) map[string]KnownFacts {
 	all := make(map[string]KnownFacts, len(own))
 	by := map[string]map[Source][]Registration{}

@@ -50,7 +50,6 @@ func (c Choice) String() string {
 	return c.fact.Name + "." + c.key
 }
 
-// value returns the label's value. An error explains why a known fact makes no label.
 func (c Choice) value(facts map[string]any) (value string, known bool, err error) {
 	fact, known := facts[c.fact.Name]
 	if isSilent := facts["nodes"] == 0.0 && c.fact.Right == RightNodes && c.fact.Kind != Number; !known || isSilent {
@@ -96,7 +95,7 @@ type Labels struct {
 }
 
 // Label derives labels of clusters from facts; defaults replace unknown ones. A waiting cluster needs none, because it
-// runs nothing yet. Unless clusters is complete, clusters that are only in defaults get their labels, too.
+// runs nothing yet. Unless clusters is complete, other clusters in defaults get labels, too.
 func Label(clusters map[string]KnownFacts, choices []Choice, defaults map[string]map[string]string, complete bool) Labels {
 	made := Labels{Of: map[string]map[string]string{}, Without: map[string]map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {

@@ -150,7 +150,6 @@ func (n *Nodes) Add(node *unstructured.Unstructured) {
 	n.allocatable.add(quantities(node.Object, "status", "allocatable"))
 }
 
-// retainCommon removes labels that this node does not share, and names of nodes.
 func (n *Nodes) retainCommon(labels map[string]string, name string) {
 	if n.all == 1 {
 		n.labels = map[string]string{}
@@ -224,8 +223,8 @@ func (n *Nodes) status(percent int) verdict.Status {
 	return is
 }
 
-// mostSince returns the time since which more than half of the ready nodes have been ready. An upgrade of all nodes
-// restarts it, a joining node does not, so soak times end.
+// mostSince returns the time since which more than half of the ready nodes have been ready. A joining node does not
+// restart it, so soak times end.
 func (n *Nodes) mostSince() time.Time {
 	if n.ready == 0 {
 		return time.Time{}

@@ -140,8 +140,7 @@ func (r *Measurement) Measured() int {
 	return count
 }
 
-// Lines describes the figures: first those without a value, then the highest. Its last line counts the figures beyond
-// most.
+// Lines describes the figures: first those without a value, then the highest, at most most.
 func (r *Measurement) Lines(most int) []string {
 	names := slices.SortedFunc(maps.Keys(r.Figures), func(a, b string) int {
 		one, other := r.Figures[a], r.Figures[b]

@@ -62,7 +62,6 @@ func (c *Measurer) queryPrometheus(ctx context.Context, check *Check, names []st
 	}
 }
 
-// querySeries returns the series at the server's current time, or the reason for having none.
 func (c *Measurer) querySeries(ctx context.Context, check *Check, query string, result *Measurement) (model.Vector, string) {
 	from := check.Prometheus
 	s := c.session(from.URL, from.Headers, cmp.Or(from.Timeout, DefaultTimeout), maxAnswer)
@@ -117,7 +116,6 @@ type figures struct {
 	others, unlabelled int
 }
 
-// figures assigns series to subjects. A subject with several series gets no value.
 func (c *Check) figures(series model.Vector, known map[string]bool) figures {
 	found := figures{figures: map[string]evidence.Figure{}}
 	counts := map[string]int{}

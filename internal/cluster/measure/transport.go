@@ -90,7 +90,6 @@ func (s *session) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// describeFailure describes a failed request. within is its context, ctx the one of the measurement.
 func (s *session) describeFailure(ctx, within context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil:

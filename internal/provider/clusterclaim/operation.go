@@ -77,8 +77,8 @@ func decode(m *clusterClaimModel, diagnostics *diag.Diagnostics) (r claimRequest
 	return r, true
 }
 
-// number returns how many clusters are wanted. The schema takes any number and decode reports fractions, because the framework
-// reports one for an integer as an error of the provider.
+// number returns the wanted number. The schema takes any number, because the framework reports a fraction for an
+// integer as an error of the provider.
 func (m *clusterClaimModel) number() int {
 	value := m.Number.ValueBigFloat()
 	if value == nil {
@@ -149,7 +149,6 @@ type operation struct {
 	diagnostics *diag.Diagnostics
 }
 
-// newOperation decodes the configuration. complete is false while an input is unknown or wrong.
 func newOperation(c *frame.Call[clusterClaimModel], former formerClaim) (o *operation, complete bool) {
 	request, complete := decode(c.Model, c.Diagnostics)
 	return &operation{request, c.Connection, c.Model, former, c.Diagnostics}, complete && !c.Diagnostics.HasError()
@@ -285,8 +284,7 @@ func (o *operation) lookAhead(ctx context.Context, held []string) {
 	}
 }
 
-// warnUnsigned names clusters that the claim cannot take, because an unsigned record of another claim lists them.
-// Anybody with push rights can have written it.
+// warnUnsigned names clusters in an unsigned record of another claim, which anybody with push rights can have written.
 func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	if !o.connection.CanAsk() || len(claim.KeepClusters(s).Clusters) >= s.Number {
 		return
@@ -314,8 +312,7 @@ func (o *operation) warnUnsigned(ctx context.Context, s claim.Situation) {
 	}
 }
 
-// checkClaimedTwice refuses clusters in another claim's record. Neither claim gives way: anybody with push rights can
-// have written either.
+// checkClaimedTwice refuses clusters in another claim's record. Neither gives way: either may be forged.
 func (o *operation) checkClaimedTwice(found gitops.Claims) {
 	names := []string{o.at.Name}
 	if o.former.exists && o.former.at.Location == o.at.Location {
@@ -367,8 +364,7 @@ func (e *promisedError) Error() string {
 	return fmt.Sprintf("the plan promised cluster %q, and claim %q has taken it since", e.cluster, e.other)
 }
 
-// apply writes the record, sets the computed attributes and returns the private state. It also adds the returned error to
-// the diagnostics.
+// apply writes the record and returns the private state. It adds the returned error to the diagnostics.
 func (o *operation) apply(ctx context.Context) (*claimPrivate, error) {
 	edit := gitops.ClaimEdit{
 		Environment: o.environment, Holder: delivery.NewHolder(), Holders: o.former.holders,

@@ -119,7 +119,6 @@ func plan(ctx context.Context, c *frame.Call[clusterClaimModel]) {
 	}
 }
 
-// writable returns the operation of an apply, and reports why there is none.
 func writable(c *frame.Call[clusterClaimModel], former formerClaim) (o *operation, ok bool) {
 	if c.Connection == nil {
 		c.Diagnostics.AddError("Provider is not configured", "The provider must be configured before anything is written.")

@@ -104,7 +104,7 @@ func (p *permissions) add(use Use, group, resource string, verbs ...string) {
 	}
 }
 
-// addObjects adds the permissions for the objects of settings. Namespaces stay, and so do others' objects.
+// addObjects adds permissions for the objects of settings. Namespaces and others' objects stay.
 func (p *permissions) addObjects(use Use, settings agent.Settings) {
 	objects, problems := agent.Render(settings)
 	if agent.Failed(problems) {
@@ -131,7 +131,7 @@ func (p *permissions) addObjects(use Use, settings agent.Settings) {
 	}
 }
 
-// addWait adds the permissions to read whether roots, and the objects they create, are ready.
+// addWait adds permissions to read whether roots and their objects are ready.
 func (p *permissions) addWait(by *reconciler.Reconciler) {
 	var needed []string
 	for _, kind := range by.Kinds { // makers come before the kinds that they make

@@ -14,7 +14,6 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/kinds"
 )
 
-// secretGroups are the groups of the kinds of secret services, and of SealedSecrets.
 var secretGroups = []string{"external-secrets.io", "secrets-store.csi.x-k8s.io", "bitnami.com"}
 
 // Definitions returns the definitions of Flux, Argo CD, Rancher Fleet and Config Sync as JSON, by module.

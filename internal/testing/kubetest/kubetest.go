@@ -126,7 +126,6 @@ func StartAnother(t testing.TB, options Options) *Server {
 	return server
 }
 
-// check skips the test without a program, and fails it if one does not run.
 func check(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, os.ErrNotExist) {
@@ -161,8 +160,7 @@ func (s *Server) stop() {
 	processtest.RemoveFolder(s.folder)
 }
 
-// Permit gives a user the rules of a ClusterRole in place of earlier ones, and returns a certificate of the user and its
-// key, as PEM.
+// Permit replaces the permissions of a user by rules of a ClusterRole, and returns the user's certificate and key.
 func (s *Server) Permit(t testing.TB, user, rules string) (certificate, key string) {
 	t.Helper()
 	s.Apply(t, fmt.Sprintf(`

@@ -89,7 +89,6 @@ func start(ctx context.Context, programs binaries) (_ *Server, err error) {
 	return server, err
 }
 
-// writeCredentials writes certificates, the key pair for tokens, and the administrator's token.
 func (s *Server) writeCredentials() error {
 	var err error
 	if s.authority, err = newAuthority(); err != nil {

@@ -174,7 +174,6 @@ func (o *objects) apply(ctx context.Context, object *unstructured.Unstructured, 
 	return written, nil
 }
 
-// setStatus writes the status: as a subresource, or in the object, as Argo CD has it.
 func (o *objects) setStatus(
 	ctx context.Context,
 	object *unstructured.Unstructured,
