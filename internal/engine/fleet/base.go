@@ -159,11 +159,7 @@ func adoptBase(d *decoder, base *Fleet) {
 	for collection, names := range base.names() {
 		d.adoptNames(collection, names)
 	}
-	d.adoptNames("workloads", namesOf(base.Workloads, func(w Workload) string { return w.Name }))
-	d.adoptNames("target_policies", namesOf(base.TargetPolicies, func(p TargetPolicy) string { return p.Name }))
 	d.adoptNames("assignments", namesOf(base.Assignments, ExplicitAssignment.key))
-	d.adoptNames("config_containers", namesOf(base.ConfigContainers, func(c ConfigContainer) string { return c.Name }))
-	d.adoptNames("config_schemas", namesOf(base.ConfigSchemas, func(s ConfigSchema) string { return s.Name }))
 	for _, template := range base.Templates {
 		d.adoptNames("templates/"+template.Type, []string{template.Name})
 	}

@@ -10,11 +10,8 @@ import (
 func CheckObject(name string, value any) Findings {
 	d := newDecoder()
 	d.EnvironmentKnown = false // any will do
-	all := append(
-		slices.Clone(collections),
-		collection{"environments", decodeEnvironmentWithRepo},
-		collection{"constraints", decodeConstraint},
-	)
+	all := append(slices.Clone(collections), collection{"environments", decodeEnvironmentWithRepo},
+		collection{"constraints", decodeConstraint})
 	for _, of := range all {
 		if of.name != name {
 			continue

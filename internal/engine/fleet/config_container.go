@@ -67,7 +67,7 @@ func decodeConfigContainer(d *decoder, o *ObjectReader) belonging {
 	storeData(d, path, container.Name, data)
 	storeSecrets(d, o, &container, secrets, secretsKnown)
 	if allowedKnown {
-		d.checkPlain(path, data, allowed, valueAdvice+toAllowPlain)
+		d.checkPlain(path, "", data, allowed, valueAdvice+toAllowPlain)
 	}
 	return belongs
 }

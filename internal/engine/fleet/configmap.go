@@ -21,7 +21,7 @@ func ReadConfigMapValue(text string) (any, error) {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "'") && strings.HasSuffix(trimmed, "'") {
 		return strings.Trim(trimmed, "'"), nil
 	}
-	if !mayBeCollection(text) || hasSeveralDocuments(text) {
+	if !mayBeCollection(text) || len(SplitYAML(text)) > 1 {
 		return text, nil
 	}
 	parsed, err := ParseLooseYAML(text)
@@ -104,29 +104,6 @@ func mayBeCollection(text string) bool {
 			if i+1 == len(text) || strings.IndexByte(" \t\r\n\x00", text[i+1]) >= 0 || text[i+1] >= utf8.RuneSelf {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// hasSeveralDocuments counts document markers inside block scalars, too.
-func hasSeveralDocuments(text string) bool {
-	content, ended := false, false
-	for line := range strings.Lines(strings.ReplaceAll(text, "\r", "\n")) {
-		line = strings.TrimRight(line, " \t\n")
-		switch {
-		case line == "" || strings.HasPrefix(line, "%") || strings.HasPrefix(strings.TrimLeft(line, " \t"), "#"):
-		case line == "...":
-			ended = content
-		case line == "---" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t"):
-			if content {
-				return true
-			}
-			content = line != "---"
-		case ended:
-			return true
-		default:
-			content = true
 		}
 	}
 	return false

@@ -50,6 +50,7 @@ func TestValuesOfConfigMaps(t *testing.T) {
 		"? {a: 1}\n: b":               `"? {a: 1}\n: b"`,
 		"# comment\n---\na: 1\n":      `{"a":1}`,
 		"a: 1\n...\n":                 `{"a":1}`,
+		"a: 1\n---\n":                 `{"a":1}`,
 		"a: 1\n---\nb: 2\n":           `"a: 1\n---\nb: 2\n"`,
 		"--- {a: 1}\n--- {b: 2}\n":    `"--- {a: 1}\n--- {b: 2}\n"`,
 		"a: 1\n...\nb: 2\n":           `"a: 1\n...\nb: 2\n"`,

@@ -96,7 +96,11 @@ func (p *controlPlane) text(path *Path, value any) []Document {
 		p.pendingTexts = true
 		p.noteUnknownObjects()
 	case string:
-		return readDocumentsOf(p.decoder, path, text)
+		documents, problems := readDocuments(text, unmarshalAsKustomize, "")
+		for _, problem := range problems {
+			p.Report(path, "%s", problem)
+		}
+		return documents
 	default:
 		p.Report(path, "must be the text of YAML documents, not %s", kindOf(value))
 	}
@@ -215,7 +219,7 @@ func readConfigMap(p *controlPlane, o *ObjectReader) {
 			}
 			data[key] = text
 		}
-		p.checkPlain(values.path, data, readAllowPlainAnnotation(o), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
+		p.checkPlain(values.path, "", data, readAllowPlainAnnotation(o), valueAdvice+"add %q to its annotation "+AllowPlainAnnotation)
 	}
 	p.registerAt(objectKey{"config_containers", name}, o.path, metadataName(o))
 	if platform == "true" {
@@ -335,12 +339,8 @@ func (p *controlPlane) checkRegistered() {
 		of := p.registered[workload]
 		if _, ok := p.registrations[of.name]; !ok && !seen[of.name] && isSet(of.name) {
 			seen[of.name] = true
-			p.Report(
-				of.path,
-				"none of the documents is a WorkloadRegistration %q%s",
-				of.name,
-				DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))),
-			)
+			p.Report(of.path, "none of the documents is a WorkloadRegistration %q%s",
+				of.name, DidYouMean(of.name, slices.Sorted(maps.Keys(p.registrations))))
 		}
 	}
 }

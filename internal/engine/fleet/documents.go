@@ -7,14 +7,6 @@ import (
 // maxDocuments is per text: each takes kilobytes of memory.
 const maxDocuments = 4_000
 
-func readDocumentsOf(d *decoder, path *Path, text string) []Document {
-	documents, problems := readDocuments(text, unmarshalAsKustomize, "")
-	for _, problem := range problems {
-		d.Report(path, "%s", problem)
-	}
-	return documents
-}
-
 // ReadObjects returns the objects in a text, up to the first error.
 func ReadObjects(text string) ([]map[string]any, error) {
 	documents, err := ReadYAMLDocuments(text, func(string) bool { return false })

@@ -33,11 +33,8 @@ var (
 	labelKeyForm = newForm("^("+dnsLabel+`(\.`+dnsLabel+")*/)?"+labelName+"$", validation.DNS1123SubdomainMaxLength+len("/")+maxLabelName,
 		"is not the key of a label: "+ofALabel+`, after a DNS subdomain and "/" or without one`)
 	labelValueForm        = newForm("^("+labelName+")?$", 0, "is not the value of a label: "+ofALabel)
-	kubernetesVersionForm = newForm(
-		`^v?[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3}([+-][0-9A-Za-z][0-9A-Za-z.+-]{0,62})?)?$`,
-		0,
-		`is not a version of Kubernetes: write "1.34" or "v1.34.2"`,
-	)
+	kubernetesVersionForm = newForm(`^v?[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3}([+-][0-9A-Za-z][0-9A-Za-z.+-]{0,62})?)?$`, 0,
+		`is not a version of Kubernetes: write "1.34" or "v1.34.2"`)
 	apiVersionForm = newForm(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[0-9]+((alpha|beta)[0-9]+)?(/[A-Z][A-Za-z0-9]*)?$`, 0,
 		`is not an API version: write "<group>/<version>" or "<group>/<version>/<kind>", as in "monitoring.coreos.com/v1/ServiceMonitor"`)
 )

@@ -15,11 +15,6 @@ const (
 	toAllowPlain    = "add allow_plain = [%q]"
 )
 
-// checkPlain reports credentials, except names such as database.password in allowed. Findings never contain a value.
-func (d *decoder) checkPlain(path *Path, data any, allowed []string, advice string) {
-	d.checkNamed(path, "", data, allowed, advice)
-}
-
 // checkCommitted is checkPlain for an attribute; the last of attributes starts the names.
 func (d *decoder) checkCommitted(o *ObjectReader, allowed []string, attributes ...string) {
 	var value any = o.fields
@@ -28,10 +23,11 @@ func (d *decoder) checkCommitted(o *ObjectReader, allowed []string, attributes .
 		object, _ := value.(map[string]any)
 		value, path = object[attribute], path.Attribute(attribute)
 	}
-	d.checkNamed(path, attributes[len(attributes)-1], value, allowed, committedAdvice+toAllowPlain)
+	d.checkPlain(path, attributes[len(attributes)-1], value, allowed, committedAdvice+toAllowPlain)
 }
 
-func (d *decoder) checkNamed(path *Path, prefix string, value any, allowed []string, advice string) {
+// checkPlain reports credentials, except names such as database.password in allowed. Findings never contain a value.
+func (d *decoder) checkPlain(path *Path, prefix string, value any, allowed []string, advice string) {
 	for _, found := range credential.Find(value) {
 		name := strings.Trim(prefix+"."+found.Path, ".")
 		if slices.Contains(allowed, name) {

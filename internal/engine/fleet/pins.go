@@ -32,11 +32,8 @@ func pinManifests(d *decoder, root *ObjectReader) {
 		switch {
 		case !isPinned || target.ManifestsPending:
 		case !entry.IsFor(target.Manifests.Manifests):
-			d.Report(
-				path,
-				"deployment target %q: its manifests are not those that were resolved: give flotilla_artifacts the same workloads as this fleet",
-				name,
-			)
+			d.Report(path, "deployment target %q: its manifests are not those that were resolved: "+
+				"give flotilla_artifacts the same workloads as this fleet", name)
 		default:
 			target.Manifests.Pin = entry.Pin
 		}

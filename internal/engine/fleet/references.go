@@ -60,9 +60,13 @@ func (c *crossReferences) checkReferences() {
 
 func (f *Fleet) names() map[string][]string {
 	return map[string][]string{
-		"workspaces":    namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
-		"cluster_types": namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
-		"clusters":      namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
+		"workspaces":        namesOf(f.Workspaces, func(w Workspace) string { return w.Name }),
+		"cluster_types":     namesOf(f.ClusterTypes, func(c ClusterType) string { return c.Name }),
+		"clusters":          namesOf(f.Clusters, func(c Cluster) string { return c.Name }),
+		"workloads":         namesOf(f.Workloads, func(w Workload) string { return w.Name }),
+		"target_policies":   namesOf(f.TargetPolicies, func(p TargetPolicy) string { return p.Name }),
+		"config_containers": namesOf(f.ConfigContainers, func(c ConfigContainer) string { return c.Name }),
+		"config_schemas":    namesOf(f.ConfigSchemas, func(s ConfigSchema) string { return s.Name }),
 	}
 }
 

@@ -128,11 +128,8 @@ func (p *registrationReader) register(o *ObjectReader) {
 		return
 	}
 	if other, ok := p.locations[location]; ok && location.URL != "" {
-		p.Report(
-			o.path.Attribute("spec").Attribute("workload"),
-			"has the same repository, ref and path as %s: the files would be read twice; remove one of them",
-			other,
-		)
+		p.Report(o.path.Attribute("spec").Attribute("workload"),
+			"has the same repository, ref and path as %s: the files would be read twice; remove one of them", other)
 		return
 	}
 	p.locations[location] = o.path

@@ -53,10 +53,9 @@ var tolerationKind = defineKind(Table{
 }, func(t *Toleration) []row {
 	return []row{
 		textAttribute(&t.Key, Attribute{Form: labelKeyForm, Meaning: "Key of the taint. Unset, with `operator` `Exists`: every taint."}),
-		textAttribute(
-			&t.Operator,
-			Attribute{Default: "Equal", Allowed: []string{"Equal", "Exists"}, Meaning: "`Equal` compares the value, too."},
-		),
+		textAttribute(&t.Operator, Attribute{
+			Default: "Equal", Allowed: []string{"Equal", "Exists"}, Meaning: "`Equal` compares the value, too.",
+		}),
 		textAttribute(&t.Value, Attribute{Form: labelValueForm, Meaning: "Value of the taint, for `Equal`."}),
 		textAttribute(&t.Effect, Attribute{Allowed: taintEffects, Meaning: "Effect of the taint. Unset: every effect."}),
 	}

@@ -60,10 +60,8 @@ func Hashed(of types.Object) types.Object {
 		case "model":
 			attributes[name] = types.StringValue(tfvalue.Hash(value.(types.String).ValueString()))
 		case "config": // it is required
-			attributes[name] = types.ObjectValueMust(
-				EntriesTypes,
-				map[string]attr.Value{"known": types.StringValue("{}"), "pending": types.MapNull(types.StringType)},
-			)
+			attributes[name] = types.ObjectValueMust(EntriesTypes,
+				map[string]attr.Value{"known": types.StringValue("{}"), "pending": types.MapNull(types.StringType)})
 		default:
 			attributes[name] = types.ObjectNull(EntriesTypes)
 		}

@@ -74,10 +74,8 @@ func EntriesOf(known map[string]string, pending []string, complete bool) (types.
 	for _, name := range pending {
 		unknown[name] = types.StringUnknown()
 	}
-	return types.ObjectValueMust(
-		EntriesTypes,
-		map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)},
-	), nil
+	return types.ObjectValueMust(EntriesTypes,
+		map[string]attr.Value{"known": text, "pending": types.MapValueMust(types.StringType, unknown)}), nil
 }
 
 func knownEntries(text string, diagnostics *diag.Diagnostics) map[string]string {

@@ -307,11 +307,8 @@ func (m *inventoryModel) warn(found gitops.Inventory, diagnostics *diag.Diagnost
 	if !m.Cluster.IsNull() && found.TypeUnknown {
 		name := m.Cluster.ValueString()
 		if near := fleet.DidYouMean(name, clusters); near != "" && !slices.Contains(clusters, name) {
-			diagnostics.AddAttributeWarning(
-				path.Root("cluster"),
-				"No record of this cluster",
-				tfvalue.Sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)),
-			)
+			diagnostics.AddAttributeWarning(path.Root("cluster"), "No record of this cluster",
+				tfvalue.Sentence(fmt.Sprintf("no record is of a cluster %q%s", name, near)))
 		} else {
 			diagnostics.AddAttributeWarning(path.Root("cluster"), "Cluster type is not known", fmt.Sprintf(
 				"No record names the type of cluster %q, so the inventory lacks what it gets by its type. Set cluster_type.", name))

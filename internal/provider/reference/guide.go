@@ -102,12 +102,8 @@ func sections(introduction string, inFleet map[*fleet.Table]bool, tables ...*fle
 
 func section(b *strings.Builder, inFleet map[*fleet.Table]bool, table *fleet.Table) {
 	first, size := utf8.DecodeRuneInString(table.Name)
-	fmt.Fprintf(
-		b,
-		"\n## %s\n\n%s\n\n| Attribute | Type | Default | Meaning |\n|---|---|---|---|\n",
-		string(unicode.ToUpper(first))+table.Name[size:],
-		table.Meaning,
-	)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Attribute | Type | Default | Meaning |\n|---|---|---|---|\n",
+		string(unicode.ToUpper(first))+table.Name[size:], table.Meaning)
 	for i := range table.Attributes {
 		attribute := &table.Attributes[i]
 		if attribute.Computed {

@@ -262,11 +262,8 @@ func WholeWithin(attribute string, value types.Int64, byDefault, least, most int
 		return byDefault
 	}
 	if number := value.ValueInt64(); number < int64(least) || number > int64(most) {
-		diagnostics.AddAttributeError(
-			path.Root(attribute),
-			"Invalid "+attribute,
-			fmt.Sprintf("It must be a whole number from %d to %d, not %d.", least, most, number),
-		)
+		diagnostics.AddAttributeError(path.Root(attribute), "Invalid "+attribute,
+			fmt.Sprintf("It must be a whole number from %d to %d, not %d.", least, most, number))
 		return byDefault
 	}
 	return int(value.ValueInt64())
