@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 )
 
+// Modes of a constraint.
 const (
 	Enforce = "enforce"
 	Inform  = "inform"

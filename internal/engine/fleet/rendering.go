@@ -5,6 +5,7 @@ import (
 	"slices"
 )
 
+// Degrees of rendering.
 const (
 	RenderPointers = "pointers"
 	RenderPreview  = "preview"

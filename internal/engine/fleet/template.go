@@ -24,6 +24,7 @@ var BuiltinTemplates = map[string][]string{
 	"secret":     {"external-secrets", "secrets-store-csi"},
 }
 
+// Defaults of cluster types.
 const (
 	DefaultReconciler       = reconciler.DefaultAgent
 	DefaultNamespaceService = "default"
