@@ -9,6 +9,7 @@ import (
 // Reach is the access that a field grants beyond the workload's content and the permissions of the team's account.
 type Reach int
 
+// The kinds of access. An Unknown field is in no table.
 const (
 	Nothing Reach = iota
 	// Decided fields are set by Flotilla, never by users.
