@@ -41,6 +41,7 @@ type Desired struct {
 	Causes func(removed []folder.Key) []string
 }
 
+// PlanProblem is an error or a warning.
 type PlanProblem struct {
 	Attribute string // such as "gitops_repo"
 	Summary   string // a short sentence without a full stop

@@ -111,7 +111,7 @@ func (p *Planner) readPresent(ctx context.Context, desired Desired, identity Ide
 		if err != nil {
 			return present, err
 		}
-		present.before, present.problems = before, append(holders, unwanted...)
+		present.before, present.problems = before, slices.Concat(holders, unwanted)
 		untracked = nil
 		if identity == Renamed {
 			untracked = []Owner{owner, desired.Owner}

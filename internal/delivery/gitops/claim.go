@@ -14,11 +14,13 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wording"
 )
 
+// ErrClaimHeld reports a record of another holder.
 var ErrClaimHeld = errors.New("the claim belongs to another Terraform state")
 
 // ErrClaimUnreadable reports an unreadable record of another claim. Its clusters are unknown, so none is surely free.
 var ErrClaimUnreadable = errors.New("the record of a claim cannot be read")
 
+// ErrClaimTwice reports a cluster of two claims.
 var ErrClaimTwice = errors.New("the records of two claims list one cluster")
 
 // ClaimEdit is the target state of one claim. Author, Subject, Release and Run are as in an Edit.

@@ -47,6 +47,7 @@ type ChangedError struct {
 	Folders []ChangedFolder
 }
 
+// ChangedFolder is one folder of a ChangedError.
 type ChangedFolder struct {
 	folder.Key
 	// Folder is the path in the repository.

@@ -18,6 +18,7 @@ import (
 // HolderLength is the length of a holder in bytes. Records have it in hex; any other text is no holder.
 const HolderLength = 8
 
+// ErrOtherHolder reports records of another holder.
 var ErrOtherHolder = errors.New("the records have another holder")
 
 func isHolder(text string) bool {

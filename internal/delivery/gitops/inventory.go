@@ -24,6 +24,7 @@ type InventoryFilter struct {
 	Workload, Workspace  string
 }
 
+// InventoryLevels is the depth of the search for owners.
 const InventoryLevels = 3
 
 // Inventory lists folders on a branch from the records of its owners. Every list is in order.
