@@ -403,8 +403,9 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 		URL:         "https://github.com/owner/gitops",
 		Credentials: forge.Credentials{Username: "person", Password: canary, Token: canary},
 	}
-	var printed any = repository
-	if text := fmt.Sprintf("%[1]v %+[1]v %#[1]v %[1]d %[2]s", printed, repository.Credentials); strings.Contains(text, "c4n4ry") {
-		t.Errorf("a printed repository shows the secret: %s", text)
+	for _, printed := range []any{repository, repository.Credentials} {
+		if text := fmt.Sprintf("%v %+v %#v %d", printed, printed, printed, printed); strings.Contains(text, "c4n4ry") {
+			t.Errorf("a printed repository shows the secret: %s", text)
+		}
 	}
 }
