@@ -14,7 +14,8 @@ import (
 // maxRepeatedBytes bounds each list of a parseCache.
 const maxRepeatedBytes = 2 << 20
 
-// parseCache spares parsing and writing again, because charts render most documents equally for all hosts.
+// parseCache is only for speed: charts render most documents equally for all hosts, and BenchmarkPreview takes 1.3 times the
+// processor time without it.
 type parseCache struct {
 	documents lastUsed[*parsedDocument] // by their text
 	yaml      lastUsed[string]          // of values that templates write, by their JSON
