@@ -127,11 +127,14 @@ func writeList(b *strings.Builder, heading string, keys []string) {
 
 func (c *change) trailers() string {
 	text := c.trailer + "\n"
-	for _, trailer := range []struct{ name, value string }{
-		{"Environment", c.edit.Owner.Environment}, {"Release", c.edit.Release}, {"Source", string(c.edit.Source)}, {"Run", c.edit.Run},
+	for _, trailer := range []struct{ key, value string }{
+		{"Flotilla-Environment: ", c.edit.Owner.Environment},
+		{"Flotilla-Release: ", c.edit.Release},
+		{"Flotilla-Source: ", string(c.edit.Source)},
+		{"Flotilla-Run: ", c.edit.Run},
 	} {
 		if trailer.value != "" {
-			text += "Flotilla-" + trailer.name + ": " + trailer.value + "\n"
+			text += trailer.key + trailer.value + "\n"
 		}
 	}
 	return text
