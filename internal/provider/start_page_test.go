@@ -160,7 +160,10 @@ func (n newcomer) play(t *testing.T, blocks []codeBlock) {
 // changing is what differs from run to run: ids of commits, and times.
 var changing = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d)?`)
 
-func settled(printed string) string { return changing.ReplaceAllString(printed, "~") }
+// spaces differ between tools: Terraform aligns the values of a map, and OpenTofu does not.
+var spaces = regexp.MustCompile(` +`)
+
+func settled(printed string) string { return spaces.ReplaceAllString(changing.ReplaceAllString(printed, "~"), " ") }
 
 // codeBlock is a fenced block of Markdown.
 type codeBlock struct{ language, text string }
