@@ -163,7 +163,9 @@ var changing = regexp.MustCompile(`\b[0-9a-f]{7,40}\b|\b\d{4}-\d\d-\d\d([T ]\d\d
 // spaces differ between tools: Terraform aligns the values of a map, and OpenTofu does not.
 var spaces = regexp.MustCompile(` +`)
 
-func settled(printed string) string { return spaces.ReplaceAllString(changing.ReplaceAllString(printed, "~"), " ") }
+func settled(printed string) string {
+	return spaces.ReplaceAllString(changing.ReplaceAllString(printed, "~"), " ")
+}
 
 // codeBlock is a fenced block of Markdown.
 type codeBlock struct{ language, text string }
