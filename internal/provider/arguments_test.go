@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/kubetest"
@@ -392,10 +393,11 @@ func eachDeclaration(t *testing.T, folders []string, visit func(file string, nod
 	}
 }
 
-// keysThatAreRead are the names that the readers of objects ask for.
+// keysThatAreRead are the attributes in the tables of a fleet, and the names that readers of other objects ask for.
 func keysThatAreRead(t *testing.T) map[string]bool {
 	t.Helper()
 	keys, readers := map[string]bool{}, readersOf(t)
+	addKeys(keys, fleet.RootTable(), map[*fleet.Table]bool{})
 	folders, err := filepath.Glob("*") // one for each resource and data source
 	if err != nil {
 		t.Fatal(err)
@@ -415,7 +417,21 @@ func keysThatAreRead(t *testing.T) map[string]bool {
 // notOfConfigurations are files that read objects of other forms: documents in YAML, and what the provider wrote.
 var notOfConfigurations = map[string]bool{
 	"controlplane.go": true, "kalypso.go": true, "models.go": true, "registrations.go": true, "documents.go": true, "base.go": true,
-	"configmap.go": true,
+	"configmap.go": true, "classes.go": true,
+}
+
+// addKeys adds the keys of a table, and of those within it.
+func addKeys(keys map[string]bool, table *fleet.Table, seen map[*fleet.Table]bool) {
+	if table == nil || seen[table] {
+		return
+	}
+	seen[table] = true
+	for _, attribute := range table.Attributes {
+		if !attribute.Computed {
+			keys[attribute.Name] = true
+		}
+		addKeys(keys, attribute.Of, seen)
+	}
 }
 
 // keyPattern is the form of keys in configurations.
