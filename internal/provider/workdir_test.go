@@ -56,27 +56,20 @@ func acceptanceTools(t *testing.T) map[string]string {
 	return tools(t)
 }
 
-// mirror lays the provider out as a mirror that both tools install from. It is the program of `make build`, which is linked
-// again only where it is not up to date.
+// mirror lays the provider out as a mirror that both tools install from. It links the program outside of the module, because
+// Go does not cache results of tests that read new files within it.
 var mirror = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "flotilla-mirror-"); err != nil {
 		return "", err
 	}
 	removeMirror = func() { os.RemoveAll(folder) }
-	program, name := filepath.Join("..", "..", ".build", "provider", "terraform-provider-flotilla"), "terraform-provider-flotilla_v0.0.1"
+	name := "terraform-provider-flotilla_v0.0.1"
 	if runtime.GOOS == "windows" {
-		program, name = program+".exe", name+".exe"
-	}
-	if output, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "../..").CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(output), Err: err}
-	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		return "", err
+		name += ".exe"
 	}
 	built := filepath.Join(folder, name)
-	if err := os.WriteFile(built, content, 0o755); err != nil {
-		return "", err
+	if output, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", built, "../..").CombinedOutput(); err != nil {
+		return "", &exec.Error{Name: string(output), Err: err}
 	}
 	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 		target := filepath.Join(folder, host, "flotilla", "flotilla", "0.0.1", runtime.GOOS+"_"+runtime.GOARCH, name)

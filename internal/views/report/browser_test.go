@@ -27,8 +27,8 @@ import (
 // patience is for a browser on a busy machine; nothing takes nearly as long.
 const patience = 2 * time.Minute
 
-// screenshots is where a person finds what the browser has shown.
-var screenshots = filepath.Join("..", "..", "..", ".build", "report")
+// screenshots is the folder of screenshots. Go does not cache results of tests that read new files within the module.
+var screenshots = filepath.Join(os.TempDir(), "flotilla-report")
 
 // browser is a headless Chromium.
 type browser struct{ context context.Context }
