@@ -27,8 +27,7 @@ type GitHostKind struct {
 	// Reviewers describes accepted names, such as "a username".
 	Reviewers  string
 	isReviewer func(string) bool
-	// Tokens lists the kinds of tokens with their permissions.
-	Tokens []TokenRights
+	Tokens     []TokenRights
 	// MaxBody is in bytes, without the mark.
 	MaxBody int
 	// Creator describes the account of a status; "" if not reported.

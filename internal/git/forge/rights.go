@@ -2,14 +2,14 @@ package forge
 
 import "strings"
 
-// TokenRights are the permissions that a kind of token needs for each operation, in Markdown. Each column adds to the ones before.
+// TokenRights are permissions by operation, in Markdown. Each adds to the ones before.
 type TokenRights struct {
 	Token string // kind of token
-	// Read is for agents and repositories of manifests. Status is for flotilla_commit_status and feedback of agents.
+	// Read is for agents and manifests, Status for flotilla_commit_status and feedback.
 	Read, Push, Request, Status string
 }
 
-// RightsTable returns the permissions for every kind as a Markdown table.
+// RightsTable returns a Markdown table of all kinds.
 func RightsTable() string {
 	var table strings.Builder
 	table.WriteString("| Git host: token | read | push | pull requests | commit statuses, feedback |\n|---|---|---|---|---|\n")

@@ -1,5 +1,5 @@
-// Package acceptancetest chooses the number of tests. `make test` runs each kind of test with a few of many similar cases;
-// `make acceptance` sets FLOTILLA_ACCEPTANCE and runs every server, tool and random case.
+// Package acceptancetest chooses the number of tests: a few of many similar cases in `make test`, and every server, tool and
+// random case in `make acceptance`, which sets FLOTILLA_ACCEPTANCE.
 package acceptancetest
 
 import (
@@ -15,7 +15,7 @@ func All() bool { return os.Getenv(variable) != "" }
 // Either reports whether tests with several tools or agents use one of them, as in `make lives` and .ci/run.
 func Either() bool { return os.Getenv(variable) == "either" }
 
-// Only skips a test unless all tests run. Cheaper tests must find the same defects, except those of a real server.
+// Only skips a test unless all tests run. Cheaper tests must find the same defects.
 func Only(t testing.TB) {
 	t.Helper()
 	if !All() {

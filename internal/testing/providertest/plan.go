@@ -113,8 +113,7 @@ func SkipRefresh() Option { return func(o *options) { o.skipRefresh = true } }
 // RefreshOnly is -refresh-only.
 func RefreshOnly() Option { return func(o *options) { o.refreshOnly = true } }
 
-// InOneCommand lets Apply of a real tool plan and apply with one command, in a third of the processor time. The plan it
-// returns has no changes.
+// InOneCommand makes Apply of a real tool run one command, in a third of the time. Its plan has no changes.
 func InOneCommand() Option { return func(o *options) { o.inOneCommand = true } }
 
 // Target is -target.
