@@ -77,7 +77,8 @@ func (r *Refresher) explainDrift(ctx context.Context, known *OwnerState, before 
 	return nil
 }
 
-// commitsByHand returns the first commit by hand after the last one of an assignment, for each folder that drifted.
+// commitsByHand returns the first commit by hand after the last one of an assignment, for each folder that drifted. commits
+// are newest first.
 func commitsByHand(commits []gitops.HistoryCommit, drifted map[folder.Key]string) map[folder.Key]string {
 	since := map[folder.Key]string{}
 	written := map[folder.Key]bool{}

@@ -85,10 +85,12 @@ func TestAPersonIsNamedAfterManyCommits(t *testing.T) {
 	t.Parallel()
 	url, w := bare(t), providertest.New(startProvider)
 	at := map[string]any{"gitops_repo": map[string]any{"url": url, "branch": "dev"}}
-	for _, address := range []string{"mysql://one", "mysql://two", "mysql://three"} {
+	for _, address := range []string{"mysql://1", "mysql://2", "mysql://3", "mysql://4", "mysql://5"} {
 		apply(t, w, assigned(url, database(address), at))
 		byHandOn(t, url, "dev", func(folder string) {
-			writeFile(t, filepath.Join(folder, "large", "app-core", "platform-config.yaml"), "by: hand\n")
+			for _, at := range []string{"large/app-core", "drone/app-edge"} {
+				writeFile(t, filepath.Join(folder, filepath.FromSlash(at), "platform-config.yaml"), "by: hand\n")
+			}
 		})
 		since := git(t, url, "rev-parse", "dev")[:8]
 		byHandOn(t, url, "dev", func(folder string) { writeFile(t, filepath.Join(folder, "NOTES.md"), address) })

@@ -17,7 +17,7 @@ import (
 // conditions in its field `flotilla`.
 type template struct {
 	If string `json:"if"` // the object is omitted if it expands to nothing
-	// Unless are objects, as "Deployment argocd-server", any of which in the agent's own manifests omits this one.
+	// Unless lists objects such as "Deployment argocd-server". If the agent's own manifests have one, this object is omitted.
 	Unless []string `json:"unless"`
 	// Folder is the folder of the values: "cluster-type" or "cluster", or "both" for an object of each.
 	Folder  string `json:"folder"`

@@ -27,7 +27,7 @@ func (p *problems) add(path, format string, arguments ...any) {
 	*p = append(*p, ClusterProblem{Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
-// apiVersions are those of client-go.
+// apiVersions are the versions that client-go supports.
 var apiVersions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
 
 // Check finds all mistakes in the attributes of a cluster without connecting. unknown names attributes whose values are

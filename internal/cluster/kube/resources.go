@@ -74,7 +74,7 @@ func (d *discovery) discover(ctx context.Context, apiVersion string) (map[string
 		group, version = "", apiVersion
 	}
 	var answer metav1.APIResourceList
-	// The path of a kind without a resource is that of its group version.
+	// Without a resource, the path ends with the group version.
 	path := strings.TrimSuffix(pathOf(ResourceKind{Group: group}, version, "", ""), "/")
 	if err := d.getJSON(ctx, path, ResourceKind{Group: group, Resource: "the kinds of"}, &answer); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 )
 
-// roles is a set of template types, each of which renders one file.
+// roles is a set of template types. Each type renders one file.
 type roles int
 
 const (

@@ -117,8 +117,8 @@ func (a *writerChooser) chooseNamespaceWriters() {
 	})
 }
 
-// eachNamespace calls do with the writers in each namespace of a host, and with all that share it, those of the cluster type
-// first.
+// eachNamespace calls do with the writers in each namespace of a host, and with all assignments there. Assignments of the
+// cluster type come first.
 func eachNamespace(writers map[namespaceOn][]*schedule.Assignment, do func(here, all []*schedule.Assignment)) {
 	for _, on := range sortedKeys(writers, func(a, b namespaceOn) int {
 		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.namespace, b.namespace))

@@ -108,7 +108,7 @@ type Assignment struct {
 	// Commit is its last commit, of the time Changed.
 	Commit  string
 	Changed time.Time
-	// Version is that of the deployed manifests.
+	// Version is the version of the deployed manifests.
 	Version string
 	// Running has the most common version first.
 	Running []Run
