@@ -1,13 +1,11 @@
 package provider_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -248,150 +246,6 @@ func TestChecksMayBeKnownOnlyAtApply(t *testing.T) {
 			said,
 		) > 0 {
 			t.Errorf("%s: %s", name, said)
-		}
-	}
-}
-
-func TestCredentialsOfMeasurementsBelongToAnOrigin(t *testing.T) {
-	t.Parallel()
-	answer := func(string) string { return vector(`"cluster":"drone-1"`, "1") }
-	plain, other := newStandIn(t, answer), newStandIn(t, answer)
-	block := map[string]any{
-		"url":   plain.URL,
-		"token": "plain-token-1",
-		"credentials": []any{
-			map[string]any{"url": other.URL, "username": "me", "password": "hunter2-two", "headers": map[string]any{"x-api-key": "key-three"}},
-		},
-	}
-	web := func(url string) map[string]any {
-		return map[string]any{
-			"name": "web " + url,
-			"of":   "fleet",
-			"pass": "value == 1.0",
-			"web":  map[string]any{"url": url, "headers": map[string]any{"x-scope-orgid": "team"}},
-		}
-	}
-	values, said := readMeasurements(
-		t,
-		block,
-		checkOf(plain.URL, nil),
-		checkOf(other.URL, map[string]any{"name": "b"}),
-		web(plain.URL+"/x"),
-		web(other.URL+"/x"),
-	)
-	if len(said) > 0 {
-		t.Fatal(said)
-	}
-	sent := func(s *standIn) []string {
-		var all []string
-		for _, header := range s.heard {
-			if header.Get("User-Agent") != "terraform-provider-flotilla/test" {
-				t.Errorf("it asks as %s", header.Get("User-Agent"))
-			}
-			all = append(
-				all,
-				strings.TrimSpace(fmt.Sprintf("%s %s %s", header.Get("Authorization"), header.Get("X-Api-Key"), header.Get("X-Scope-Orgid"))),
-			)
-		}
-		slices.Sort(all)
-		return all
-	}
-	if got, want := sent(plain), []string{"Bearer plain-token-1", "Bearer plain-token-1  team"}; !slices.Equal(got, want) {
-		t.Errorf("the server of the plain token heard %q", got)
-	}
-	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:hunter2-two"))
-	if got, want := sent(other), []string{basic + " key-three", basic + " key-three team"}; !slices.Equal(got, want) {
-		t.Errorf("the other server heard %q", got)
-	}
-	if text := fmt.Sprint(values); strings.Contains(text, "hunter2") || strings.Contains(text, "plain-token") ||
-		strings.Contains(text, "key-three") {
-		t.Errorf("%s", text)
-	}
-}
-
-func TestCredentialsOfMeasurementsCanComeFromTheEnvironment(t *testing.T) {
-	server := newStandIn(t, func(string) string { return vector(`"cluster":"drone-1"`, "1") })
-	for name, value := range map[string]string{"URL": server.URL, "TOKEN": "from-environment", "USERNAME": "env-user", "PASSWORD": "env-password"} {
-		t.Setenv("FLOTILLA_MEASUREMENTS_"+name, value)
-	}
-	readMeasurements(t, nil, checkOf(server.URL, nil))
-	readMeasurements(t, map[string]any{"password": "mine"}, checkOf(server.URL, nil))
-	readMeasurements(t, map[string]any{"url": "https://other.example"}, checkOf(server.URL, nil))
-	var got []string
-	for _, header := range server.heard {
-		got = append(got, header.Get("Authorization"))
-	}
-	if want := []string{"Bearer from-environment", "Basic " + base64.StdEncoding.EncodeToString([]byte("env-user:mine")), ""}; !slices.Equal(
-		got,
-		want,
-	) {
-		t.Errorf("%q", got)
-	}
-}
-
-// repeating is a server that says secrets wherever it can, and the credentials that it was sent.
-func repeating(secrets map[string]string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		heard := strings.Join(append(slices.Sorted(maps.Values(secrets)), r.Header.Get("Authorization"), r.Header.Get("X-Api-Key")), " ")
-		quoted, _ := json.Marshal(heard)
-		w.Header().Set("Content-Type", "application/json")
-		switch r.FormValue("query") {
-		case "error":
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":%s}`, quoted)
-		case "text":
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, heard)
-		case "redirect":
-			http.Redirect(w, r, "https://"+url.PathEscape(secrets["token"])+".example.com/"+url.PathEscape(heard), http.StatusFound)
-		default:
-			fmt.Fprintf(
-				w,
-				`{"status":"success","warnings":[%s],"data":{"resultType":"vector","result":[{"metric":{"cluster":%s},"value":[1,"1"]}]}}`,
-				quoted,
-				quoted,
-			)
-		}
-	}
-}
-
-// A server that repeats what it was sent, in errors, warnings and bodies, is not believed to be secret.
-func TestASecretThatAServerRepeatsIsNotShown(t *testing.T) {
-	t.Parallel()
-	const token, password, key = "canary-token-7f3a", "canary-password-91bc", "canary-key-55de"
-	repeat := httptest.NewServer(repeating(map[string]string{"token": token, "password": password, "key": key}))
-	t.Cleanup(repeat.Close)
-	for name, login := range map[string]map[string]any{
-		"token": {"token": token, "headers": map[string]any{"x-api-key": key}}, "password": {"username": "me", "password": password, "headers": map[string]any{"x-api-key": key}},
-	} {
-		login["url"] = repeat.URL
-		var checks []any
-		for _, query := range []string{"error", "text", "redirect", "warn"} {
-			for _, of := range []string{"cluster", "fleet"} {
-				checks = append(
-					checks,
-					checkOf(repeat.URL, map[string]any{"name": query + of, "of": of, "prometheus": map[string]any{"url": repeat.URL, "query": query}}),
-				)
-			}
-		}
-		checks = append(
-			checks,
-			map[string]any{
-				"name": "web",
-				"of":   "fleet",
-				"pass": "true",
-				"web":  map[string]any{"url": repeat.URL, "value": "double(body.warnings[0])"},
-			},
-		)
-		values, said := readMeasurements(t, map[string]any{"credentials": []any{login}}, checks...)
-		if said.Err() != nil || values == nil {
-			t.Fatal(said)
-		}
-		text := fmt.Sprint(values, said)
-		for _, secret := range []string{login["headers"].(map[string]any)["x-api-key"].(string), fmt.Sprint(login["token"]), fmt.Sprint(login["password"]), base64.StdEncoding.EncodeToString([]byte("me:" + password))} {
-			if secret != "<nil>" && strings.Contains(text, secret) {
-				t.Errorf("%s: %s is shown: %s", name, secret, text)
-			}
 		}
 	}
 }

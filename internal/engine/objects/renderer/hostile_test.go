@@ -1,9 +1,6 @@
 package renderer_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"regexp"
 	"strings"
@@ -24,47 +21,6 @@ type hostile struct {
 	want    string          // a regular expression; "" where an end is all that is asked for
 }
 
-// ofTemplate is a chart with one template.
-func ofTemplate(text, want string) hostile {
-	return hostile{files: chart(map[string]string{"templates/all.yaml": text}), want: want}
-}
-
-// ofChart is a chart with files beside Chart.yaml.
-func ofChart(want string, files map[string]string) hostile {
-	return hostile{files: chart(files), want: want}
-}
-
-// built is a folder that kustomize builds, as with Flux' bounds.
-func built(want, kustomization string, further map[string]string) hostile {
-	files := map[string]string{"apps/kustomization.yaml": kustomization, "secret.yaml": settings}
-	for name, content := range further {
-		files[name] = content
-	}
-	return hostile{files: files, request: objects.Request{Kustomize: &objects.Kustomize{Generate: true}}, want: want}
-}
-
-func plain(want string, files map[string]string) hostile {
-	return hostile{files: files, request: objects.Request{Directory: &objects.Directory{Recurse: true}}, want: want}
-}
-
-// packed is a chart in an archive, below the folder of its name.
-func packed(t *testing.T, files map[string]string) string {
-	t.Helper()
-	var buffer bytes.Buffer
-	compressed := gzip.NewWriter(&buffer)
-	writer := tar.NewWriter(compressed)
-	for name, content := range files {
-		if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "sub/" + name, Size: int64(len(content)), Mode: 0o644}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := writer.Write([]byte(content)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, _ = writer.Close(), compressed.Close()
-	return buffer.String()
-}
-
 // aliases are nine lists, each of which has the one before nine times.
 const aliases = `a: &a [x, x, x, x, x, x, x, x, x]
 b: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]
@@ -76,26 +32,6 @@ g: &g [*f, *f, *f, *f, *f, *f, *f, *f, *f]
 h: &h [*g, *g, *g, *g, *g, *g, *g, *g, *g]
 i: &i [*h, *h, *h, *h, *h, *h, *h, *h, *h]
 `
-
-func nested(depth int) map[string]string {
-	files := map[string]string{}
-	at := ""
-	for i := range depth {
-		at += fmt.Sprintf("charts/c%d/", i)
-		files[at+"Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: c%d\nversion: 1.0.0\n", i)
-	}
-	files[at+"templates/all.yaml"] = `{{ fail "as deep as it can be" }}`
-	return files
-}
-
-// many are so many objects, each in a file of its own.
-func many(number int, template string) map[string]string {
-	files := map[string]string{}
-	for i := range number {
-		files[fmt.Sprintf("apps/f%d.yaml", i)] = fmt.Sprintf(template, i)
-	}
-	return files
-}
 
 const (
 	bounds  = `needs more than 256 MiB of memory to render|takes more than \S+ to render`

@@ -1,0 +1,139 @@
+package provider_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// The three things that a Git host may lack have an error each.
+func TestAnApplySaysWhyACommitStatusCannotBeSet(t *testing.T) {
+	g := newStatusGitea(t)
+	reader := g.server.User(t)
+	g.api(http.MethodPut, "/collaborators/"+reader.Name, map[string]any{"permission": "read"}, nil)
+	for name, test := range map[string]struct {
+		configuration     providertest.Configuration
+		at, summary, says string
+	}{
+		"no such commit":     {g.configured(g.wanted("commit", aCommit)), "commit", "Commit is not in the repository", "the repository does not have the commit"},
+		"no right to write":  {configured(reader.Token, g.wanted()), "url", "Git host refuses the credentials", "to git.credentials of the provider"},
+		"no such token":      {configured(strings.Repeat("0", 40), g.wanted()), "url", "Git host refuses the credentials", "401"},
+		"no such repository": {g.configured(g.wanted("url", g.server.URL+"/"+g.user.Name+"/none.git")), "url", "Repository does not exist", "hidden from these credentials"},
+		"nobody answers":     {g.configured(g.wanted("url", "http://127.0.0.1:1/a/b")), "url", "Git host cannot be reached", "refused"},
+	} {
+		w := providertest.New(startProvider)
+		_, said := w.Apply(t.Context(), test.configuration)
+		if len(said) != 1 || said[0].Summary != test.summary || said[0].At != fmt.Sprintf("AttributeName(%q)", test.at) ||
+			!words(test.says).MatchString(said[0].Detail) {
+			t.Errorf("%s: said is %s", name, said)
+		}
+		if len(w.State) > 0 {
+			t.Errorf("%s: the state has %v", name, w.State)
+		}
+	}
+	if got := g.history(0, "flotilla/dev"); len(got) > 0 {
+		t.Errorf("Gitea was told %q", got)
+	}
+}
+
+// A status of what is gone is created again, and a destroy needs nothing.
+func TestACommitStatusWhoseRepositoryIsGone(t *testing.T) {
+	g := newStatusGitea(t)
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted()))
+	g.api(http.MethodDelete, "", nil, nil)
+	if action, _ := statusPlan(t, w, g.configured(g.wanted())); action != providertest.Create {
+		t.Errorf("the plan is to %s", action)
+	}
+	if _, said := w.Apply(t.Context(), g.configured(g.wanted())); !said.Has("Repository does not exist") {
+		t.Errorf("said is %s", said)
+	}
+	apply(t, w, g.configured())
+}
+
+// Two runs at once: each status is there in the end, once, and of one that both set it is that of one of them.
+func TestTwoRunsAtOnceLoseNoCommitStatus(t *testing.T) {
+	g := newStatusGitea(t)
+	const each = 8
+	configuration := func(run int) providertest.Configuration {
+		all := []map[string]any{g.wanted("context", "both", "state", "success", "description", fmt.Sprint("run ", run))}
+		for i := range each {
+			all = append(all, g.wanted("context", fmt.Sprintf("run-%d/%d", run, i), "state", "success"))
+		}
+		return g.configured(all...)
+	}
+	failed := make(chan error, 2)
+	for run := range 2 {
+		go func() {
+			_, said := providertest.New(startProvider).Apply(t.Context(), configuration(run))
+			failed <- said.Err()
+		}()
+	}
+	if err := errors.Join(<-failed, <-failed); err != nil {
+		t.Error(err)
+	}
+	for run := range 2 {
+		for i := range each {
+			if got := g.history(0, fmt.Sprintf("run-%d/%d", run, i)); !slices.Equal(got, []string{"success"}) {
+				t.Errorf("run %d, status %d: %q", run, i, got)
+			}
+		}
+	}
+	if got := g.history(0, "both"); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("that of both is %q", got)
+	}
+}
+
+// Credentials that may set statuses, and not read them.
+func TestACommitStatusThatCannotBeReadStaysAsItWasSet(t *testing.T) {
+	t.Parallel()
+	host := &standInStatuses{refuse: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet {
+			http.Error(w, `{"message": "token may not read"}`, http.StatusForbidden)
+		}
+		return r.Method == http.MethodGet
+	}}
+	g := &statusGitea{
+		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
+		url:     host.start(t) + "/team/app.git",
+		commits: []string{aCommit},
+	}
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted()))
+	action, said := statusPlan(t, w, g.configured(g.wanted()))
+	if action != providertest.NoOp || !said.Has("Status cannot be read") || !strings.Contains(said.String(), "token may not read") {
+		t.Errorf("the plan is to %s: %s", action, said)
+	}
+	apply(t, w, g.configured(g.wanted("state", "success")))
+	if got := host.history("flotilla/dev"); !slices.Equal(got, []string{"pending", "success"}) {
+		t.Errorf("the Git host was told %q", got)
+	}
+}
+
+func TestATimeoutOfACommitStatusSaysWhatTheNextApplyDoes(t *testing.T) {
+	t.Parallel()
+	host := &standInStatuses{refuse: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not noticed
+			<-r.Context().Done()
+		}
+		return r.Method == http.MethodPost
+	}}
+	g := &statusGitea{
+		hosted:  hosted{t, nil, giteatest.User{Token: "a-token"}},
+		url:     host.start(t) + "/team/app.git",
+		commits: []string{aCommit},
+	}
+	_, said := providertest.New(startProvider).Apply(t.Context(), g.configured(g.wanted("timeouts", map[string]any{"create": "1s"})))
+	if len(said) != 1 || said[0].Summary != "Timeout" ||
+		!words("The next apply sets the status unless it is set.").MatchString(said.String()) {
+		t.Errorf("said is %s", said)
+	}
+}
