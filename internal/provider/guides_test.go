@@ -64,12 +64,18 @@ func guideExample(t *testing.T, guide, example string) string {
 // guideBlock is the block of HCL of a guide that has a text.
 func guideBlock(t *testing.T, guide, with string) string {
 	t.Helper()
-	for _, block := range strings.Split(guideText(t, guide), "```terraform\n")[1:] {
+	return guideBlockOf(t, guide, "terraform", with)
+}
+
+// guideBlockOf is guideBlock for another language.
+func guideBlockOf(t *testing.T, guide, language, with string) string {
+	t.Helper()
+	for _, block := range strings.Split(guideText(t, guide), "```"+language+"\n")[1:] {
 		if block, _, _ = strings.Cut(block, "```"); strings.Contains(block, with) {
 			return block
 		}
 	}
-	t.Fatalf("%s has no HCL with %q", guide, with)
+	t.Fatalf("%s has no %s with %q", guide, language, with)
 	return ""
 }
 
