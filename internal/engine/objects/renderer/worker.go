@@ -2,6 +2,7 @@ package renderer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,7 +87,11 @@ func serveOrders(in io.Reader, out io.Writer, bound uint64) {
 	}()
 	kept := newArtifactCache()
 	for o := range orders {
-		if writeFrame(out, answerOrder(kept, o)) != nil {
+		answer := answerOrder(kept, o)
+		if peakMemory() > bound+programMemory { // missed on a busy machine
+			os.Exit(exitMemory)
+		}
+		if writeFrame(out, answer) != nil {
 			os.Exit(0)
 		}
 	}
@@ -124,4 +129,16 @@ func watchMemory(bound uint64) {
 			os.Exit(exitMemory)
 		}
 	}
+}
+
+// programMemory is more than the resident pages of the program itself.
+const programMemory = 128 << 20
+
+// peakMemory returns the peak of resident memory in bytes, and 0 except on Linux.
+func peakMemory() uint64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := bytes.Cut(status, []byte("\nVmHWM:"))
+	kib, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" kB"))
+	peak, _ := strconv.ParseUint(string(kib), 10, 64)
+	return peak << 10
 }
