@@ -1,6 +1,7 @@
 package renderer
 
 import (
+	"os"
 	"runtime"
 	"testing"
 )
@@ -14,14 +15,17 @@ func TestPeakMemoryIncludesFreedMemory(t *testing.T) {
 		t.Fatal("there is no peak")
 	}
 	const added = 256 << 20
-	content := make([]byte, before+added)
-	for i := 0; i < len(content); i += 4096 {
-		content[i] = 1
-	}
-	runtime.KeepAlive(content)
-	content = nil
+	touchMemory(before + added)
 	runtime.GC()
 	if after := peakMemory(); after < before+added {
 		t.Errorf("the peak is %d MiB after %d MiB", after>>20, before>>20)
 	}
+}
+
+func touchMemory(size uint64) {
+	content := make([]byte, size)
+	for i := 0; i < len(content); i += os.Getpagesize() {
+		content[i] = 1
+	}
+	runtime.KeepAlive(content)
 }
