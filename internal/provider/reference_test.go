@@ -12,10 +12,10 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reference"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/troubleshooting"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/wire"
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
 // validating is a provider that fails where the JSON Schema that is published finds a mistake in a fleet that is one, or in a resource

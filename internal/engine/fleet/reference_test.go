@@ -14,7 +14,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/artifact"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reference"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
 // fleetSchema is the JSON Schema of the argument of provider::flotilla::fleet that is published.

@@ -60,6 +60,13 @@ type GitHostKind struct {
 	reason func(body []byte) (more []string, kindWord string)
 }
 
+// TokenRights are permissions by operation, in Markdown. Each adds to the ones before.
+type TokenRights struct {
+	Token string // kind of token
+	// Read is for agents and manifests, Status for flotilla_commit_status and feedback.
+	Read, Push, Request, Status string
+}
+
 // Kinds returns all kinds in the order of texts.
 func Kinds() []GitHostKind {
 	return []GitHostKind{giteaKind(), forgejoKind(), githubKind(), gitlabKind(), azureKind(), bitbucketKind(), bitbucketDataCenterKind()}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
-	"github.com/flotilla/terraform-provider-flotilla/internal/provider/reference"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/reference"
 )
 
 var update = flag.Bool("update", false, "write the guides and schemas")
@@ -52,7 +52,7 @@ func TestThePublishedReferenceIsThatOfTheTables(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		got, err := os.ReadFile(filepath.Join(templates, name))
 		if err != nil || string(got) != want[name] {
-			t.Errorf("%s is not what the tables make (%v): run go test ./internal/provider/reference -update, and make docs", name, err)
+			t.Errorf("%s is not what the tables make (%v): run go test ./internal/testing/reference -update, and make docs", name, err)
 		}
 	}
 	if len(published) != len(reference.Schemas()) {
