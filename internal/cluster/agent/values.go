@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/render"
 	"github.com/flotilla/terraform-provider-flotilla/internal/git/forge"
@@ -165,4 +167,22 @@ func repositoryHost(address string) string {
 		return ""
 	}
 	return parsed.Hostname()
+}
+
+// Texts encodes objects as YAML documents, without "---".
+func Texts(objects []StagedObject) ([]string, error) {
+	texts := make([]string, len(objects))
+	for i := range objects {
+		var text strings.Builder
+		encoder := yaml.NewEncoder(&text)
+		encoder.SetIndent(2)
+		if err := encoder.Encode(objects[i].Object); err != nil {
+			return nil, err
+		}
+		if err := encoder.Close(); err != nil {
+			return nil, err
+		}
+		texts[i] = text.String()
+	}
+	return texts, nil
 }

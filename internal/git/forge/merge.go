@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/wait"
 )
 
 // Merge merges the request if its head is headCommit, or turns on auto-merge, and returns it as it is then. A request merged at
@@ -147,4 +150,22 @@ func notMergedError(r *request, err error) error {
 		return failf(ErrNotMergeable, "pull request #%d cannot be merged%s: %w", r.Number, because, err)
 	}
 	return fmt.Errorf("pull request #%d cannot be merged%s: %w", r.Number, because, err)
+}
+
+// pause waits longer each time, up to a limit.
+type pause struct {
+	next, left time.Duration
+}
+
+func newPause(limit time.Duration) *pause {
+	return &pause{next: 200 * time.Millisecond, left: limit}
+}
+
+func (p *pause) wait(ctx context.Context) bool {
+	if p.left < p.next || wait.For(ctx, p.next) != nil {
+		return false
+	}
+	p.left -= p.next
+	p.next = min(p.next*3/2, 3*time.Second)
+	return true
 }

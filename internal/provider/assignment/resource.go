@@ -3,8 +3,13 @@ package assignment
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,6 +19,8 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
@@ -22,6 +29,7 @@ import (
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/timeouts"
 	"github.com/flotilla/terraform-provider-flotilla/internal/rollout"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // New returns the resource.
@@ -262,4 +270,75 @@ func update(ctx context.Context, c *frame.Call[assignmentModel]) {
 	if plan.Proven.IsUnknown() {
 		plan.Proven = prior.Proven
 	}
+}
+
+// importState takes an identity or "<url>#<branch>:<path>:<name>", and reads the owner's folders from the records.
+func importState(ctx context.Context, c *connection.Connection, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	repo, at, name, ok := repository.Imported(ctx, req, &resp.Diagnostics)
+	if !ok {
+		return
+	}
+	imported := assignmentModel{
+		Name: name, GitopsRepo: repo, Changes: tfvalue.Texts(nil), RollingOut: types.MapNull(repository.RollingOut.Type()),
+	}
+	repository.CheckOwnerName(imported.Name, &resp.Diagnostics)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := timeouts.Default.During(ctx, timeouts.Read, c.Ledger())
+	defer cancel()
+	known := &delivery.OwnerState{Owner: delivery.Owner{Location: at, Name: name.ValueString()}}
+	if err := c.Delivery.Refresh(ctx, known); err != nil {
+		repository.AddError(ctx, &resp.Diagnostics, err, false)
+		return
+	}
+	if len(known.Trees) == 0 {
+		resp.Diagnostics.AddError("Nothing to import",
+			fmt.Sprintf("The repository has no record of an owner called %q at path %q of branch %q.", name.ValueString(), at.Path, at.Branch))
+		return
+	}
+	imported.Commit = types.StringValue(known.Tip)
+	imported.Content = contentValue(known.Current())
+	m := &assignmentPrivate{SavedState: known.SavedState}
+	m.save(ctx, resp.Private, &resp.Diagnostics)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &imported)...)
+}
+
+func (m *assignmentModel) location(diagnostics *diag.Diagnostics) (at folder.Location, known bool) {
+	return repository.DecodeLocation(m.GitopsRepo, diagnostics)
+}
+
+// checkCommitMessage refuses a message of several lines, because Flotilla adds lines to it.
+func checkCommitMessage(value types.String, diagnostics *diag.Diagnostics) {
+	if strings.ContainsAny(value.ValueString(), "\r\n") {
+		diagnostics.AddAttributeError(path.Root("commit_message"), "Invalid commit_message",
+			"The message must be one line: it is the first line of the commit message. Take out the line break.")
+	}
+}
+
+func (m *assignmentModel) keeps() bool { return m.OnDestroy.ValueString() == "keep" }
+
+func checkRollback(value types.String, diagnostics *diag.Diagnostics) {
+	if value.IsNull() || value.IsUnknown() {
+		return
+	}
+	if err := git.CheckCommit(value.ValueString()); err != nil {
+		diagnostics.AddAttributeError(path.Root("rollback_to"), "Invalid commit", tfvalue.Sentence(err.Error()))
+	}
+}
+
+// contentValue hashes all folders and hosts. It is unknown while the content of a folder is.
+func contentValue(trees folder.Trees) types.String {
+	h := sha256.New()
+	for _, host := range slices.Sorted(maps.Keys(trees)) {
+		fmt.Fprintf(h, "%s\n", host)
+		for _, target := range slices.Sorted(maps.Keys(trees[host])) {
+			tree := trees[host][target]
+			if tree == "" {
+				return types.StringUnknown()
+			}
+			fmt.Fprintf(h, "%s/%s %s\n", host, target, tree)
+		}
+	}
+	return types.StringValue(hex.EncodeToString(h.Sum(nil))[:16])
 }

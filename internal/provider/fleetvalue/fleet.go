@@ -4,10 +4,12 @@ package fleetvalue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/function"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -15,6 +17,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/pipeline"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/once"
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider/schemas"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
 )
 
@@ -144,4 +149,94 @@ func entriesIn(value any, diagnostics *diag.Diagnostics) (known map[string]strin
 func Constraints(attribute types.Dynamic, diagnostics *diag.Diagnostics) (entries map[string]string, unknown []string, all bool) {
 	object, _ := attribute.UnderlyingValue().(basetypes.ObjectValue)
 	return entriesIn(tfvalue.Plain(object.Attributes()["constraints"]), diagnostics)
+}
+
+// Path is the attribute fleet.
+var Path = path.Root("fleet")
+
+// MaxDiagnostics bounds diagnostics of one kind.
+const MaxDiagnostics = 50
+
+// AddErrors adds findings as errors of the attribute fleet.
+func AddErrors(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
+	for _, finding := range found {
+		once.Error(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
+	}
+}
+
+// AddWarnings adds findings as warnings of it.
+func AddWarnings(diagnostics *diag.Diagnostics, found []pipeline.Diagnostic) {
+	for _, finding := range found {
+		once.Warning(diagnostics, Path, finding.Summary, tfvalue.Sentence(finding.Message))
+	}
+}
+
+// AddLimited adds [MaxDiagnostics] findings, and counts the others.
+func AddLimited[T any](diagnostics *diag.Diagnostics, findings []T, add func(T)) {
+	for i, finding := range findings {
+		if i == MaxDiagnostics {
+			diagnostics.AddAttributeWarning(Path, "More findings",
+				fmt.Sprintf("%d further findings of the same kind are not shown.", len(findings)-MaxDiagnostics))
+			return
+		}
+		add(finding)
+	}
+}
+
+// Terraform drops members of a fleet that a data source does not name, so their unknown values do not defer it to apply.
+
+// ModelAttribute is the attribute fleet with the model alone. further extends its description.
+func ModelAttribute(further string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Required:            true,
+		MarkdownDescription: "The fleet that `provider::flotilla::fleet` or `control_plane` returned, through a `local`.",
+		Attributes: map[string]schema.Attribute{
+			"format":      schemas.OptionalText("Format of the fleet."),
+			"environment": schemas.RequiredText("Name of the environment."),
+			"model":       schemas.RequiredText("Canonical JSON of the fleet." + further),
+		},
+	}
+}
+
+// ValuedAttribute adds configuration values.
+func ValuedAttribute() schema.SingleNestedAttribute {
+	attribute := ModelAttribute("")
+	attribute.Attributes["config"] = EntriesAttribute(true, "The data of the config containers.")
+	return attribute
+}
+
+// RenderedAttribute adds manifests, which rendering needs.
+func RenderedAttribute() schema.SingleNestedAttribute {
+	attribute := ValuedAttribute()
+	attribute.Attributes["manifests"] = EntriesAttribute(false, "The manifests of the deployment targets, by full name.")
+	return attribute
+}
+
+// EntriesAttribute is for entries. With pending, Terraform reads the data source only after all are known.
+func EntriesAttribute(required bool, what string) schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Required: required, Optional: !required, MarkdownDescription: what,
+		Attributes: map[string]schema.Attribute{
+			"known":   schemas.RequiredText("JSON of the known ones, by name."),
+			"pending": schemas.OptionalTextMap("Unknown ones, by name."),
+		},
+	}
+}
+
+// Hashed replaces the contents by a hash of the model, so that the state differs if the fleet does.
+func Hashed(of types.Object) types.Object {
+	attributes := of.Attributes()
+	for name, value := range attributes {
+		switch name {
+		case "format", "environment":
+		case "model":
+			attributes[name] = types.StringValue(tfvalue.Hash(value.(types.String).ValueString()))
+		case "config": // it is required
+			attributes[name] = types.ObjectValueMust(EntriesTypes,
+				map[string]attr.Value{"known": types.StringValue("{}"), "pending": types.MapNull(types.StringType)})
+		default:
+			attributes[name] = types.ObjectNull(EntriesTypes)
+		}
+	}
+	return types.ObjectValueMust(of.AttributeTypes(context.Background()), attributes)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/connection"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/privatestate"
@@ -219,4 +221,99 @@ func (r *servedResource[M]) timeouts(ctx context.Context, of data, diagnostics *
 	var given types.Dynamic
 	diagnostics.Append(of.GetAttribute(ctx, path.Root("timeouts"), &given)...)
 	return timeouts.Decode(timeouts.Table, given, diagnostics)
+}
+
+var _ resource.ResourceWithIdentity = identifiedResource[struct{}]{}
+
+// identifiedResource is a resource with an identity.
+type identifiedResource[M any] struct{ importedResource[M] }
+
+// IdentitySchema returns the schema.
+func (r identifiedResource[M]) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
+	resp.IdentitySchema = identityschema.Schema{Attributes: r.is.Identity}
+}
+
+func (r *servedResource[M]) identify(ctx context.Context, identity *tfsdk.ResourceIdentity, state *M, diagnostics *diag.Diagnostics) {
+	if r.is.Identify == nil {
+		return
+	}
+	for name, value := range r.is.Identify(state) {
+		diagnostics.Append(identity.SetAttribute(ctx, path.Root(name), value)...)
+	}
+}
+
+// Imports reads the identity of an import by name; nil for an import by ID.
+func Imports(ctx context.Context, req resource.ImportStateRequest, diagnostics *diag.Diagnostics) map[string]types.String {
+	if req.Identity == nil || req.Identity.Raw.IsNull() {
+		return nil
+	}
+	identity := map[string]types.String{}
+	for name := range req.Identity.Schema.GetAttributes() {
+		var value types.String
+		diagnostics.Append(req.Identity.GetAttribute(ctx, path.Root(name), &value)...)
+		identity[name] = value
+	}
+	return identity
+}
+
+// untype replaces typed nulls in the dynamic attributes of a model by untyped ones. A string variable with the value null
+// makes a typed null, whose IsNull is false in the framework. retype restores the types of attributes that are still null,
+// because Terraform compares them with the configuration.
+func untype(model any) (retype func()) {
+	var changed []func()
+	untypeFields(reflect.ValueOf(model).Elem(), &changed)
+	return func() {
+		for _, restore := range changed {
+			restore()
+		}
+	}
+}
+
+func untypeFields(model reflect.Value, changed *[]func()) {
+	switch value := model.Addr().Interface().(type) {
+	case *types.Dynamic:
+		if given := *value; given.IsUnderlyingValueNull() {
+			*value = types.DynamicNull()
+			*changed = append(*changed, func() {
+				if value.IsNull() {
+					*value = given
+				}
+			})
+		}
+		return
+	case *types.Object:
+		untypeObject(value, changed)
+		return
+	}
+	if _, isValue := model.Interface().(attr.Value); isValue || model.Kind() != reflect.Struct {
+		return
+	}
+	for i := range model.NumField() {
+		if model.Type().Field(i).IsExported() {
+			untypeFields(model.Field(i), changed)
+		}
+	}
+}
+
+func untypeObject(model *types.Object, changed *[]func()) {
+	given, attributes := map[string]attr.Value{}, model.Attributes()
+	for name, attribute := range attributes {
+		if value, ok := attribute.(basetypes.DynamicValue); ok && value.IsUnderlyingValueNull() {
+			given[name], attributes[name] = value, types.DynamicNull()
+		}
+	}
+	if len(given) == 0 {
+		return
+	}
+	kinds := model.AttributeTypes(context.Background())
+	*model = types.ObjectValueMust(kinds, attributes)
+	*changed = append(*changed, func() {
+		now := model.Attributes()
+		for name, value := range given {
+			if now[name].IsNull() {
+				now[name] = value
+			}
+		}
+		*model = types.ObjectValueMust(kinds, now)
+	})
 }

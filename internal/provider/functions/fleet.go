@@ -3,6 +3,7 @@ package functions
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/constraint"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/hydrate"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/fleetvalue"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/frame"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/largevalue"
@@ -88,4 +90,94 @@ func optional(given []types.Dynamic, others int64) (any, *function.FuncError) {
 		return tfvalue.Plain(given[0]), nil
 	}
 	return nil, function.NewArgumentFuncError(others+1, "there may be only one object of options")
+}
+
+// ControlPlane is provider::flotilla::control_plane.
+var ControlPlane = frame.Function{Name: "control_plane", Run: runControlPlane, Definition: function.Definition{
+	Summary: "Makes a fleet of YAML documents",
+	MarkdownDescription: "Reads the YAML that a control plane is kept in, and returns a fleet as `fleet` does. It knows Kalypso's " +
+		"kinds (`ClusterType`, `Workload`, `WorkloadRegistration`, `SchedulingPolicy`, `Template`, `ConfigSchema`; `Environment`, " +
+		"`GitOpsRepo` and `BaseRepo` are ignored), `ConfigMap` with the label `platform-config: \"true\"`, and the JSON models " +
+		"`Application`, `Cluster`, `Namespace` and `TargetPolicy`. Any other kind is an error.\n\nNames, versions, tags, refs and labels " +
+		"are text, and must be in quotes where YAML would read a number or a bool. A document may have 1.5 MiB, and 1 MiB with its " +
+		"aliases expanded, as may a value of a `ConfigMap`.\n\nValues merge as Kalypso merges them: by name, lists of objects by their " +
+		"`name`, and text that is a YAML map or list is one.",
+	Parameters: []function.Parameter{
+		function.StringParameter{
+			Name: "environment", AllowUnknownValues: true,
+			MarkdownDescription: "Name of the environment. A workload's deployment targets of other environments are left out.",
+		},
+		function.DynamicParameter{
+			Name: "documents", AllowUnknownValues: true,
+			MarkdownDescription: "List or map of texts, each of one or more YAML or JSON documents. A map's keys, such as file names, " +
+				"appear in errors. In place of a text, an object `{name, documents}` has the files of a registration: the name of a " +
+				"`WorkloadRegistration`, and the texts that were read from its repository. Workloads in them belong to its workspace.",
+		},
+	},
+	Return: fleetvalue.Return(),
+}}
+
+func runControlPlane(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
+	var environment, documents attr.Value // the framework copies other types twice
+	if err := req.Arguments.Get(ctx, &environment, &documents); err != nil {
+		return nil, err
+	}
+	decoded, findings := fleet.DecodeControlPlane(tfvalue.Plain(environment), tfvalue.Plain(documents))
+	if len(findings) > 0 {
+		return nil, wrong(findings, "environment", "documents")
+	}
+	return fleetvalue.Result(ctx, decoded)
+}
+
+// Merge is provider::flotilla::merge.
+var Merge = frame.Function{Name: "merge", Run: runMerge, Definition: function.Definition{
+	Summary: "Merges objects deeply",
+	MarkdownDescription: "Merges a list of objects as config containers are merged: objects deeply, the later winning, `null` removing a " +
+		"key. Options are `{lists, list_key}`: lists are replaced (`lists = \"replace\"`, the default), appended (`append`), or merged " +
+		"(`merge`) by the objects in them that have the same `list_key`, which is `name` by default.",
+	Parameters: []function.Parameter{
+		function.DynamicParameter{Name: "objects", AllowUnknownValues: true, MarkdownDescription: "List of objects, in the order of merging."},
+	},
+	VariadicParameter: options("`{lists, list_key}`; may be left out."),
+	Return:            function.DynamicReturn{},
+}}
+
+// runMerge returns unknown while a value is: it could be an object or null.
+func runMerge(ctx context.Context, req function.RunRequest) (any, *function.FuncError) {
+	var objectsArgument types.Dynamic
+	var optionsArguments []types.Dynamic
+	if err := req.Arguments.Get(ctx, &objectsArgument, &optionsArguments); err != nil {
+		return nil, err
+	}
+	given, twice := optional(optionsArguments, 1)
+	if twice != nil {
+		return nil, twice
+	}
+	options, known, findings := fleet.DecodeMerge(given)
+	if len(findings) > 0 {
+		return nil, function.NewArgumentFuncError(1, "\n"+findings.Error())
+	}
+	values := tfvalue.Plain(objectsArgument)
+	if !known || !fleet.IsKnown(values) {
+		return types.DynamicUnknown(), nil
+	}
+	list, ok := values.([]any)
+	if !ok {
+		return nil, function.NewArgumentFuncError(0, "must be a list of objects")
+	}
+	objects := make([]map[string]any, len(list))
+	for i := range list {
+		if objects[i], ok = list[i].(map[string]any); !ok {
+			return nil, function.NewArgumentFuncError(0, fmt.Sprintf("element %d must be an object", i))
+		}
+	}
+	merged, err := hydrate.Merge(objects, options)
+	if err != nil {
+		return nil, function.NewArgumentFuncError(0, err.Error())
+	}
+	value, err := tfvalue.Infer(merged)
+	if err != nil {
+		return nil, function.NewFuncError(err.Error())
+	}
+	return types.DynamicValue(value), nil
 }

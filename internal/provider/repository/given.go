@@ -1,7 +1,9 @@
 package repository
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -9,8 +11,11 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/cluster/evidence"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery"
+	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/provider/tfvalue"
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/folder"
 )
 
 // GivenEvidence is the attribute evidence of a rollout: one document, or a list of them.
@@ -86,5 +91,41 @@ func (g GivenEvidence) CheckFleet(of *fleet.Fleet, diagnostics *diag.Diagnostics
 		diagnostics.AddAttributeError(facts, "Evidence of another fleet",
 			"None of the clusters in the facts is a cluster of this fleet: a cluster has the same name in the fleet and in the provider's "+
 				"clusters, or on the hub, that flotilla_cluster_facts asks.")
+	}
+}
+
+// Names are the names to find on a branch, if given.
+type Names struct{ Assignment, Host, DeploymentTarget string }
+
+// WarnOfNames warns of names without a record at a location: a misspelt name and one that is not written yet both give an
+// empty result without an error.
+func WarnOfNames(ctx context.Context, from *delivery.Service, at folder.Location, given Names, diagnostics *diag.Diagnostics) {
+	if given == (Names{}) {
+		return
+	}
+	found, err := from.ReadInventory(ctx, at, gitops.InventoryFilter{})
+	if err != nil {
+		return
+	}
+	names, hosts, targets := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, owner := range found.Owners {
+		names[owner.Name] = true
+	}
+	for i := range found.Assignments {
+		hosts[found.Assignments[i].Host], targets[found.Assignments[i].DeploymentTarget] = true, true
+	}
+	for _, one := range []struct {
+		attribute, kind, name string
+		known                 map[string]bool
+	}{
+		{"name", "assignment", given.Assignment, names}, {"host", "host", given.Host, hosts},
+		{"deployment_target", "deployment target", given.DeploymentTarget, targets},
+	} {
+		if one.name == "" || one.known[one.name] {
+			continue
+		}
+		diagnostics.AddAttributeWarning(path.Root(one.attribute), "Branch has no such name", tfvalue.Sentence(fmt.Sprintf(
+			"branch %q has no %s %q%s", at.Branch, one.kind, one.name, fleet.DidYouMean(one.name, slices.Sorted(maps.Keys(one.known)))))+
+			" It may not be written yet.")
 	}
 }

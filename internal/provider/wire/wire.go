@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
@@ -230,3 +232,81 @@ func (r *reader) numbersAsText(message []byte, w *Writer, depth int) error {
 	}
 	return err
 }
+
+type reader struct {
+	*msgpack.Decoder
+	rest *bytes.Reader
+}
+
+func newReader(message []byte) *reader {
+	rest := bytes.NewReader(message)
+	return &reader{msgpack.NewDecoder(rest), rest}
+}
+
+func (r *reader) checkEnd() error {
+	if r.rest.Len() > 0 {
+		return fmt.Errorf("%d bytes after the value: %w", r.rest.Len(), errForm)
+	}
+	return nil
+}
+
+func (r *reader) arrayLength() (int, error) { return r.checkLength(r.DecodeArrayLen()) }
+
+func (r *reader) mapLength() (int, error) { return r.checkLength(r.DecodeMapLen()) }
+
+// checkLength refuses more elements than bytes remain.
+func (r *reader) checkLength(length int, err error) (int, error) {
+	if err == nil && (length < 0 || length > r.rest.Len()) {
+		err = fmt.Errorf("length %d: %w", length, errForm)
+	}
+	return length, err
+}
+
+func (r *reader) text() (string, error) {
+	if code, err := r.PeekCode(); err != nil || !msgpcode.IsString(code) {
+		return "", fmt.Errorf("text: %w", errForm)
+	}
+	return r.DecodeString()
+}
+
+func isArray(code byte) bool {
+	return msgpcode.IsFixedArray(code) || code == msgpcode.Array16 || code == msgpcode.Array32
+}
+
+func isMap(code byte) bool {
+	return msgpcode.IsFixedMap(code) || code == msgpcode.Map16 || code == msgpcode.Map32
+}
+
+// isSigned reports the code of a signed number. Small numbers are their own code.
+func isSigned(code byte) bool {
+	return msgpcode.IsFixedNum(code) || code >= msgpcode.Int8 && code <= msgpcode.Int64
+}
+
+func isUnsigned(code byte) bool { return code >= msgpcode.Uint8 && code <= msgpcode.Uint64 }
+
+// Writer writes a value in parts to memory, so it has no errors. It does not check the schema.
+type Writer struct {
+	message *bytes.Buffer
+	encoder *msgpack.Encoder
+}
+
+// NewWriter returns an empty writer.
+func NewWriter() *Writer {
+	var message bytes.Buffer
+	return &Writer{&message, msgpack.NewEncoder(&message)}
+}
+
+// Bytes returns the value.
+func (w *Writer) Bytes() []byte { return w.message.Bytes() }
+
+// Null writes null.
+func (w *Writer) Null() { _ = w.encoder.EncodeNil() }
+
+// Text writes a string, or a key of a map.
+func (w *Writer) Text(text string) { _ = w.encoder.EncodeString(text) }
+
+// List begins a list; elements follow.
+func (w *Writer) List(length int) { _ = w.encoder.EncodeArrayLen(length) }
+
+// Map begins a map or object; keys and values follow.
+func (w *Writer) Map(length int) { _ = w.encoder.EncodeMapLen(length) }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/shared/armor"
 )
 
 // Scrubber replaces credentials in every form that a URL, a header, a server or a library produces. The zero value replaces
@@ -69,4 +71,34 @@ func (s Scrubber) Scrub(text string) string {
 		text = strings.ReplaceAll(text, form, "***")
 	}
 	return text
+}
+
+// IsJWT reports whether a token is a signed JSON Web Token (RFC 7519), such as one of Microsoft Entra ID. Other tokens have no
+// dots.
+func IsJWT(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+		return false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[0])
+	if err != nil {
+		return false
+	}
+	var header struct {
+		Algorithm string `json:"alg"`
+	}
+	return json.Unmarshal(text, &header) == nil && header.Algorithm != ""
+}
+
+// KeyForms returns the secret texts of a private key in PEM: as given, as parsed, and each line, because an error may repeat one
+// line.
+func KeyForms(pem string) []string {
+	normal := armor.Normalize(pem)
+	forms := []string{pem, normal, strings.TrimSpace(normal)}
+	for line := range strings.Lines(normal) {
+		if line = strings.TrimSpace(line); len(line) > 16 && !strings.HasPrefix(line, "-----") {
+			forms = append(forms, line)
+		}
+	}
+	return forms
 }

@@ -3,6 +3,7 @@ package wording
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -133,4 +134,74 @@ func CutMiddle(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-most/2:], "")
+}
+
+// Groups groups values by key, in the order of addition. The zero value is empty.
+type Groups[K comparable, V any] struct {
+	keys []K
+	of   map[K][]V
+}
+
+// Add appends a value to a key's group.
+func (g *Groups[K, V]) Add(key K, value V) {
+	if g.of == nil {
+		g.of = map[K][]V{}
+	}
+	if g.of[key] == nil {
+		g.keys = append(g.keys, key)
+	}
+	g.of[key] = append(g.of[key], value)
+}
+
+// All yields each key with its values, at least one.
+func (g *Groups[K, V]) All() iter.Seq2[K, []V] {
+	return func(yield func(K, []V) bool) {
+		for _, key := range g.keys {
+			if !yield(key, g.of[key]) {
+				return
+			}
+		}
+	}
+}
+
+// DidYouMean returns "; did you mean ...?" with the nearest candidate, or "".
+func DidYouMean(word string, candidates []string) string {
+	if best := nearest(word, candidates); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return ""
+}
+
+func nearest(word string, candidates []string) string {
+	best, bestDistance := "", max(2, len(word)/3)+1
+	for _, candidate := range candidates {
+		if distance := editDistance(word, candidate); distance < bestDistance {
+			best, bestDistance = candidate, distance
+		}
+	}
+	return best
+}
+
+// editDistance counts insertions, deletions, substitutions and swaps of neighbours.
+func editDistance(a, b string) int {
+	before, previous := make([]int, len(b)+1), make([]int, len(b)+1)
+	current := make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		current[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			current[j] = min(previous[j]+1, current[j-1]+1, previous[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				current[j] = min(current[j], before[j-2]+1)
+			}
+		}
+		before, previous, current = previous, current, before
+	}
+	return previous[len(b)]
 }
