@@ -56,8 +56,8 @@ func MayHave(text string) bool {
 		}
 		start = i + 1
 	}
-	rule, _ := inText("", text)
-	return rule != ""
+	token, _ := findToken(text)
+	return token != "" || hasPasswordInURL(text)
 }
 
 type finder struct {

@@ -141,6 +141,8 @@ var (
 	ended  = regexp.MustCompile(`^[ \t]*(?:$|[,;}&\r\n#]|\s[A-Za-z_]+=)`)
 )
 
+const schemeEnd = "://"
+
 var userinfo = regexp.MustCompile(`^://[^\s/?#:@"'<>]*:([^\s/?#@"'<>]+)@[^\s"'<>]`)
 
 // findPassword finds a URL with a password, or a literal under a key for passwords, but in comments only URLs. Its
@@ -158,10 +160,8 @@ func findPassword(text string) (rule string, at int) {
 		if text[i] != ':' && text[i] != '=' {
 			continue
 		}
-		if strings.HasPrefix(text[i:], "://") {
-			if match := userinfo.FindStringSubmatch(text[i:]); match != nil && !isPlaceholder(match[1]) {
-				return "password-in-url", i
-			}
+		if strings.HasPrefix(text[i:], schemeEnd) && beginsUserinfo(text[i:]) {
+			return "password-in-url", i
 		}
 		if i < end || isComment {
 			continue
@@ -190,6 +190,28 @@ func findPassword(text string) (rule string, at int) {
 		}
 	}
 	return "", 0
+}
+
+func hasPasswordInURL(text string) bool {
+	if !strings.Contains(text, "@") {
+		return false
+	}
+	for {
+		at := strings.Index(text, schemeEnd)
+		if at < 0 {
+			return false
+		}
+		if beginsUserinfo(text[at:]) {
+			return true
+		}
+		text = text[at+len(schemeEnd):]
+	}
+}
+
+// beginsUserinfo reports a password in text, which begins with "://".
+func beginsUserinfo(text string) bool {
+	match := userinfo.FindStringSubmatch(text)
+	return match != nil && !isPlaceholder(match[1])
 }
 
 func isOfKey(r rune) bool {

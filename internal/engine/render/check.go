@@ -42,10 +42,9 @@ func (t *Templates) Check(subject Subject, files []AssignmentFile) fleet.Finding
 	}
 	for _, u := range open {
 		isContentRight := isRight || check.checkFile(u.template, *u.file)
-		if u.shape != nil && u.shape.checked.Load() {
-			continue
-		}
-		if check.isUnexposed(u.template, *u.file) && isContentRight && u.shape != nil {
+		if !u.template.isBuiltin {
+			check.reportCredentials(u)
+		} else if u.shape != nil && isContentRight {
 			u.shape.checked.Store(true)
 		}
 	}

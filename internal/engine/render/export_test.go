@@ -37,6 +37,7 @@ func FullCheck(t *Templates, subject Subject, files ...AssignmentFile) fleet.Fin
 	check := newFolderCheck(t, hostOf(t, subject), subject)
 	for _, file := range files {
 		check.checkFile(templateOf(t, subject, file), file)
+		check.reportCredentials(uncheckedFile{template: templateOf(t, subject, file), file: &file})
 	}
 	return check.findings
 }

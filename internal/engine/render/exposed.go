@@ -16,15 +16,17 @@ func (t *Templates) PlainTexts(subject Subject) []string {
 	return credential.Texts([]any{subject.Config, t.parametersOf(subject.Assignment)})
 }
 
-// isUnexposed reports credentials in a file of a user's template. It returns false even for allowed ones.
-func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFile) bool {
-	text := string(file.Content)
-	if template.isBuiltin || !credential.MayHave(text) {
-		return true
+// reportCredentials checks a file of a user's template.
+func (c *folderCheck) reportCredentials(u uncheckedFile) {
+	if c.isShapeUnexposed(u) {
+		return
 	}
-	isUnexposed, known := true, c.templates.PlainTexts(c.subject)
-	for _, part := range exposureParts(template.contentType, text, file.Name) {
-		isUnexposed = isUnexposed && len(credential.Find(part.value)) == 0
+	text, template, file := string(u.file.Content), u.template, u.file.Name
+	if !credential.MayHave(text) {
+		return
+	}
+	known := c.templates.PlainTexts(c.subject)
+	for _, part := range exposureParts(template.contentType, text, file) {
 		for _, found := range credential.Find(part.value, known...) {
 			name := strings.TrimSuffix(part.name+"."+found.Path, ".")
 			if slices.Contains(c.subject.Assignment.Target.Target.Manifests.AllowPlain, name) {
@@ -37,10 +39,15 @@ func (c *folderCheck) isUnexposed(template *compiledTemplate, file AssignmentFil
 			c.findings.Report(fleet.PathOf("templates", template.name),
 				"%s template: %s: %s%s looks like a credential (rule %s), and files are committed "+
 					"as they are: refer to a Secret instead; if it is none, add allow_plain = [%q] to deployment target %q",
-				template.kind, file.Name, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
+				template.kind, file, name, where, found.Rule, name, c.subject.Assignment.Target.Name)
 		}
 	}
-	return isUnexposed
+}
+
+// isShapeUnexposed reports that neither the shape nor the names have credentials, if each name is a whole value.
+func (c *folderCheck) isShapeUnexposed(u uncheckedFile) bool {
+	return u.template.contentType == "yaml" && u.shape != nil && c.readShape(u) && u.shape.isUnexposed &&
+		!slices.ContainsFunc(u.shape.slots, func(slot int) bool { return credential.MayHave(c.names[slot]) })
 }
 
 type exposurePart struct {

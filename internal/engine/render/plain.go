@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/flotilla/terraform-provider-flotilla/internal/engine/credential"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/fleet"
 	"github.com/flotilla/terraform-provider-flotilla/internal/engine/objects"
 	"github.com/flotilla/terraform-provider-flotilla/internal/shared/deep"
@@ -40,17 +41,8 @@ func (c *folderCheck) isQuicklyValid(u uncheckedFile) bool {
 
 // objectsOfShape reads a shape once, with marks for names. If each mark is a whole value, a file with plain names is as valid.
 func (c *folderCheck) objectsOfShape(u uncheckedFile) (found []objects.Identity, ok bool) {
-	if u.shape == nil {
+	if u.shape == nil || !c.readShape(u) {
 		return nil, false
-	}
-	u.shape.read.Do(func() { u.shape.objects, u.shape.isValid = c.markedObjects(u) })
-	if !u.shape.isValid {
-		return nil, false
-	}
-	for _, slot := range u.shape.slots {
-		if !isPlain(c.names[slot]) || fleet.CheckLabelName(c.names[slot]) != "" {
-			return nil, false
-		}
 	}
 	named := func(text string) string {
 		if slot, isMark := slotOf(text); isMark {
@@ -65,14 +57,26 @@ func (c *folderCheck) objectsOfShape(u uncheckedFile) (found []objects.Identity,
 	return found, true
 }
 
-// markedObjects reads a shape with marks for names. It refuses data documents, which not all hosts allow.
-func (c *folderCheck) markedObjects(u uncheckedFile) (found []objects.Identity, ok bool) {
+// readShape reports whether the shape and the names are certainly valid.
+func (c *folderCheck) readShape(u uncheckedFile) bool {
+	u.shape.read.Do(func() { c.readMarked(u) })
+	return u.shape.isValid && !slices.ContainsFunc(u.shape.slots, func(slot int) bool {
+		return !isPlain(c.names[slot]) || fleet.CheckLabelName(c.names[slot]) != ""
+	})
+}
+
+// readMarked reads a shape with marks for names. It refuses data documents, which not all hosts allow.
+func (c *folderCheck) readMarked(u uncheckedFile) {
 	marks := make(slots, len(c.names))
 	for slot := range marks {
 		marks[slot] = mark(slot)
 	}
-	documents, found, ok := c.readPlainObjects(u.template, string(u.shape.fill(marks)))
-	return found, ok && len(found) == len(documents) && !deep.Holds(documents, hasPartOfMark)
+	text := string(u.shape.fill(marks))
+	documents, found, ok := c.readPlainObjects(u.template, text)
+	u.shape.objects = found
+	u.shape.isValid = ok && len(found) == len(documents) && !deep.Holds(documents, hasPartOfMark)
+	hasCredential := credential.MayHave(text) && len(credential.Find(documents)) > 0
+	u.shape.isUnexposed = u.shape.isValid && !hasCredential
 }
 
 // hasPartOfMark reports whether a mark is part of a longer text or a key.

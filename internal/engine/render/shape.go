@@ -31,11 +31,12 @@ type shapeKey struct {
 type shape struct {
 	pieces  [][]byte
 	slots   []int       // after each piece but the last
-	checked atomic.Bool // [Templates.Check] found no mistake
+	checked atomic.Bool // [Templates.Check] found no mistake in a built-in template's file
 
-	read    sync.Once          // by [folderCheck.objectsOfShape]
-	isValid bool               // certainly without mistakes
-	objects []objects.Identity // with marks for names
+	read        sync.Once          // by [folderCheck.readShape]
+	isValid     bool               // certainly without mistakes
+	isUnexposed bool               // without credentials
+	objects     []objects.Identity // with marks for names
 }
 
 var noShape = &shape{}

@@ -25,6 +25,8 @@ var (
 		ownObject + "  labels:\n    a: {{ .HostLabel }}\n", ownObject + "  labels:\n    a: {{ .ConfigData.a }}\n", "a: {{ .Namespace }}\n", "- {{ .Namespace }}\n",
 		ownObject + "  labels:\n    a: {{ if .Manifests.parameters }}x{{ else }}y{{ end }}\n", ownObject + "spec: {{ .Namespace }}\n# {{ .Namespace }}\n",
 		"apiVersion: v1\nkind: {{ .Namespace }}\nmetadata:\n  name: x\n---\napiVersion: v1\nkind: n1\nmetadata:\n  name: x\n", ownObject + "  namespace: {{ .Workload }}\n", "",
+		ownObject + "  labels:\n    secret: {{ .Namespace }}\n", ownObject + "spec: {name: {{ .Namespace }}, value: a1b2}\n",
+		ownObject + "spec: [--password, {{ .Namespace }}]\n", ownObject + "  labels:\n    token: {{ .ConfigData.a }}1a\n",
 	}
 	withoutShape = []string{
 		ownObject + "  namespace: {{ .Namespace | upper }}\n", ownObject + "  namespace: {{ if hasPrefix \"n\" .Namespace }}a{{ else }}b{{ end }}\n",
@@ -90,7 +92,7 @@ func compareShapes(t *testing.T, d deployment, manifest string, random *rand.Ran
 	}
 	alone, _ := render.Compile(f)
 	for range 24 {
-		namespace := []string{"n1", "n1", "n2", "x", "123", "null", "1e3", "n3", strings.Repeat("n", 63)}[random.IntN(9)]
+		namespace := []string{"n1", "n1", "n2", "x", "123", "null", "1e3", "n3", "db-password", strings.Repeat("n", 63)}[random.IntN(10)]
 		config := []string{"b", "1"}[random.IntN(2)]
 		hello, clusterType := &f.Workloads[0], &f.ClusterTypes[random.IntN(3)]
 		target := &hello.DeploymentTargets[random.IntN(2)]
