@@ -21,7 +21,7 @@ func TestApplyWritesFoldersMarkersAndRecords(t *testing.T) {
 			"clusters/store-17/hello":               rendered(t, "namespace.yaml", "c: 3\n"),
 		})
 		result := apply(t, r, edit)
-		if !result.Committed || result.Pushes != 1 || result.Commit != r.git("rev-parse", "main") {
+		if !result.Committed || result.Pushes != 1 || result.Commit != r.tip() {
 			t.Errorf("result = %+v", result)
 		}
 		if want := []string{"clusters/store-17/hello", "drone/hello-world-app-functional-test"}; !slices.Equal(keysOf(result, "added"), want) {

@@ -78,7 +78,7 @@ func TestOneLookServesAllOwnersOfABranch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tip := r.git("rev-parse", "main")
+			tip := r.tip()
 			r.byHand(func(w *workTree) { w.write("README.md", above) })
 			if look.Tip() != tip || look.IsMissing() {
 				t.Errorf("tip %q, missing %t; want %q", look.Tip(), look.IsMissing(), tip)

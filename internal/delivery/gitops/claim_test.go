@@ -54,12 +54,12 @@ func claimed(t testing.TB, r *repository, edit gitops.ClaimEdit) gitops.ClaimRes
 
 func refused(t *testing.T, r *repository, edit gitops.ClaimEdit, want string, kind error) {
 	t.Helper()
-	before := r.git("rev-parse", "main")
+	before := r.tip()
 	_, err := newClient(gitops.BranchOptions{}).WriteClaim(t.Context(), r.remote, edit)
 	if err == nil || !strings.Contains(err.Error(), want) || kind != nil && !errors.Is(err, kind) {
 		t.Errorf("err = %v, want %q", err, want)
 	}
-	if after := r.git("rev-parse", "main"); after != before {
+	if after := r.tip(); after != before {
 		t.Errorf("a commit was made: %s", r.git("log", "-1", "--format=%B"))
 	}
 }
@@ -71,7 +71,7 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 		has := func(step string, edit gitops.ClaimEdit, subject string, want ...string) {
 			t.Helper()
 			result := claimed(t, r, edit)
-			if !slices.Equal(result.Clusters, want) || result.Commit != r.git("rev-parse", "main") || result.Committed != (subject != "") {
+			if !slices.Equal(result.Clusters, want) || result.Commit != r.tip() || result.Committed != (subject != "") {
 				t.Errorf("%s: %+v, want %v", step, result, want)
 			}
 			if got := r.git("log", "-1", "--format=%s"); subject != "" && got != subject {
@@ -115,7 +115,7 @@ func TestAClaimKeepsTakesAndReleases(t *testing.T) {
 		has("gone without any", released("idle"), "claim idle: ends")
 
 		claims, err := lookAt(t, r.remote).ReadClaims(t.Context(), "prod")
-		if err != nil || claims.Commit != r.git("rev-parse", "main") || len(claims.Claims) != 1 || len(claims.Unreadable) != 0 {
+		if err != nil || claims.Commit != r.tip() || len(claims.Claims) != 1 || len(claims.Unreadable) != 0 {
 			t.Fatalf("%+v, %v", claims, err)
 		}
 		api := claims.Claims[0]

@@ -127,7 +127,7 @@ func TestReliabilityCutConnections(t *testing.T) {
 			for point := range points + 1 { // the first is not cut, and counted
 				r := newRepository(t, serving)
 				r.begin("README.md", "x")
-				tip := r.git("rev-parse", "main")
+				tip := r.tip()
 				c := &cutter{at: total * point / (points + 1)}
 				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "b")})
 				result, err := gitops.NewBranchClient(gitops.BranchOptions{}).Apply(context.Background(), c.behind(t, r.remote), edit)

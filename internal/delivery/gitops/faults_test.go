@@ -237,7 +237,7 @@ func applyThroughFault(t *testing.T, serving serving, suffix string, fault fault
 	t.Helper()
 	r := newRepository(t, serving)
 	r.begin("README.md", "x")
-	tip := r.git("rev-parse", "main")
+	tip := r.tip()
 	remote := r.remote
 	behind, err := url.Parse(remote.URL)
 	if err != nil {
@@ -286,8 +286,8 @@ func TestAServerThatGoesAwayBeforeThePushHasNothing(t *testing.T) {
 // README.md of somebody else's at this tip.
 func checkTruth(t *testing.T, r *repository, tip string, result gitops.ApplyResult, err error) {
 	t.Helper()
-	now, files := r.git("rev-parse", "main"), r.files()
-	if files["README.md"] != "x" || r.git("rev-list", "--count", "main") != map[bool]string{true: "1", false: "2"}[now == tip] {
+	now, files := r.tip(), r.files()
+	if files["README.md"] != "x" || r.countCommits() != map[bool]int{true: 1, false: 2}[now == tip] {
 		t.Errorf("an update is lost: %v", files)
 	}
 	switch {

@@ -159,7 +159,7 @@ func TestFilesOfAPastCommitAreReadByName(t *testing.T) {
 			r,
 			devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "1", "other", "old"), "large/app": rendered(t, "config", "2")}),
 		)
-		past := r.git("rev-parse", "main")
+		past := r.tip()
 		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "config", "3", "other", "new")}))
 		w := r.clone()
 		w.write(dev.Path+"/.flotilla/"+dev.Name+"/torn.json", "{")

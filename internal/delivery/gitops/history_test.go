@@ -52,7 +52,7 @@ func TestHistoryTellsWhoChangedWhatNewestFirst(t *testing.T) {
 		second := step(edit)
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
 		r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "by hand") })
-		byHand := r.git("rev-parse", "main")
+		byHand := r.tip()
 		now = time.Now().Add(time.Hour)
 		removed := step(gitops.Edit{Owner: dev})
 

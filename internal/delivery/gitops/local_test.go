@@ -21,7 +21,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 	t.Parallel()
 	forEachServing(t, func(t *testing.T, r *repository) {
 		r.byHand(func(w *workTree) { w.write("README.md", "x") })
-		main := r.git("rev-parse", "main")
+		main := r.tip()
 		r.remote.Branch = "deploy/dev"
 		if view := inspect(t, r, dev); view.Tip() != "" || view.IsMissing() || len(deployed(t, view, deployedTrees{"drone": nil})["drone"]) != 0 {
 			t.Errorf("view = %+v", view)
@@ -30,7 +30,7 @@ func TestABranchThatDoesNotExistBeginsWithTheCommit(t *testing.T) {
 		if got := r.git("rev-list", "--count", "deploy/dev"); got != "1" || result.Commit != r.git("rev-parse", "deploy/dev") {
 			t.Errorf("%s commits, %+v", got, result)
 		}
-		if r.git("rev-parse", "main") != main {
+		if r.tip() != main {
 			t.Error("main moved")
 		}
 		r.fsck()
@@ -131,7 +131,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 		for _, serving := range []serving{servings[0], servings[2]} {
 			r := newRepository(t, serving)
 			r.begin("README.md", "x")
-			tip := r.git("rev-parse", "main")
+			tip := r.tip()
 			slow := "#!/bin/sh\nsleep 0.05\n"
 			if err := os.MkdirAll(filepath.Join(r.directory, "hooks"), 0o755); err != nil {
 				t.Fatal(err)
@@ -143,7 +143,7 @@ func TestACancelledApplyEndsSoonAndTellsTheTruth(t *testing.T) {
 			result, err := gitops.NewBranchClient(gitops.BranchOptions{}).
 				Apply(ctx, r.remote, devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a")}))
 			cancel()
-			now := r.git("rev-parse", "main")
+			now := r.tip()
 			switch {
 			case err == nil && (now == tip || result.Commit != now):
 				t.Errorf("%s, %s: a false success: %+v", serving.name, delay, result)

@@ -279,7 +279,7 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 			} else {
 				r.byHand(test.change)
 			}
-			tip := r.git("rev-parse", "main")
+			tip := r.tip()
 			_, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
 			var blocked *git.BlockedError
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
@@ -292,7 +292,7 @@ func TestNothingIsWrittenThroughLinksSubmodulesAndFiles(t *testing.T) {
 			if !errors.As(err, &blocked) || blocked.Path != test.path {
 				t.Errorf("conflicts: err = %v", err)
 			}
-			if r.git("rev-parse", "main") != tip {
+			if r.tip() != tip {
 				t.Error("the branch moved")
 			}
 		})
@@ -304,13 +304,13 @@ func TestNoTwoPathsAreEqualWhereCaseDoesNotCount(t *testing.T) {
 	for _, name := range []string{"Dev/x", "dev/DRONE/x", "dev/drone/APP/x", "dev/drone/App", "dev/drone/DEV.md", "dev/.Flotilla/x", "dev/.flotilla/DEV/x", "dev/Clusters/x", "dev/clu\u017fters/x", "dev/dro\u200cne/x", "dev/drone./x", "dev/drone /x"} {
 		r := newRepository(t, servings[0])
 		r.byHand(func(w *workTree) { w.write(name, "x") })
-		tip := r.git("rev-parse", "main")
+		tip := r.tip()
 		edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", "a"), "clusters/one/app": rendered(t, "a", "a")})
 		if _, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit); err == nil ||
 			!strings.Contains(err.Error(), "case") {
 			t.Errorf("%s: err = %v", name, err)
 		}
-		if r.git("rev-parse", "main") != tip {
+		if r.tip() != tip {
 			t.Errorf("%s: the branch moved", name)
 		}
 	}

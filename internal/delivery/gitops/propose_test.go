@@ -26,7 +26,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		apply(t, r, devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "1"), "v1"), "drone/old": version(rendered(t, "a", "1"), "v1"),
 		}))
-		base := r.git("rev-parse", "main")
+		base := r.tip()
 		edit := devEdit(t, map[string]gitops.FolderEdit{
 			"drone/app": version(rendered(t, "a", "2"), "v2"), "drone/new": version(rendered(t, "a", "1"), "v2"),
 		})
@@ -52,7 +52,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		if !slices.Equal(first.Changes, changes) {
 			t.Errorf("changes = %+v", first.Changes)
 		}
-		if r.git("rev-parse", "main") != base {
+		if r.tip() != base {
 			t.Error("the base moved")
 		}
 		head := *r
@@ -75,7 +75,7 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		// Others move the base and write to our branch.
 		before := tip()
 		r.byHand(func(w *workTree) { w.write("README.md", "2") })
-		base = r.git("rev-parse", "main")
+		base = r.tip()
 		third := apply(t, r, edit)
 		if !third.Committed || parents() != before+" "+base || third.Commit != base {
 			t.Errorf("the base moved: %+v, parents %s", third, parents())
@@ -97,11 +97,11 @@ func TestAProposalIsTheBaseWithTheEditOnABranchOfItsOwn(t *testing.T) {
 		// Merged, then the next proposal.
 		r.git("update-ref", "refs/heads/main", tip())
 		merged := apply(t, r, edit)
-		if merged.Committed || merged.HeadCommit != "" || merged.Commit != r.git("rev-parse", "main") || len(merged.Changes) != 0 {
+		if merged.Committed || merged.HeadCommit != "" || merged.Commit != r.tip() || len(merged.Changes) != 0 {
 			t.Errorf("merged: %+v", merged)
 		}
 		r.byHand(func(w *workTree) { w.write("README.md", "3") })
-		base = r.git("rev-parse", "main")
+		base = r.tip()
 		edit.Hosts["drone"]["app"] = version(rendered(t, "a", "4"), "v4")
 		if next := apply(t, r, edit); !next.Committed || parents() != base {
 			t.Errorf("after the merge: %+v, parents %s", next, parents())
@@ -145,7 +145,7 @@ func TestTheBaseIsMergedIntoAProposalThatConflictsWithIt(t *testing.T) {
 	edit.Head = "flotilla/dev"
 	first := apply(t, r, edit)
 	r.byHand(func(w *workTree) { w.write("dev/drone/app/a", "3") })
-	base := r.git("rev-parse", "main")
+	base := r.tip()
 
 	merged := apply(t, r, edit)
 	if parents := r.git("log", "-1", "--format=%P", "flotilla/dev"); !merged.Committed || parents != first.HeadCommit+" "+base {

@@ -65,7 +65,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				r := newRepository(t, serving)
 				r.begin("README.md", "x")
 				refusal.prepare(t, r)
-				tip := r.git("rev-parse", "main")
+				tip := r.tip()
 				// More than the disk and the limit take, and nothing that shrinks.
 				edit := devEdit(t, map[string]gitops.FolderEdit{"drone/app": rendered(t, "a", noise(64<<10))})
 				result, err := newClient(gitops.BranchOptions{}).Apply(context.Background(), r.remote, edit)
@@ -76,7 +76,7 @@ func TestReliabilityRefusedPushes(t *testing.T) {
 				if !errors.Is(err, git.ErrRefused) || !said || result.Committed {
 					t.Errorf("result = %+v, err = %v", result, err)
 				}
-				if now, files := r.git("rev-parse", "main"), r.files(); now != tip || len(files) != 1 {
+				if now, files := r.tip(), r.files(); now != tip || len(files) != 1 {
 					t.Errorf("the branch changed: %s, %d files", now, len(files))
 				}
 				r.fsck()

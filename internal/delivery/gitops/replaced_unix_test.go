@@ -16,12 +16,12 @@ import (
 // destroy.
 func TestALinkInThePlaceOfWhatIsOwnedIsReplaced(t *testing.T) {
 	t.Parallel()
-	isReplaced(t, func(name string) error { return os.Symlink("/etc", name) })
+	isReplaced(t, (*repository).byHand, func(name string) error { return os.Symlink("/etc", name) })
 }
 
 func TestASubmoduleInThePlaceOfWhatIsOwnedIsReplaced(t *testing.T) {
 	t.Parallel()
-	isReplaced(t, func(name string) error {
+	isReplaced(t, (*repository).byGit, func(name string) error {
 		run(t, filepath.Dir(name), "git", "rm", "-r", "--quiet", "--cached", filepath.Base(name)) // else git adds no submodule there
 		run(t, filepath.Dir(name), "git", "init", "--quiet", filepath.Base(name))
 		run(t, name, "git", "commit", "--quiet", "--allow-empty", "--message", "of another repository")
@@ -30,7 +30,7 @@ func TestASubmoduleInThePlaceOfWhatIsOwnedIsReplaced(t *testing.T) {
 }
 
 // isReplaced puts something in the place of what is owned, applies, and destroys.
-func isReplaced(t *testing.T, put func(name string) error) {
+func isReplaced(t *testing.T, change func(*repository, func(*workTree)), put func(name string) error) {
 	t.Helper()
 	for _, at := range []string{"dev/drone/app", "dev/drone/dev.md", "dev/drone", "dev/.flotilla/dev/drone.json"} {
 		for _, destroy := range []bool{false, true} {
@@ -39,7 +39,7 @@ func isReplaced(t *testing.T, put func(name string) error) {
 			edit.Holder = "1"
 			first := apply(t, r, edit)
 			before := r.files()
-			r.byHand(func(w *workTree) {
+			change(r, func(w *workTree) {
 				name := filepath.Join(w.directory, at)
 				if err := errors.Join(os.RemoveAll(name), put(name)); err != nil {
 					t.Fatal(err)

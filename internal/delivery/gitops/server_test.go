@@ -1,9 +1,7 @@
 package gitops_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/delivery/gitops"
@@ -192,10 +191,16 @@ func newClient(options gitops.BranchOptions) *gitops.BranchClient {
 	return gitops.NewBranchClient(options)
 }
 
+// gitPrograms is the folder of git's programs, or empty without git.
+var gitPrograms = sync.OnceValue(func() string {
+	output, _ := exec.Command("git", "--exec-path").Output()
+	return strings.TrimSpace(string(output))
+})
+
 func httpBackend(t testing.TB, root string) *cgi.Handler {
 	t.Helper()
 	return &cgi.Handler{
-		Path:   filepath.Join(strings.TrimSpace(run(t, "", "git", "--exec-path")), "git-http-backend"),
+		Path:   filepath.Join(gitPrograms(), "git-http-backend"),
 		Env:    []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"},
 		Stderr: io.Discard,
 	}
@@ -282,97 +287,6 @@ func (r *repository) fsck() {
 	if output := r.git("fsck", "--strict", "--full"); strings.Contains(output, "error") || strings.Contains(output, "missing") {
 		r.t.Fatalf("git fsck --strict: %s", output)
 	}
-}
-
-// files lists the branch's files with their content.
-func (r *repository) files() map[string]string {
-	r.t.Helper()
-	files := map[string]string{}
-	r.update()
-	if _, err := tryRun(r.t, r.directory, "git", "rev-parse", "--verify", "--quiet", "main"); err != nil {
-		return files
-	}
-	command := exec.CommandContext(r.t.Context(), "git", "archive", "--format=tar", "main")
-	command.Dir = r.directory
-	output, err := command.Output()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for archive := tar.NewReader(bytes.NewReader(output)); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		switch header.Typeflag {
-		case tar.TypeReg:
-			content, err := io.ReadAll(archive)
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			files[header.Name] = string(content)
-		case tar.TypeSymlink:
-			files[header.Name] = "-> " + header.Linkname
-		}
-	}
-}
-
-// workTree is a person's clone.
-type workTree struct {
-	r         *repository
-	directory string
-}
-
-func (w *workTree) write(name, content string) {
-	w.r.t.Helper()
-	at := filepath.Join(w.directory, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		w.r.t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
-		w.r.t.Fatal(err)
-	}
-}
-
-func (w *workTree) remove(name string) {
-	w.r.t.Helper()
-	if err := os.RemoveAll(filepath.Join(w.directory, filepath.FromSlash(name))); err != nil {
-		w.r.t.Fatal(err)
-	}
-}
-
-func (w *workTree) push() {
-	w.r.t.Helper()
-	run(w.r.t, w.directory, "git", "add", "--all")
-	run(w.r.t, w.directory, "git", "commit", "--quiet", "--allow-empty", "--message", "by hand")
-	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
-}
-
-// byHand makes a person's commit on the branch.
-func (r *repository) byHand(change func(w *workTree)) {
-	r.t.Helper()
-	w := r.clone()
-	change(w)
-	w.push()
-}
-
-// begin makes the first commit, of one file, with fewer processes than byHand where it can.
-func (r *repository) begin(name, content string) {
-	r.t.Helper()
-	if r.mirror {
-		r.byHand(func(w *workTree) { w.write(name, content) })
-		return
-	}
-	feed(
-		r.t,
-		r.directory,
-		fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
-			"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content),
-		"fast-import",
-		"--quiet",
-	)
 }
 
 func fileURL(directory string) string {

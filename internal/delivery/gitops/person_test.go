@@ -1,0 +1,274 @@
+package gitops_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/git"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+)
+
+// workTree is a person's clone.
+type workTree struct {
+	r         *repository
+	directory string
+}
+
+func (w *workTree) write(name, content string) {
+	w.r.t.Helper()
+	w.put(name, "100644", content)
+}
+
+// put writes a file or a link of a mode as git prints it.
+func (w *workTree) put(name, mode, content string) {
+	w.r.t.Helper()
+	at := filepath.Join(w.directory, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		w.r.t.Fatal(err)
+	}
+	var err error
+	switch mode {
+	case "100644":
+		err = os.WriteFile(at, []byte(content), 0o644)
+	case "100755":
+		err = os.WriteFile(at, []byte(content), 0o755)
+	case "120000":
+		err = os.Symlink(content, at)
+	default:
+		err = fmt.Errorf("%s has mode %s, which only a clone keeps", name, mode)
+	}
+	if err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) remove(name string) {
+	w.r.t.Helper()
+	if err := os.RemoveAll(filepath.Join(w.directory, filepath.FromSlash(name))); err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func (w *workTree) push() {
+	w.r.t.Helper()
+	run(w.r.t, w.directory, "git", "add", "--all")
+	run(w.r.t, w.directory, "git", "commit", "--quiet", "--allow-empty", "--message", "by hand")
+	run(w.r.t, w.directory, "git", "push", "--quiet", "origin", "HEAD:main")
+}
+
+// byHand makes a person's commit on the branch. In `make acceptance` and on mirrors, git clones, commits and pushes, in
+// ten processes. Otherwise git has one.
+func (r *repository) byHand(change func(w *workTree)) {
+	r.t.Helper()
+	if r.mirror || acceptancetest.All() {
+		r.byGit(change)
+		return
+	}
+	w := &workTree{r: r, directory: r.t.TempDir()}
+	var stream bytes.Buffer
+	message := "by hand"
+	fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter A Person <person@example.com> %d +0000\ndata %d\n%s\n", time.Now().Unix(), len(message), message)
+	if o := r.objects(); !o.tip().IsZero() {
+		fmt.Fprintf(&stream, "from %s\ndeleteall\n", o.tip())
+		tree, _ := o.heads(o.tip())
+		o.walk(tree, "", w.put)
+	}
+	change(w)
+	w.export(&stream)
+	feed(r.t, r.directory, stream.Bytes(), "fast-import", "--quiet")
+}
+
+// byGit makes a person's commit in a clone, which may have submodules.
+func (r *repository) byGit(change func(w *workTree)) {
+	r.t.Helper()
+	w := r.clone()
+	change(w)
+	w.push()
+}
+
+// export writes all files as commands of fast-import.
+func (w *workTree) export(stream *bytes.Buffer) {
+	w.r.t.Helper()
+	err := filepath.WalkDir(w.directory, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(w.directory, at)
+		if err != nil {
+			return err
+		}
+		mode, read := "100644", os.ReadFile
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			mode, read = "120000", readLink
+		case info.Mode()&0o100 != 0:
+			mode = "100755"
+		}
+		content, err := read(at)
+		fmt.Fprintf(stream, "M %s inline %s\ndata %d\n%s\n", mode, filepath.ToSlash(name), len(content), content)
+		return err
+	})
+	if err != nil {
+		w.r.t.Fatal(err)
+	}
+}
+
+func readLink(at string) ([]byte, error) {
+	target, err := os.Readlink(at)
+	return []byte(target), err
+}
+
+// objects reads the repository without processes of git.
+type objects struct {
+	t       testing.TB
+	storage *filesystem.Storage
+}
+
+func (r *repository) objects() objects {
+	r.t.Helper()
+	r.update()
+	return objects{r.t, filesystem.NewStorage(osfs.New(r.directory), cache.NewObjectLRUDefault())}
+}
+
+// tip is the commit of main, or zero.
+func (o objects) tip() git.Hash {
+	at, err := o.storage.Reference("refs/heads/main")
+	if err != nil {
+		return git.Hash{}
+	}
+	return at.Hash()
+}
+
+func (o objects) read(id git.Hash) string {
+	o.t.Helper()
+	object, err := o.storage.EncodedObject(plumbing.AnyObject, id)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	r, err := object.Reader()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	content, err := io.ReadAll(r)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// heads returns the ids of a commit's tree and parents.
+func (o objects) heads(commit git.Hash) (tree git.Hash, parents []git.Hash) {
+	o.t.Helper()
+	for line := range strings.Lines(o.read(commit)) {
+		switch name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); name {
+		case "tree":
+			tree = plumbing.NewHash(value)
+		case "parent":
+			parents = append(parents, plumbing.NewHash(value))
+		default:
+			return tree, parents
+		}
+	}
+	return tree, parents
+}
+
+// walk passes the files, links and submodules of a tree, with the modes that git prints.
+func (o objects) walk(tree git.Hash, folder string, do func(name, mode, content string)) {
+	o.t.Helper()
+	for rest := o.read(tree); rest != ""; {
+		header, after, _ := strings.Cut(rest, "\x00")
+		mode, name, _ := strings.Cut(header, " ")
+		id := git.Hash([]byte(after[:20]))
+		rest = after[20:]
+		switch mode {
+		case "40000":
+			o.walk(id, path.Join(folder, name), do)
+		case "160000":
+			do(path.Join(folder, name), mode, "")
+		default:
+			do(path.Join(folder, name), mode, o.read(id))
+		}
+	}
+}
+
+// tip is the commit of main.
+func (r *repository) tip() string {
+	r.t.Helper()
+	id := r.objects().tip()
+	if id.IsZero() {
+		r.t.Fatal("there is no branch main")
+	}
+	return id.String()
+}
+
+// countCommits counts those of main, which has no merges.
+func (r *repository) countCommits() int {
+	r.t.Helper()
+	o := r.objects()
+	for count, id := 0, o.tip(); ; count++ {
+		if id.IsZero() {
+			return count
+		}
+		_, parents := o.heads(id)
+		id = git.Hash{}
+		if len(parents) > 0 {
+			id = parents[0]
+		}
+	}
+}
+
+// files lists the branch's files with their content.
+func (r *repository) files() map[string]string {
+	r.t.Helper()
+	files := map[string]string{}
+	o := r.objects()
+	if o.tip().IsZero() {
+		return files
+	}
+	tree, _ := o.heads(o.tip())
+	o.walk(tree, "", func(name, mode, content string) {
+		switch mode {
+		case "160000":
+		case "120000":
+			files[name] = "-> " + content
+		default:
+			files[name] = content
+		}
+	})
+	return files
+}
+
+// begin makes the first commit, of one file.
+func (r *repository) begin(name, content string) {
+	r.t.Helper()
+	if r.mirror {
+		r.byHand(func(w *workTree) { w.write(name, content) })
+		return
+	}
+	feed(
+		r.t,
+		r.directory,
+		fmt.Appendf(nil, "commit refs/heads/main\ncommitter A Person <person@example.com> 1700000000 +0000\ndata 7\nby hand\n"+
+			"M 100644 inline %s\ndata %d\n%s\n", name, len(content), content),
+		"fast-import",
+		"--quiet",
+	)
+}
