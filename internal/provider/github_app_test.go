@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -29,11 +30,14 @@ import (
 // over HTTP, and statuses, as GitHub documents them.
 type gitHub struct {
 	url  string
+	bare string // folder of the repository
 	key  *rsa.PrivateKey
 	mu   sync.Mutex
 	made []string // tokens
 	told []string // statuses
 	open []any    // pull requests
+	// disturb answers in place of it if it returns true. next is the server.
+	disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool
 }
 
 func startGitHub(t *testing.T) *gitHub {
@@ -45,7 +49,9 @@ func startGitHub(t *testing.T) *gitHub {
 	g, root := &gitHub{key: key}, t.TempDir()
 	git(t, root, "init", "--quiet", "--bare", "--initial-branch=dev", "owner/gitops.git")
 	bare := filepath.Join(root, "owner", "gitops.git")
-	git(t, bare, "config", "http.receivepack", "true")
+	for _, setting := range []string{"http.receivepack", "uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} { // as GitHub has them
+		git(t, bare, "config", setting, "true")
+	}
 	git(
 		t,
 		bare,
@@ -57,7 +63,9 @@ func startGitHub(t *testing.T) *gitHub {
 		Path: filepath.Join(git(t, root, "--exec-path"), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test"}, Stderr: io.Discard,
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that a test drops
+	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/owner/gitops.git") {
 			g.answer(w, r)
 			return
@@ -68,9 +76,18 @@ func startGitHub(t *testing.T) *gitHub {
 			return
 		}
 		backend.ServeHTTP(w, r)
-	}))
+	})
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		disturb := g.disturb
+		g.mu.Unlock()
+		if disturb == nil || !disturb(w, r, whole) {
+			whole.ServeHTTP(w, r)
+		}
+	})
+	server.Start()
 	t.Cleanup(server.Close)
-	g.url = server.URL + "/owner/gitops.git"
+	g.bare, g.url = bare, server.URL+"/owner/gitops.git"
 	return g
 }
 

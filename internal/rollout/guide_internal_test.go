@@ -13,16 +13,17 @@ func TestThePageOfQuestionsHasAllThatIsWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	answer, _, _ := strings.Cut(string(page), "\n## Who removed this folder?\n")
 	texts := []string{Progress{WaitsFor: WaitsForContent, Stuck: true}.WaitText()}
 	for _, wait := range waitOrder {
 		texts = append(texts, Progress{WaitsFor: wait}.WaitText())
 	}
 	for _, why := range texts {
-		if !strings.Contains(string(page), "\n| `"+why+"` | ") {
+		if !strings.Contains(answer, "\n| `"+why+"` | ") {
 			t.Errorf("the table has no row of %q", why)
 		}
 	}
-	if rows := strings.Count(string(page), "\n| `"); rows != len(texts) {
+	if rows := strings.Count(answer, "\n| `"); rows != len(texts) {
 		t.Errorf("the table has %d rows, and %d things are waited for", rows, len(texts))
 	}
 }

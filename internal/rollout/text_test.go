@@ -1,8 +1,10 @@
 package rollout_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -88,5 +90,27 @@ func TestTheWordsOfRollouts(t *testing.T) {
 	}
 	if want, err := os.ReadFile(golden); err != nil || string(want) != b.String() {
 		t.Errorf("%v: -update writes\n%s", err, b.String())
+	}
+}
+
+// TestTheTutorialOfRingsShowsTheWordsOfRollouts looks up the texts of its table.
+func TestTheTutorialOfRingsShowsTheWordsOfRollouts(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../templates/guides/rings.md.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, err := os.ReadFile("testdata/words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+?)(?: \\.\\.\\.)?` \\| ").FindAllSubmatch(guide, -1)
+	for _, row := range rows {
+		if !bytes.Contains(words, row[1]) {
+			t.Errorf("no rollout says %q", row[1])
+		}
+	}
+	if len(rows) != 4 {
+		t.Errorf("the table has %d texts", len(rows))
 	}
 }

@@ -62,3 +62,30 @@ func TestParametersAreSorted(t *testing.T) {
 		t.Errorf("%v", render.ParameterNames)
 	}
 }
+
+// TestTheGuideHasEveryFieldOfTemplates finds the fields where the code sets them.
+func TestTheGuideHasEveryFieldOfTemplates(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "templates", "guides", "reference-rendering.md.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range regexp.MustCompile(`\broot\["(\w+)"\]`).FindAllStringSubmatch(string(text), -1) {
+			if found++; !regexp.MustCompile("(?m)^\\|[^|]*`\\." + field[1] + "`[^|]*\\|").Match(guide) {
+				t.Errorf("the guide has no row for .%s", field[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d fields were found", found)
+	}
+}

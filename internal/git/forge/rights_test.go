@@ -50,3 +50,52 @@ func rightsTable() string {
 	}
 	return table.String()
 }
+
+// TestTheGuidesNameWhatGitHostsCanDo compares the tables on merging and reviewers with the kinds.
+func TestTheGuidesNameWhatGitHostsCanDo(t *testing.T) {
+	t.Parallel()
+	read := func(guide string) string {
+		text, err := os.ReadFile("../../../templates/guides/" + guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	delivery := read("delivery.md")
+	rows := func(head string) map[string]string {
+		_, table, _ := strings.Cut(delivery, "\n| "+head+" |\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		byHost := map[string]string{}
+		for row := range strings.Lines(table) {
+			if cells := strings.Split(row, " | "); len(cells) == 2 {
+				for title := range strings.SplitSeq(strings.TrimPrefix(cells[0], "| "), ", ") {
+					byHost[title] = cells[1]
+				}
+			}
+		}
+		return byHost
+	}
+	merging, reviewers := rows("Git host | if the head moves after auto-merge was turned on"), rows("Git host | a reviewer is")
+	_, requests, _ := strings.Cut(read("choosing.md"), "\n| Git hosts | any Git server | ")
+	requests, _, _ = strings.Cut(requests, "\n")
+	for _, kind := range forge.Kinds() {
+		if row := merging[kind.Title]; row == "" || kind.AutoMerge == strings.Contains(row, "has no auto-merge") {
+			t.Errorf("auto-merge of %s is %t, and its row %q", kind.Title, kind.AutoMerge, row)
+		}
+		row := reviewers[kind.Title]
+		if row == "" || kind.Labels == strings.Contains(row, "`labels` are an error") {
+			t.Errorf("labels of %s are %t, and its row %q", kind.Title, kind.Labels, row)
+		}
+		if first, _, _ := strings.Cut(kind.Reviewers, " or "); !strings.HasPrefix(row, first) {
+			t.Errorf("reviewers of %s are %q, and its row %q", kind.Title, kind.Reviewers, row)
+		}
+		if short, _, _ := strings.Cut(kind.Title, " "); !strings.Contains(requests, short) {
+			t.Errorf("the guide to choices does not say that %s has pull requests", kind.Title)
+		}
+	}
+	for _, mode := range []forge.MergeMode{"none", forge.Now, forge.WhenChecksSucceed} {
+		if !strings.Contains(delivery, "\n| `"+string(mode)+"` ") {
+			t.Errorf("the guide has no row for merge = %q", mode)
+		}
+	}
+}

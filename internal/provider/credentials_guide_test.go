@@ -1,0 +1,329 @@
+package provider_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/giteatest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+// TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes plays each row of the table.
+func TestTheGuideOnDeliverySaysWhatAnExpiredCredentialDoes(t *testing.T) {
+	t.Parallel()
+	playTable(t, "delivery.md", "operation | effect", []guideRow{
+		{"plan | an error that names the server and its answer; nothing is written", anExpiredTokenAtPlan},
+		{"apply, before the push | an error; nothing is written, and the next apply writes everything", anExpiredTokenBeforeThePush},
+		{
+			"apply, after the push | an error that says `The commit is pushed`; the branch has the whole commit, and the next apply completes the " +
+				"request",
+			anExpiredTokenAfterThePush,
+		},
+		{
+			"`flotilla_compliance` with commit statuses | the warning `Commit statuses cannot be read`; clusters are `unknown`, and a rollout waits",
+			anExpiredTokenForStatuses,
+		},
+		{
+			"`flotilla_compliance`, `flotilla_cluster_facts` with wrong credentials of a cluster | the cluster is `unknown`; " +
+				"its message names the answer of the API server",
+			wrongCredentialsOfAReadCluster,
+		},
+		{
+			"`flotilla_agent` with wrong credentials of the cluster | an error at `cluster`, which names the answer of the API server; the plan " +
+				"of an existing agent has a warning, and the agent stays as it is",
+			wrongCredentialsOfAnAgentsCluster,
+		},
+		{"`flotilla_commit_status` | an error at `url`; the status stays unchanged", anExpiredTokenOfACommitStatus},
+		{"`flotilla_measurements` | a warning that names the server and its answer; the check has no figure", anExpiredTokenOfMeasurements},
+		{"`flotilla_repository_files` | an error at `url`", anExpiredTokenOfRepositoryFiles},
+	})
+}
+
+// tokenHost is a Git host whose token can expire, and the workspace of one assignment.
+type tokenHost struct {
+	*gitHub
+	t *testing.T
+	w *providertest.Workspace
+}
+
+const validToken = "valid-t0ken"
+
+func newTokenHost(t *testing.T) *tokenHost {
+	t.Helper()
+	h := &tokenHost{startGitHub(t), t, providertest.New(startProvider)}
+	h.made = []string{validToken}
+	return h
+}
+
+// assigned is the assignment with a fleet.
+func (h *tokenHost) assigned(fleet any, further map[string]any) providertest.Configuration {
+	c := assigned(h.url, fleet, further)
+	c.Provider = map[string]any{"git": map[string]any{"token": validToken}}
+	return c
+}
+
+func (h *tokenHost) meddle(disturb func(w http.ResponseWriter, r *http.Request, next http.Handler) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.disturb = disturb
+}
+
+// renew ends a disturbance.
+func (h *tokenHost) renew() { h.meddle(nil) }
+
+// expire refuses the token from the first request on for which when returns true.
+func (h *tokenHost) expire(when func(r *http.Request) bool) {
+	var expired atomic.Bool
+	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if !expired.Load() && !when(r) {
+			return false
+		}
+		expired.Store(true)
+		http.Error(w, `{"message": "the token has expired"}`, http.StatusUnauthorized)
+		return true
+	})
+}
+
+func isAnyRequest(*http.Request) bool   { return true }
+func isPush(r *http.Request) bool       { return strings.Contains(r.URL.String(), "git-receive-pack") }
+func isOfTheAPI(r *http.Request) bool   { return strings.HasPrefix(r.URL.Path, "/api/") }
+func opensRequest(r *http.Request) bool { return isOfTheAPI(r) && r.Method == http.MethodPost }
+
+func (h *tokenHost) tip() string { return git(h.t, h.bare, "rev-parse", "dev") }
+
+// expectDone expects that a plan is empty.
+func (h *tokenHost) expectDone(wanted providertest.Configuration) {
+	h.t.Helper()
+	if plan, said := mustPlan(h.t, h.w, wanted); !plan.Empty() {
+		h.t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	}
+}
+
+// expectSaid expects one error with a summary, at an attribute, with texts.
+func expectSaid(t *testing.T, said providertest.Diagnostics, summary, attribute string, texts ...string) {
+	t.Helper()
+	at := slices.IndexFunc(said, func(d providertest.Diagnostic) bool { return d.Error })
+	if at < 0 || said[at].Summary != summary || said[at].At != fmt.Sprintf("AttributeName(%q)", attribute) {
+		t.Fatalf("said is %s, and not %q at %s", said, summary, attribute)
+	}
+	for _, text := range texts {
+		if !strings.Contains(said[at].Detail, text) {
+			t.Errorf("%q is not in %s", text, said)
+		}
+	}
+	if strings.Contains(said.String(), "t0ken") {
+		t.Errorf("a token is in %s", said)
+	}
+}
+
+const refusesCredentials = "Repository refuses the credentials"
+
+func anExpiredTokenAtPlan(t *testing.T) {
+	h := newTokenHost(t)
+	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
+	h.expire(isAnyRequest)
+	_, said := h.w.Plan(t.Context(), h.assigned(database("one"), nil))
+	expectSaid(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	h.renew()
+	apply(t, h.w, h.assigned(database("one"), nil))
+	before := h.tip()
+	h.expire(isAnyRequest)
+	_, said = h.w.Plan(t.Context(), h.assigned(database("two"), nil))
+	expectSaid(t, said, refusesCredentials, "gitops_repo", server, "401 Unauthorized", "the token has expired")
+	h.renew()
+	if h.expectDone(h.assigned(database("one"), nil)); h.tip() != before {
+		t.Error("something was written")
+	}
+}
+
+func anExpiredTokenBeforeThePush(t *testing.T) {
+	for name, when := range map[string]func(*http.Request) bool{"at once": isAnyRequest, "at the push": isPush} {
+		h := newTokenHost(t)
+		apply(t, h.w, h.assigned(database("one"), nil))
+		plan, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+		before := h.tip()
+		h.expire(when)
+		expectSaid(t, h.w.ApplyPlan(t.Context(), plan), refusesCredentials, "gitops_repo", "401 Unauthorized")
+		h.renew()
+		if h.tip() != before {
+			t.Errorf("%s: something was written", name)
+		}
+		apply(t, h.w, h.assigned(database("two"), nil))
+		h.expectDone(h.assigned(database("two"), nil))
+	}
+}
+
+func anExpiredTokenAfterThePush(t *testing.T) {
+	h := newTokenHost(t)
+	apply(t, h.w, h.assigned(database("one"), nil))
+	proposed := h.assigned(database("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	h.expire(opensRequest)
+	_, said := h.w.Apply(t.Context(), proposed)
+	expectSaid(t, said, "Git host refuses the credentials", "delivery", "The commit is pushed", "401 Unauthorized")
+	const head = "flotilla/dev/clusters/all/dev"
+	pushed := git(t, h.bare, "rev-parse", head)
+	text := git(t, h.bare, "show", head+":clusters/all/large/app-core/platform-config.yaml")
+	if !strings.Contains(text, "two") || len(h.open) > 0 {
+		t.Errorf("%d requests are open, and the branch has %s", len(h.open), text)
+	}
+	h.renew()
+	apply(t, h.w, proposed)
+	if h.expectDone(proposed); len(h.open) != 1 || git(t, h.bare, "rev-parse", head) != pushed {
+		t.Errorf("open are %v", h.open)
+	}
+}
+
+func anExpiredTokenForStatuses(t *testing.T) {
+	h := newTokenHost(t)
+	fleetAt := func(version string) any {
+		return providertest.Call{Function: "fleet", Arguments: []any{ringFleet(version, nil)}}
+	}
+	apply(t, h.w, h.assigned(fleetAt("1"), nil))
+	asked := map[string]any{
+		"name": "dev", "fleet": fleetAt("2"), "gitops_repo": map[string]any{"url": h.url, "branch": "dev", "path": "clusters/all"},
+		"feedback": map[string]any{"commit_statuses": map[string]any{"forge": "github"}},
+	}
+	wanted := h.assigned(fleetAt("2"), map[string]any{
+		"rollout":  ringRollout(nil),
+		"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: asked},
+	})
+	apply(t, h.w, wanted) // canary gets it
+	h.mu.Lock()
+	h.told = []string{"flotilla/canary/cluster-type success"}
+	h.mu.Unlock()
+
+	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if isOfTheAPI(r) {
+			refuseToken(w, r)
+		}
+		return isOfTheAPI(r)
+	})
+	plan, said := mustPlan(t, h.w, wanted)
+	if !said.Has("Commit statuses cannot be read") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
+		t.Errorf("the plan has %q and says %s", linesOf(plan), said)
+	}
+	if waits := fmt.Sprint(plan.Change(assignment).After["rolling_out"]); !strings.Contains(waits, "waits for clusters to be ready") {
+		t.Errorf("the rollout is %s", waits)
+	}
+	values, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: wanted.Provider}, "flotilla_compliance", asked)
+	for name, cluster := range values["clusters"].(map[string]any) {
+		if is := cluster.(map[string]any)["verdict"]; is != "unknown" || said.Err() != nil {
+			t.Errorf("%s is %v: %s", name, is, said)
+		}
+	}
+	h.renew()
+	if plan := apply(t, h.w, wanted); !strings.Contains(strings.Join(linesOf(plan), " "), "on region") {
+		t.Errorf("with a token the plan has %q", linesOf(plan))
+	}
+}
+
+// refusingCluster is an API server that refuses all credentials.
+func refusingCluster(t *testing.T) map[string]any {
+	t.Helper()
+	url, certificate := serveTLS(t, http.HandlerFunc(refuseToken))
+	return map[string]any{"host": url, "cluster_ca_certificate": certificate, "token": "expired-t0ken"}
+}
+
+func refuseToken(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnauthorized)
+	fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}`)
+}
+
+func wrongCredentialsOfAReadCluster(t *testing.T) {
+	clusters := map[string]any{"drone-1": refusingCluster(t), "drone-2": refusingCluster(t), "large-1": refusingCluster(t)}
+	url := bare(t)
+	apply(t, providertest.New(startProvider), assigned(url, clustered(nil), nil))
+	const answer = "the API server refuses the credentials (401 Unauthorized)"
+	asked := map[string]any{"feedback": map[string]any{"clusters": true}}
+	values, said := readCompliance(t, url, map[string]any{"clusters": clusters}, asked)
+	text := fmt.Sprint(values["clusters"])
+	if said.Err() != nil || verdicts(values) != "unknown unknown unknown" || !strings.Contains(text, answer) {
+		t.Errorf("flotilla_compliance has %s: %s", text, said)
+	}
+	values, said = readFacts(t, clusters, map[string]any{"requested": true, "sources": map[string]any{"clusters": true}})
+	text = fmt.Sprint(values["clusters"])
+	if said.Err() != nil || !strings.Contains(text, answer) || !strings.Contains(text, "verdict:unknown") {
+		t.Errorf("flotilla_cluster_facts has %s: %s", text, said)
+	}
+}
+
+func wrongCredentialsOfAnAgentsCluster(t *testing.T) {
+	api := &standInCluster{}
+	url, certificate := api.start(t)
+	w := providertest.New(startProvider)
+	agent := anAgent("flux-system", nil)
+	cluster := map[string]any{"host": url + "/a", "cluster_ca_certificate": certificate, "token": "t"}
+	apply(t, w, onCluster(cluster, agent))
+	expired := refusingCluster(t)
+	_, said := providertest.New(startProvider).Plan(t.Context(), onCluster(expired, agent))
+	expectSaid(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+
+	plan, said := w.Plan(t.Context(), onCluster(expired, agent))
+	if said.Err() != nil || !said.Has("Cluster cannot be reached") || !strings.Contains(said.String(), "401 Unauthorized") || !plan.Empty() {
+		t.Errorf("the plan of an existing agent has %q: %s", agentLines(plan), said)
+	}
+	other := with(agent, "interval", "7m")
+	_, said = w.Apply(t.Context(), onCluster(expired, other))
+	expectSaid(t, said, "Cluster cannot be reached", "cluster", "401 Unauthorized")
+	if plan := planned(t, w, onCluster(cluster, agent)); !plan.Empty() {
+		t.Errorf("with credentials the plan has %q", agentLines(plan))
+	}
+}
+
+func anExpiredTokenOfACommitStatus(t *testing.T) {
+	host := &standInStatuses{}
+	g := &statusGitea{
+		hosted: hosted{t, nil, giteatest.User{Token: "a-t0ken"}}, url: host.start(t) + "/team/app.git", commits: []string{aCommit},
+	}
+	w := providertest.New(startProvider)
+	apply(t, w, g.configured(g.wanted()))
+	refuse := func(refuse func(w http.ResponseWriter, r *http.Request) bool) {
+		host.mu.Lock()
+		defer host.mu.Unlock()
+		host.refuse = refuse
+	}
+	refuse(func(w http.ResponseWriter, r *http.Request) bool {
+		refuseToken(w, r)
+		return true
+	})
+	_, said := w.Apply(t.Context(), g.configured(g.wanted("state", "success")))
+	expectSaid(t, said, "Git host refuses the credentials", "url", "401 Unauthorized")
+	refuse(nil)
+	if told := host.history("flotilla/dev"); !slices.Equal(told, []string{"pending"}) {
+		t.Errorf("the Git host was told %q", told)
+	}
+	apply(t, w, g.configured(g.wanted("state", "success")))
+	if action, said := statusPlan(t, w, g.configured(g.wanted("state", "success"))); action != providertest.NoOp {
+		t.Errorf("the next plan is to %s: %s", action, said)
+	}
+}
+
+func anExpiredTokenOfMeasurements(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(refuseToken))
+	t.Cleanup(server.Close)
+	values, said := readMeasurements(t, map[string]any{"url": server.URL, "token": "expired-t0ken"}, checkOf(server.URL, nil))
+	text := said.String()
+	if said.Err() != nil || !strings.Contains(text, server.URL) || !strings.Contains(text, "401") || strings.Contains(text, "t0ken") {
+		t.Errorf("it says %s", text)
+	}
+	if results := asJSON(t, values["results"]); !strings.Contains(results, `"measured":0`) {
+		t.Errorf("the results are %s", results)
+	}
+}
+
+func anExpiredTokenOfRepositoryFiles(t *testing.T) {
+	h := newTokenHost(t)
+	server := strings.TrimSuffix(h.url, "/owner/gitops.git")
+	_, said := h.w.ReadData(t.Context(), providertest.Configuration{Provider: map[string]any{
+		"git": map[string]any{"credentials": []any{map[string]any{"url": server, "token": "expired-t0ken"}}},
+	}}, "flotilla_repository_files", map[string]any{"url": h.url, "ref": "dev"})
+	expectSaid(t, said, refusesCredentials, "url", server, "401 Unauthorized")
+}

@@ -1,0 +1,415 @@
+package provider_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flotilla/terraform-provider-flotilla/internal/provider"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/acceptancetest"
+	"github.com/flotilla/terraform-provider-flotilla/internal/testing/providertest"
+)
+
+const nightGuide = "night.md"
+
+// TestTheGuideRecoversWhatIsLost loses what each row names and follows the row. In the end the branch has the same files, and
+// a plan is empty.
+func TestTheGuideRecoversWhatIsLost(t *testing.T) {
+	t.Parallel()
+	playTable(t, nightGuide, "lost | what happens | recovery", []guideRow{
+		{"the state | The first plan finds the records of the former state and names their last commit in a warning. It changes no file whose " +
+			"content is as wanted. | Apply. Or [import](assignments.md#list-and-import) the assignment. Give `flotilla_promotion` and " +
+			"`flotilla_rollout` their values by import.", aLostState},
+		{"the GitOps repository | The plan has the warning `Repository is gone`. Agents report that they cannot read their source; workloads " +
+			"keep running. | Create an empty repository at the same URL, and apply all assignments of each branch, best in one run: an agent " +
+			"whose folder lacks the other assignments removes their workloads. History, and rollouts that were under way, are lost.",
+			aLostRepository},
+		{"both | The first plan creates everything, as on the first day. | As for the repository. With `rollout`, all stages start at the " +
+			"first one: use `expedite`, so that the branch soon has everything that runs.", aLostStateAndRepository},
+		{"a branch that someone rewound | The plan says that the branch was rewritten and which commit it lacks, and shows the differences. | " +
+			"Apply.", aRewoundBranch},
+		{"the branch, deleted | The plan has the warning `Branch does not exist any more`. With pull requests it is an error. | Restore the " +
+			"branch at the Git host, or apply all assignments of the branch, best in one run, as for the repository.", aDeletedBranch},
+		{"a record in `.flotilla/` | The plan shows it as drift. | Apply.", aLostRecord},
+	})
+}
+
+// pair is two assignments of one branch, in one configuration and state.
+type pair struct {
+	t     *testing.T
+	url   string
+	w     *providertest.Workspace
+	wants map[string]string // files of the branch, without times
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{t: t, url: bare(t), w: providertest.New(startProvider)}
+	apply(t, p.w, p.configuration("one"))
+	apply(t, p.w, p.configuration("two"))
+	p.wants = p.files()
+	return p
+}
+
+func (p *pair) configuration(value string) providertest.Configuration {
+	c := assigned(p.url, database(value), nil)
+	other := assigned(p.url, database(value), map[string]any{
+		"name": "other", "gitops_repo": map[string]any{"url": p.url, "branch": "dev", "path": "other"},
+	})
+	c.Resources["flotilla_assignment.other"] = other.Resources[assignment]
+	return c
+}
+
+func (p *pair) files() map[string]string {
+	return withoutTimes(files(p.t, repository{cloneURL: p.url}.clone(p.t, "dev")))
+}
+
+// recover applies. The branch must have the same files as before, and the next plan must be empty.
+func (p *pair) recover() {
+	p.t.Helper()
+	apply(p.t, p.w, p.configuration("two"))
+	sameFiles(p.t, p.files(), p.wants)
+	p.expectDone()
+}
+
+func (p *pair) expectDone() {
+	p.t.Helper()
+	if plan, said := mustPlan(p.t, p.w, p.configuration("two")); !plan.Empty() {
+		p.t.Errorf("the plan has %q: %s", linesOf(plan), said)
+	}
+}
+
+func aLostState(t *testing.T) {
+	p := newPair(t)
+	tip := git(t, p.url, "rev-parse", "dev")
+	p.w.Lose(assignment)
+	_, said := mustPlan(t, p.w, p.configuration("two"))
+	last := git(t, p.url, "log", "-1", "--format=%H", "--grep=Assignment: dev$", "dev")[:12]
+	if !said.Has("Folders are there already") || !strings.Contains(said.String(), last) {
+		t.Errorf("the plan says %s", said)
+	}
+	p.recover()
+	if changed := git(t, p.url, "diff", "--name-only", tip, "dev"); strings.Contains(changed, "/app-") {
+		t.Errorf("the apply changed\n%s", changed)
+	}
+
+	p.w.Lose(assignment)
+	if said := p.w.Import(t.Context(), p.configuration("two"), assignment, p.url+"#dev:clusters/all:dev"); said.Err() != nil {
+		t.Fatal(said)
+	}
+	p.expectDone()
+
+	promotes := promoting(map[string]any{"candidate": "b", "open": false})
+	if said := p.w.Import(t.Context(), promotes, promotion, `"a"`); said.Err() != nil {
+		t.Fatal(said)
+	}
+	// TestALostStateOfARolloutUpgradesNothing imports flotilla_rollout.
+	if value := p.w.State.Values(promotion)["promoted"]; !strings.Contains(fmt.Sprint(value), "value:a") {
+		t.Errorf("%v is promoted", value)
+	}
+}
+
+func aLostRepository(t *testing.T) {
+	p := newPair(t)
+	if err := os.RemoveAll(p.url); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := mustPlan(t, p.w, p.configuration("two")); !said.Has("Repository is gone") {
+		t.Errorf("the plan says %s", said)
+	}
+	git(t, "", "init", "--quiet", "--bare", p.url)
+	p.recover()
+}
+
+func aLostStateAndRepository(t *testing.T) {
+	url := bare(t)
+	at := map[string]any{"url": url, "branch": "dev", "path": "clusters/all"}
+	configuration := func(further map[string]any) providertest.Configuration {
+		fleet := providertest.Call{Function: "fleet", Arguments: []any{ringFleet("1", nil)}}
+		return assigned(url, fleet, map[string]any{
+			"rollout": ringRollout(further),
+			"evidence": providertest.Reading{DataSource: "flotilla_compliance", Attribute: "evidence", Attributes: map[string]any{
+				"name": "dev", "fleet": fleet, "gitops_repo": at, "feedback": map[string]any{},
+			}},
+		})
+	}
+	written := func() (hosts []string) {
+		for _, host := range ringHosts {
+			if git(t, url, "ls-tree", "dev", "clusters/all/"+host+"/app-core") != "" {
+				hosts = append(hosts, host)
+			}
+		}
+		return hosts
+	}
+	all := configuration(map[string]any{"expedite": []any{"app-core"}})
+	apply(t, providertest.New(startProvider), all)
+	if err := os.RemoveAll(url); err != nil {
+		t.Fatal(err)
+	}
+	git(t, "", "init", "--quiet", "--bare", url)
+	clock := &stoppedClock{now: time.Now()}
+	w := providertest.New(provider.StartAt(clock))
+	if apply(t, w, configuration(nil)); !slices.Equal(written(), ringHosts[:1]) {
+		t.Errorf("the first stage has %q", written())
+	}
+	apply(t, w, all)
+	clock.now = clock.now.Add(time.Hour)
+	apply(t, w, all) // the soak time of the last stage is over
+	if plan, _ := mustPlan(t, w, all); !plan.Empty() || !slices.Equal(written(), ringHosts) {
+		t.Errorf("with expedite %q are written, and the plan has %q", written(), linesOf(plan))
+	}
+}
+
+func aRewoundBranch(t *testing.T) {
+	p := newPair(t)
+	lost := strings.Fields(git(t, p.url, "log", "-2", "--abbrev=8", "--format=%h", "dev")) // the last one is of either assignment
+	git(t, p.url, "update-ref", "refs/heads/dev", "dev~2")
+	plan, _ := mustPlan(t, p.w, p.configuration("two"))
+	lines := strings.Join(linesOf(plan), "\n")
+	isNamed := strings.Contains(lines, "without commit "+lost[0]) || strings.Contains(lines, "without commit "+lost[1])
+	if !strings.Contains(lines, "the branch was rewritten") || !isNamed || !strings.Contains(lines, "DATABASE_URL, on large: app-core") {
+		t.Errorf("the plan has\n%s", lines)
+	}
+	p.recover()
+}
+
+func aDeletedBranch(t *testing.T) {
+	p := newPair(t)
+	git(t, p.url, "update-ref", "-d", "refs/heads/dev")
+	if _, said := mustPlan(t, p.w, p.configuration("two")); !said.Has("Branch does not exist any more") {
+		t.Errorf("the plan says %s", said)
+	}
+	p.recover()
+
+	h := newTokenHost(t)
+	proposed := h.assigned(database("one"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	apply(t, h.w, proposed)
+	deleted := h.tip()
+	git(t, h.bare, "update-ref", "-d", "refs/heads/dev")
+	_, said := h.w.Plan(t.Context(), proposed)
+	expectSaid(t, said, "Branch does not exist", "gitops_repo")
+	git(t, h.bare, "update-ref", "refs/heads/dev", deleted)
+	h.expectDone(proposed)
+}
+
+func aLostRecord(t *testing.T) {
+	p := newPair(t)
+	byHandOn(t, p.url, "dev", func(folder string) {
+		removeFile(t, filepath.Join(folder, "clusters", "all", ".flotilla", "dev", "large.json"))
+	})
+	plan, _ := mustPlan(t, p.w, p.configuration("two"))
+	if lines := strings.Join(linesOf(plan), "\n"); !strings.Contains(lines, "marker or record repaired, on large") {
+		t.Errorf("the plan has\n%s", lines)
+	}
+	p.recover()
+}
+
+// TestTheGuideContinuesAFailedApply provokes the error of each row and follows the row. In the end a plan is empty.
+func TestTheGuideContinuesAFailedApply(t *testing.T) {
+	t.Parallel()
+	playTable(t, nightGuide, "the error says | the branch has | do this", []guideRow{
+		{"`whether the branch has commit … is not known` | the former commit or the whole new one | Plan: it reads the branch and shows what is " +
+			"left.", anUnknownOutcome},
+		{"`Repository refuses the commit` | the former commit | Read the server's words: a protected branch, a hook, or missing permissions.",
+			aRefusedCommit},
+		{"`Repository has changed since the plan` | the former commit and the commit of the other writer | Plan again, and review it.",
+			aChangeSinceThePlan},
+		{"`The commit is pushed, but its pull request is not complete` | the proposed commit on its branch | Apply again: it completes the " +
+			"same request.", anIncompleteRequest},
+		{"that the process was killed | the former commit or the whole new one | Plan. If the state is locked, run `terraform force-unlock`.",
+			aKilledProcess},
+		{"anything else | the former commit | Correct the cause, plan, and apply.", anotherFailure},
+	})
+}
+
+// started is a tokenHost with an applied value "one" and a plan of "two".
+func started(t *testing.T) (h *tokenHost, plan *providertest.Plan) {
+	t.Helper()
+	h = newTokenHost(t)
+	apply(t, h.w, h.assigned(database("one"), nil))
+	plan, _ = mustPlan(t, h.w, h.assigned(database("two"), nil))
+	return h, plan
+}
+
+// continues plans and applies. The branch must have the value then, and the next plan must be empty.
+func (h *tokenHost) continues(value string) {
+	h.t.Helper()
+	apply(h.t, h.w, h.assigned(database(value), nil))
+	if text := git(h.t, h.bare, "show", "dev:clusters/all/large/app-core/platform-config.yaml"); !strings.Contains(text, value) {
+		h.t.Errorf("the branch has\n%s", text)
+	}
+	h.expectDone(h.assigned(database(value), nil))
+}
+
+func anUnknownOutcome(t *testing.T) {
+	for _, isWritten := range []bool{true, false} {
+		h, plan := started(t)
+		before, pushed := h.tip(), false
+		h.meddle(func(_ http.ResponseWriter, r *http.Request, next http.Handler) bool {
+			if isPush(r) && r.Method == http.MethodPost && !pushed {
+				if pushed = true; isWritten {
+					next.ServeHTTP(httptest.NewRecorder(), r)
+				} else {
+					_, _ = io.Copy(io.Discard, r.Body)
+				}
+			}
+			if pushed {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		})
+		said := h.w.ApplyPlan(t.Context(), plan)
+		expectSaid(t, said, "Repository cannot be reached", "gitops_repo", "whether the branch has commit ", " is not known")
+		h.renew()
+		if isWritten == (h.tip() == before) {
+			t.Errorf("written: %t", isWritten)
+		}
+		next, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+		if lines := strings.Join(linesOf(next), "\n"); strings.Contains(lines, "DATABASE_URL") == isWritten {
+			t.Errorf("written: %t, and the plan has\n%s", isWritten, lines)
+		}
+		h.continues("two")
+	}
+}
+
+func aRefusedCommit(t *testing.T) {
+	h, plan := started(t)
+	before, hook := h.tip(), filepath.Join(h.bare, "hooks", "pre-receive")
+	writeFile(t, hook, "#!/bin/sh\necho 'dev is frozen until Monday' >&2\nexit 1\n")
+	if err := os.Chmod(hook, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	said := h.w.ApplyPlan(t.Context(), plan)
+	expectSaid(t, said, "Repository refuses the commit", "gitops_repo", "frozen until Monday", "Nothing was written.")
+	if h.tip() != before {
+		t.Error("something was written")
+	}
+	removeFile(t, hook)
+	h.continues("two")
+}
+
+func aChangeSinceThePlan(t *testing.T) {
+	h, plan := started(t)
+	byHandOn(t, h.bare, "dev", func(folder string) {
+		writeFile(t, filepath.Join(folder, "clusters", "all", "large", "app-core", "by-hand.yaml"), "by: hand\n")
+	})
+	theirs := h.tip()
+	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository has changed since the plan", "gitops_repo", theirs, "Nothing was written")
+	if h.tip() != theirs {
+		t.Error("something was written")
+	}
+	next, _ := mustPlan(t, h.w, h.assigned(database("two"), nil))
+	if lines := strings.Join(linesOf(next), "\n"); !strings.Contains(lines, "by-hand.yaml: file removed, on large: app-core") {
+		t.Errorf("the next plan has\n%s", lines)
+	}
+	h.continues("two")
+}
+
+func anIncompleteRequest(t *testing.T) {
+	h, _ := started(t)
+	proposed := h.assigned(database("two"), map[string]any{"delivery": map[string]any{"mode": "pull_request", "forge": "github"}})
+	h.meddle(func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if opensRequest(r) {
+			http.Error(w, `{"message": "maintenance"}`, http.StatusServiceUnavailable)
+		}
+		return opensRequest(r)
+	})
+	_, said := h.w.Apply(t.Context(), proposed)
+	expectSaid(t, said, "Git host cannot be reached", "delivery", "The commit is pushed, but its pull request is not complete", "maintenance")
+	pushed := git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev")
+	h.renew()
+	apply(t, h.w, proposed)
+	if h.expectDone(proposed); len(h.open) != 1 || git(t, h.bare, "rev-parse", "flotilla/dev/clusters/all/dev") != pushed {
+		t.Errorf("open are %v", h.open)
+	}
+}
+
+// TestReliabilityKilled… kills real processes. What they leave is a state without the apply, and a branch with or without the commit.
+func aKilledProcess(t *testing.T) {
+	for _, isWritten := range []bool{true, false} {
+		h, plan := started(t)
+		before := h.w.State.Clone()
+		if isWritten {
+			if said := h.w.ApplyPlan(t.Context(), plan); said.Err() != nil {
+				t.Fatal(said)
+			}
+		}
+		h.w.State = before
+		h.continues("two")
+	}
+	if acceptancetest.All() {
+		for _, tool := range tools(t) {
+			aLeftLock(t, tool)
+		}
+	}
+}
+
+// aLeftLock unlocks the state that a killed process has locked.
+func aLeftLock(t *testing.T, tool string) {
+	t.Helper()
+	const id = "5d3bd0f4-3c0e-4a52-a2f6-0d3f0a7f6c11"
+	var mu sync.Mutex
+	var state []byte
+	locked := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.Method == "LOCK" && locked:
+			w.WriteHeader(http.StatusLocked)
+			fmt.Fprintf(w, `{"ID":%q,"Operation":"OperationTypeApply","Who":"ci@runner","Created":"2026-11-25T18:54:08Z"}`, id)
+		case r.Method == "LOCK" || r.Method == "UNLOCK":
+			locked = r.Method == "LOCK"
+		case r.Method == http.MethodPost:
+			state, _ = io.ReadAll(r.Body)
+		case state == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			_, _ = w.Write(state)
+		}
+	}))
+	defer server.Close()
+	repo := bareRepository(t)
+	w := newWorkdir(t, tool, map[string]string{
+		"main.tf": requiredProviders + small{}.config(repo),
+		"backend.tf": strings.ReplaceAll(
+			"terraform {\n  backend \"http\" {\n    address = URL\n    lock_address = URL\n    unlock_address = URL\n  }\n}\n",
+			"URL", strconv.Quote(server.URL),
+		),
+	})
+	w.run("apply", "-input=false", "-auto-approve")
+	mu.Lock()
+	locked = true
+	mu.Unlock()
+	if out, said, err := w.try("plan", "-input=false", "-no-color"); err == nil || !strings.Contains(out+said, id) {
+		t.Errorf("a plan of a locked state says %v\n%s%s", err, out, said)
+	}
+	w.run("force-unlock", "-force", id)
+	if out, said, err := w.try("plan", "-input=false", "-no-color", "-detailed-exitcode"); err != nil {
+		t.Errorf("the plan says %v\n%s%s", err, out, said)
+	}
+}
+
+func anotherFailure(t *testing.T) {
+	h, plan := started(t)
+	before := h.tip()
+	h.meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
+		http.Error(w, "maintenance", http.StatusServiceUnavailable)
+		return true
+	})
+	expectSaid(t, h.w.ApplyPlan(t.Context(), plan), "Repository cannot be reached", "gitops_repo", "503 Service Unavailable")
+	h.renew()
+	if h.tip() != before {
+		t.Error("something was written")
+	}
+	h.continues("two")
+}
