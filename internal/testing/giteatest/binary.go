@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/flotilla/terraform-provider-flotilla/internal/testing/processtest"
@@ -23,7 +24,8 @@ func gitea(ctx context.Context) (binary, assets string, err error) {
 		return "", "", err
 	}
 	module := filepath.Join(root, "tools", "gitea")
-	if assets, err = download(ctx, module); err != nil {
+	assets, version, err := download(ctx, module)
+	if err != nil {
 		return "", "", err
 	}
 	if binary = os.Getenv("FLOTILLA_GITEA"); binary != "" {
@@ -32,24 +34,24 @@ func gitea(ctx context.Context) (binary, assets string, err error) {
 	if binary, err = processtest.Tool("", "gitea"); err != nil {
 		return "", "", err
 	}
-	return binary, assets, build(ctx, module, binary)
+	return binary, assets, build(ctx, module, version, binary)
 }
 
-// download returns the module's folder in the module cache.
-func download(ctx context.Context, module string) (string, error) {
+// download returns the module's folder in the module cache, and its version.
+func download(ctx context.Context, module string) (folder, version string, err error) {
 	output, err := run(ctx, module, "go", "mod", "download", "-json", giteaModule)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	var downloaded struct{ Dir string }
+	var downloaded struct{ Dir, Version string }
 	if err := json.Unmarshal(output, &downloaded); err != nil {
-		return "", fmt.Errorf("go mod download: %w", err)
+		return "", "", fmt.Errorf("go mod download: %w", err)
 	}
-	return downloaded.Dir, nil
+	return downloaded.Dir, strings.TrimPrefix(downloaded.Version, "v"), nil
 }
 
 // build uses the flags of the GNUmakefile, to share its build cache.
-func build(ctx context.Context, module, binary string) error {
+func build(ctx context.Context, module, version, binary string) error {
 	if err := os.MkdirAll(filepath.Dir(binary), 0o755); err != nil {
 		return err
 	}
@@ -63,7 +65,8 @@ func build(ctx context.Context, module, binary string) error {
 	if upToDate(binary, filepath.Join(module, "go.mod")) {
 		return nil
 	}
-	_, err = run(ctx, module, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=sqlite sqlite_unlock_notify", "-o", binary, giteaModule)
+	flags := []string{"build", "-trimpath", "-ldflags=-s -w -X main.Version=" + version, "-tags=sqlite sqlite_unlock_notify", "-o", binary}
+	_, err = run(ctx, module, "go", append(flags, giteaModule)...)
 	if err != nil {
 		return err
 	}

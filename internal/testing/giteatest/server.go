@@ -137,9 +137,9 @@ func writeHostKey(path string) (string, error) {
 	return kind + " " + base64.StdEncoding.EncodeToString(wire), nil
 }
 
-// configuration returns an app.ini: nothing leaves loopback or runs on a schedule, passwords are hashed as cheaply as bcrypt
-// can, and OAuth2, which would make an RSA key, is off. A push updates the database before it returns: until then, the API
-// calls a repository empty.
+// configuration returns an app.ini: nothing leaves loopback, passwords are hashed as cheaply as bcrypt can, and OAuth2, which
+// would make an RSA key, is off. A push updates the database before it returns: until then, the API calls a repository empty.
+// Only repositories that ask for Actions have them.
 func configuration(folder, database, assets, hostKey string, web, ssh int) string {
 	return fmt.Sprintf(`
 APP_NAME  = giteatest
@@ -163,7 +163,8 @@ SSH_SERVER_HOST_KEYS    = %[3]s
 BUILTIN_SSH_SERVER_USER = git
 
 [repository]
-SCRIPT_TYPE = sh
+SCRIPT_TYPE        = sh
+DEFAULT_REPO_UNITS = repo.code,repo.releases,repo.issues,repo.pulls,repo.wiki,repo.projects,repo.packages
 
 [database]
 DB_TYPE = sqlite3
@@ -194,7 +195,13 @@ ISSUE_INDEXER_TYPE = db
 ENABLED = false
 
 [actions]
-ENABLED = false
+ENABLED = true
+
+[cron.start_schedule_tasks]
+SCHEDULE = @every 1s
+
+[webhook]
+ALLOWED_HOST_LIST = loopback
 
 [packages]
 ENABLED = true
