@@ -1,12 +1,17 @@
 package provider_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 )
 
@@ -15,13 +20,13 @@ type pipeline struct{ plan, apply []string }
 
 type pipelineJob struct {
 	Script []string
-	Steps  []struct{ Run string }
+	Steps  []struct{ Name, Run string }
 }
 
 func (j pipelineJob) commands() []string {
 	commands := j.Script
 	for _, step := range j.Steps {
-		if step.Run != "" {
+		if step.Run != "" && step.Name != "Check out" {
 			commands = append(commands, step.Run)
 		}
 	}
@@ -61,12 +66,13 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("there is no jq")
 	}
+	tools := acceptanceTools(t)
 	mirrored, err := mirror()
 	if err != nil {
 		t.Fatal(err)
 	}
 	configuration := requiredProviders + readFile(t, filepath.Join("..", "..", "examples", "observing", "overview", "main.tf"))
-	for name, tool := range acceptanceTools(t) {
+	for name, tool := range tools {
 		for _, file := range []string{"github-actions.yml", "gitea-actions.yml", "gitlab-ci.yml"} {
 			t.Run(name+"/"+file, func(t *testing.T) {
 				t.Parallel()
@@ -121,11 +127,94 @@ func TestPipelinesPlanCommentAndApply(t *testing.T) {
 				run(drift)
 				url := filepath.Join(n.folder, "gitops.git")
 				byHandOn(t, url, "dev", func(folder string) { git(t, folder, "rm", "-q", "-r", "drone/app-main") })
-				run("code=0; " + strings.TrimSpace(drift) + " || code=$?; [ $code = 2 ]")
+				run("code=0; " + strings.TrimSpace(drift) + " || code=$?; [ $code = 1 ]")
 				if printed := run(p.apply...); !strings.Contains(printed, "Apply complete! Resources: 0 added, 1 changed") {
 					t.Errorf("a scheduled run that repairs drift prints\n%s", printed)
 				}
 			})
 		}
+	}
+}
+
+// TestPipelinesFollowTheirSchemas checks the pipelines that no runner here can run.
+func TestPipelinesFollowTheirSchemas(t *testing.T) {
+	t.Parallel()
+	for file, schema := range map[string]string{"gitlab-ci.yml": "gitlab-ci.json", "spacelift/config.yml": "spacelift.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			valid := pipelineSchema(t, schema)
+			text := readFile(t, filepath.Join("..", "..", "examples", "pipelines", file))
+			if err := valid(text); err != nil {
+				t.Error(err)
+			}
+			for _, wrong := range [][2]string{{"resource_group:", "resource_grup:"}, {"TF_IN_AUTOMATION: \"1\"", "TF_IN_AUTOMATION: [1]"}} {
+				if broken := strings.Replace(text, wrong[0], wrong[1], 1); broken != text && valid(broken) == nil {
+					t.Errorf("the schema takes %s", wrong[1])
+				}
+			}
+		})
+	}
+}
+
+// pipelineSchema returns a function that validates YAML by a schema in testdata/pipelines.
+func pipelineSchema(t *testing.T, name string) func(text string) error {
+	t.Helper()
+	decode := func(text string) (any, error) {
+		converted, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		return jsonschema.UnmarshalJSON(bytes.NewReader(converted))
+	}
+	document, err := decode(readFile(t, filepath.Join("testdata", "pipelines", name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) error {
+		value, err := decode(text)
+		if err != nil {
+			return err
+		}
+		return schema.Validate(value)
+	}
+}
+
+// TestHCPTerraformScheduleStartsARun runs the script against a server in the place of HCP Terraform.
+func TestHCPTerraformScheduleStartsARun(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("there is no curl")
+	}
+	valid := pipelineSchema(t, "hcp-run.yaml")
+	requests := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		if err == nil {
+			err = valid(string(body))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- strings.Join([]string{
+			request.Method, request.URL.Path, request.Header.Get("Authorization"), request.Header.Get("Content-Type"),
+		}, " ")
+		answer.WriteHeader(http.StatusCreated)
+	}))
+	defer server.Close()
+	script := exec.CommandContext(t.Context(), "sh", filepath.Join("..", "..", "examples", "pipelines", "hcp-terraform", "schedule.sh"))
+	script.Env = append(os.Environ(), "TFE_TOKEN=secret", "WORKSPACE_ID=ws-fleet", "TFE_ADDRESS="+server.URL)
+	if printed, err := script.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, printed)
+	}
+	if got, want := <-requests, "POST /api/v2/runs Bearer secret application/vnd.api+json"; got != want {
+		t.Errorf("the request is %s, not %s", got, want)
 	}
 }
